@@ -1,0 +1,69 @@
+import type { AuditSink } from './audit-sink.ts';
+import type { Clock } from './clock.ts';
+import type { Config } from './config.ts';
+import type { Diagnostics } from './diagnostics.ts';
+import { asError, type ColibriError } from './errors.ts';
+import { createAuditLog } from './log/audit-log.ts';
+import { processIdentity } from './log/process-identity.ts';
+import { recoverOpenCalls } from './log/recovery.ts';
+import { createStderrSink } from './log/stderr-sink.ts';
+import type { Backing } from './middleware/compose.ts';
+import { capabilitiesFor } from './modes.ts';
+import type { StorageEngine } from './storage/engine.ts';
+import { createNoStorage } from './storage/none.ts';
+import { openSqlite } from './storage/sqlite/engine.ts';
+
+/** What boot ends with. A database that cannot be opened is an end too: the server stays up and says why. */
+export interface Booted extends Backing {
+  readonly opened: StorageEngine | undefined;
+  readonly degraded: string | undefined;
+}
+
+export interface BootDeps {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly diagnostics: Diagnostics;
+  readonly onUncertain: (error: ColibriError) => void;
+}
+
+/** Open, migrate, recover. Never starts over on an empty file where there is one it cannot read. */
+export async function bootStorage(deps: BootDeps): Promise<Booted> {
+  if (capabilitiesFor(deps.config.mode).database === 'none') return withoutDatabase(deps, undefined);
+  try {
+    return await withDatabase(deps);
+  } catch (thrown) {
+    const { message } = asError(thrown);
+    const reason = message.includes(deps.config.dbPath)
+      ? message
+      : `${deps.config.dbPath} cannot be opened (${message}). ${REMEDY}`;
+    deps.diagnostics.error(`degraded: ${reason}`);
+    return withoutDatabase(deps, reason);
+  }
+}
+
+const REMEDY =
+  'Check that its folder exists, is writable and has room, and that no stopped process holds it; "colibri doctor" tells more.';
+
+async function withDatabase(deps: BootDeps): Promise<Booted> {
+  const { config, clock, diagnostics } = deps;
+  const inMemory = capabilitiesFor(config.mode).database === 'memory';
+  const storage = await openSqlite({
+    path: inMemory ? ':memory:' : config.dbPath,
+    readingIsEnough: config.mode === 'READONLY',
+    onUncertain: deps.onUncertain,
+  });
+  if (!storage.facts.writable) {
+    diagnostics.warn(`${config.dbPath} cannot be written: calls are served and recorded on stderr only`);
+    return { storage, opened: storage, sink: createStderrSink(diagnostics), degraded: undefined };
+  }
+  const process = processIdentity();
+  const explained = await recoverOpenCalls(storage, clock, process);
+  if (explained > 0)
+    diagnostics.warn(`${explained} call(s) of a process that ended early were recorded as crashed`);
+  const sink: AuditSink = createAuditLog({ storage, clock, process });
+  return { storage, opened: storage, sink, degraded: undefined };
+}
+
+function withoutDatabase({ diagnostics }: BootDeps, degraded: string | undefined): Booted {
+  return { storage: createNoStorage(), opened: undefined, sink: createStderrSink(diagnostics), degraded };
+}

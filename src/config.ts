@@ -1,0 +1,220 @@
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
+import * as z from 'zod';
+import { ColibriError } from './errors.ts';
+import { LIMITS } from './limits.ts';
+import { detectMode, MODES, type RuntimeMode } from './modes.ts';
+import { nearest } from './nearest.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Everything the environment decides, read once and frozen. */
+export interface Config {
+  readonly mode: RuntimeMode;
+  readonly workspace: string;
+  readonly dbPath: string;
+  readonly project: string | undefined;
+  /** When set, only these projects exist. */
+  readonly projects: readonly string[] | undefined;
+  readonly workflow: 'kanban' | 'pipeline';
+  readonly agentId: string | undefined;
+  readonly skillsDirs: readonly string[];
+  readonly startupTimeoutMs: number;
+  readonly logLevel: LogLevel;
+  /** Per-user folder for keys and what was last signed; never inside a workspace. */
+  readonly configDir: string;
+  /** Names that look like a setting but are none. */
+  readonly warnings: readonly string[];
+}
+
+export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export const PROJECT_SLUG = /^[a-z0-9-]{1,64}$/;
+
+const slug = z.string().regex(PROJECT_SLUG, 'a project name of 1 to 64 characters out of a-z, 0-9 and -');
+
+/** Each variable with what it does and what it takes; docs/reference/environment.md is generated from here. */
+export const VARIABLES = {
+  COLIBRI_MODE: {
+    means: 'which tools are admitted and where records live',
+    takes: MODES.join(', '),
+    otherwise: 'FULL',
+  },
+  COLIBRI_DB_PATH: {
+    means: 'database file; a relative path starts at the workspace',
+    takes: 'a path',
+    otherwise: '.colibri/colibri.db in the workspace',
+  },
+  COLIBRI_PROJECT: {
+    means: 'project used where a tool’s `project` is optional',
+    takes: 'a project name',
+    otherwise: 'none',
+  },
+  COLIBRI_PROJECTS: {
+    means: 'the only projects that exist',
+    takes: 'project names with commas between',
+    otherwise: 'any',
+  },
+  COLIBRI_WORKFLOW: {
+    means: 'workflow of a task that names none',
+    takes: 'kanban, pipeline',
+    otherwise: 'kanban',
+  },
+  COLIBRI_AGENT_ID: {
+    means: 'the actor written into every record',
+    takes: `1 to ${LIMITS.actorCharsMax} characters`,
+    otherwise: 'the name the client gives itself',
+  },
+  COLIBRI_SKILLS_DIR: {
+    means: 'skill folders; several are separated as in PATH',
+    takes: 'paths',
+    otherwise: '.agents/skills and .claude/skills in the workspace',
+  },
+  COLIBRI_STARTUP_TIMEOUT_MS: {
+    means: 'limit on the whole start',
+    takes: 'whole milliseconds, 1 to 600000',
+    otherwise: '30000',
+  },
+  COLIBRI_LOG_LEVEL: { means: 'how much goes to stderr', takes: LOG_LEVELS.join(', '), otherwise: 'info' },
+} as const satisfies Record<string, { means: string; takes: string; otherwise: string }>;
+
+type Variable = keyof typeof VARIABLES;
+
+const SCHEMAS: Readonly<Record<Exclude<Variable, 'COLIBRI_MODE'>, z.ZodType>> = {
+  COLIBRI_DB_PATH: z.string(),
+  COLIBRI_PROJECT: slug,
+  COLIBRI_PROJECTS: z
+    .string()
+    .transform((list) => list.split(',').map((name) => name.trim()))
+    .pipe(z.array(slug)),
+  COLIBRI_WORKFLOW: z.enum(['kanban', 'pipeline']),
+  COLIBRI_AGENT_ID: z
+    .string()
+    .max(LIMITS.actorCharsMax)
+    .refine((name) => name.isWellFormed() && name.trim() !== ''),
+  COLIBRI_SKILLS_DIR: z.string(),
+  COLIBRI_STARTUP_TIMEOUT_MS: z
+    .string()
+    .regex(/^\d{1,6}$/)
+    .transform(Number)
+    .pipe(z.int().min(1).max(600_000)),
+  COLIBRI_LOG_LEVEL: z.enum(LOG_LEVELS),
+};
+
+/** Reads the environment. Names every wrong variable at once, with what it was and what is allowed, then gives up. */
+export function readConfig(env: Environment = process.env, cwd: string = process.cwd()): Config {
+  const complaints = Object.keys(env)
+    .filter((name) => name.startsWith('AMS_') && env[name] !== undefined)
+    .map(complainOfAms);
+  const mode = complain(complaints, () => detectMode(withoutAms(withoutEmpty(env))));
+  const read = <T>(name: Exclude<Variable, 'COLIBRI_MODE'>): T | undefined =>
+    readVariable<T>(env, name, complaints);
+
+  const workspace = findWorkspace(env, cwd);
+  const skills = read<string>('COLIBRI_SKILLS_DIR');
+  const config: Omit<Config, 'mode'> = {
+    workspace,
+    dbPath: resolve(workspace, read<string>('COLIBRI_DB_PATH') ?? join('.colibri', 'colibri.db')),
+    project: read<string>('COLIBRI_PROJECT'),
+    projects: read<string[]>('COLIBRI_PROJECTS'),
+    workflow: read<'kanban' | 'pipeline'>('COLIBRI_WORKFLOW') ?? 'kanban',
+    agentId: read<string>('COLIBRI_AGENT_ID'),
+    skillsDirs: (
+      skills?.split(delimiter).filter((path) => path !== '') ?? [
+        join('.agents', 'skills'),
+        join('.claude', 'skills'),
+      ]
+    ).map((path) => resolve(workspace, path)),
+    startupTimeoutMs: read<number>('COLIBRI_STARTUP_TIMEOUT_MS') ?? 30_000,
+    logLevel: read<LogLevel>('COLIBRI_LOG_LEVEL') ?? 'info',
+    configDir: userFolder(env, 'config'),
+    warnings: Object.keys(env).filter(isUnknownSetting).map(warnOfUnknown),
+  };
+  if (
+    config.project !== undefined &&
+    config.projects !== undefined &&
+    !config.projects.includes(config.project)
+  ) {
+    complaints.push(
+      `COLIBRI_PROJECT is "${config.project}", which COLIBRI_PROJECTS (${config.projects.join(',')}) does not list.`,
+    );
+  }
+  if (complaints.length > 0 || mode === undefined) {
+    throw new ColibriError('ERR_CONFIG_INVALID', complaints.join('\n'), { complaints });
+  }
+  return Object.freeze({ mode, ...config });
+}
+
+function readVariable<T>(
+  env: Environment,
+  name: Exclude<Variable, 'COLIBRI_MODE'>,
+  complaints: string[],
+): T | undefined {
+  const text = env[name];
+  // Clients that fill in a form send an empty text for a field left blank.
+  if (text === undefined || text === '') return undefined;
+  const parsed = SCHEMAS[name].safeParse(text);
+  if (parsed.success) return parsed.data as T;
+  complaints.push(`${name} is ${JSON.stringify(text)}; allowed: ${VARIABLES[name].takes}.`);
+  return undefined;
+}
+
+function complain<T>(complaints: string[], read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    complaints.push(error instanceof Error ? error.message : String(error));
+    return undefined;
+  }
+}
+
+function complainOfAms(name: string): string {
+  return `${name} is set, but Colibri reads COLIBRI_* variables only. Unset it.`;
+}
+
+function withoutAms(env: Environment): Environment {
+  return { COLIBRI_MODE: env.COLIBRI_MODE };
+}
+
+function withoutEmpty(env: Environment): Environment {
+  return env.COLIBRI_MODE === '' ? { ...env, COLIBRI_MODE: undefined } : env;
+}
+
+function isUnknownSetting(name: string): boolean {
+  return name.startsWith('COLIBRI_') && !Object.hasOwn(VARIABLES, name) && !name.startsWith('COLIBRI_TEST_');
+}
+
+function warnOfUnknown(name: string): string {
+  const meant = nearest(name, Object.keys(VARIABLES));
+  return `${name} is not a setting of Colibri and was ignored.${meant === undefined ? '' : ` Did you mean ${meant}?`}`;
+}
+
+/**
+ * The folder whose work is governed: the one the client names, else the nearest at or above the working directory that
+ * holds `.colibri` or `.git`, else a per-user folder, because desktop clients start servers in `/`.
+ */
+function findWorkspace(env: Environment, cwd: string): string {
+  const named = env.CLAUDE_PROJECT_DIR;
+  if (named !== undefined && isAbsolute(named)) return named;
+  for (let folder = cwd; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, '.colibri')) || existsSync(join(folder, '.git'))) return folder;
+    if (dirname(folder) === folder) return userFolder(env, 'data');
+  }
+}
+
+/** The platform's per-user folder for settings or for data. */
+function userFolder(env: Environment, kind: 'config' | 'data'): string {
+  const home = env.HOME ?? homedir();
+  if (process.platform === 'darwin') return join(home, 'Library', 'Application Support', 'colibri');
+  if (process.platform === 'win32') {
+    return join(
+      (kind === 'config' ? env.APPDATA : env.LOCALAPPDATA) ?? join(home, 'AppData', 'Local'),
+      'colibri',
+    );
+  }
+  const base = kind === 'config' ? env.XDG_CONFIG_HOME : env.XDG_DATA_HOME;
+  const fallback = kind === 'config' ? join(home, '.config') : join(home, '.local', 'share');
+  return join(base !== undefined && isAbsolute(base) ? base : fallback, 'colibri');
+}

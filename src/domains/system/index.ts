@@ -1,0 +1,1 @@
+export { type SystemFacts, systemTools } from './tools.ts';

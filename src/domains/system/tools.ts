@@ -1,0 +1,75 @@
+import type { RuntimeMode } from '../../modes.ts';
+import type { StorageFacts } from '../../storage/engine.ts';
+import { defineTool, type Tool } from '../../tool.ts';
+import { HealthOutput, NoInput, PingOutput } from './schema.ts';
+
+/** What the two system tools report on. Asked at each call: most of it is not known before boot is over. */
+export interface SystemFacts {
+  readonly version: string;
+  readonly mode: RuntimeMode;
+  uptimeMs(): number;
+  now(): number;
+  storage(): StorageFacts | undefined;
+  degraded(): string | undefined;
+  toolNames(): readonly string[];
+  skills(): { readonly loaded: number; readonly skipped: number };
+}
+
+const STAGES = ['tool-lock', 'schema-validate', 'audit-enter', 'dispatch', 'audit-exit'];
+
+export function systemTools(facts: SystemFacts): Tool[] {
+  const identity = () => ({
+    version: facts.version,
+    mode: facts.mode,
+    uptime_ms: Math.max(0, Math.floor(facts.uptimeMs())),
+    timestamp: new Date(facts.now()).toISOString(),
+  });
+  return [
+    defineTool({
+      name: 'server_ping',
+      title: 'Ping',
+      summary: 'Is the server alive? Version, mode, uptime.',
+      family: 'system',
+      effect: 'reads',
+      input: NoInput,
+      output: PingOutput,
+      handle: () => identity(),
+    }),
+    defineTool({
+      name: 'server_health',
+      title: 'Health',
+      summary: 'Database, mode, tools, memory, skills; and why, if something is degraded.',
+      family: 'system',
+      effect: 'reads',
+      input: NoInput,
+      output: HealthOutput,
+      handle: () => ({
+        status: facts.degraded() === undefined ? ('ok' as const) : ('degraded' as const),
+        ...identity(),
+        ...describe(facts),
+      }),
+    }),
+  ];
+}
+
+function describe(facts: SystemFacts) {
+  const storage = facts.storage();
+  const reason = facts.degraded();
+  const names = facts.toolNames();
+  return {
+    db: {
+      open: storage !== undefined,
+      user_version: storage?.schemaVersion ?? 0,
+      path: storage?.path ?? '',
+      schema: storage === undefined ? 'none' : `colibri ${storage.schemaVersion}`,
+      engine: storage?.engine ?? 'none',
+      journal: storage?.journal ?? 'none',
+      writable: storage?.writable ?? false,
+      ...(reason !== undefined && { reason }),
+    },
+    middleware: { stages: STAGES },
+    tools: { registered: names.length, names: [...names] },
+    process: { pid: process.pid, memory_bytes: process.memoryUsage.rss() },
+    skills: { ...facts.skills() },
+  };
+}

@@ -1,0 +1,97 @@
+/** How many arrays and objects may be nested; the reader of raw text keeps the same limit. */
+export const CANONICAL_DEPTH_MAX = 64;
+
+export class CanonicalJsonError extends Error {
+  override readonly name = 'CanonicalJsonError';
+}
+
+/**
+ * The RFC 8785 text of a plain JSON value: one text per value, whatever the order of its keys.
+ *
+ * Whatever that text could not carry unchanged is refused instead of being dropped or rounded, so that two
+ * different values never share a digest.
+ */
+export function canonicalJson(value: unknown): string {
+  return writeValue(value, 0);
+}
+
+/** Whether a text is exactly what `canonicalJson` writes for the value it holds. */
+export function isCanonicalJson(text: string): boolean {
+  try {
+    // Comparing the texts also catches what JSON.parse forgets: a repeated name, a rounded number, a space.
+    return canonicalJson(JSON.parse(text)) === text;
+  } catch {
+    return false;
+  }
+}
+
+/** The RFC 8785 text of any finite number. `canonicalJson` alone knows which numbers a record may hold. */
+export function canonicalNumber(value: number): string {
+  if (!Number.isFinite(value)) throw new CanonicalJsonError(`${value} has no JSON text`);
+  // ECMAScript's own conversion is the one the RFC names; it writes negative zero as 0.
+  return String(value);
+}
+
+/**
+ * Whether a number would be written as a whole number that readers of other languages do not agree on.
+ * From 1e21 on the canonical text has an exponent, so nobody takes it for an exact integer.
+ */
+export function isInexactInteger(value: number): boolean {
+  return Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) < 1e21;
+}
+
+// The depth is counted before each descent: no input, cyclic ones included, can exhaust the stack.
+function writeValue(value: unknown, depth: number): string {
+  switch (typeof value) {
+    case 'string':
+      return writeString(value);
+    case 'number':
+      return writeNumber(value);
+    case 'boolean':
+      return value ? 'true' : 'false';
+    case 'object':
+      if (value === null) return 'null';
+      if (depth === CANONICAL_DEPTH_MAX) {
+        throw new CanonicalJsonError(`nested deeper than ${CANONICAL_DEPTH_MAX}`);
+      }
+      return Array.isArray(value) ? writeArray(value, depth + 1) : writeObject(value, depth + 1);
+    default:
+      throw new CanonicalJsonError(`${typeof value} has no JSON text`);
+  }
+}
+
+function writeString(text: string): string {
+  if (!text.isWellFormed()) throw new CanonicalJsonError('a string holds a lone surrogate');
+  // On well-formed text JSON.stringify escapes exactly what RFC 8785 3.2.2.2 wants escaped.
+  return JSON.stringify(text);
+}
+
+function writeNumber(value: number): string {
+  if (isInexactInteger(value)) throw new CanonicalJsonError(`${value} is an integer beyond 2^53 - 1`);
+  return canonicalNumber(value);
+}
+
+function writeArray(items: readonly unknown[], depth: number): string {
+  let text = '';
+  // Counting, not iterating: a hole must be met as undefined and refused.
+  for (let i = 0; i < items.length; i += 1) {
+    text += (i === 0 ? '' : ',') + writeValue(items[i], depth);
+  }
+  return `[${text}]`;
+}
+
+function writeObject(members: object, depth: number): string {
+  if (!isPlain(members)) throw new CanonicalJsonError('only plain objects and arrays have a JSON text');
+  let text = '';
+  // The default sort compares UTF-16 code units, which is the order of RFC 8785 3.2.3.
+  for (const key of Object.keys(members).sort()) {
+    text += `${text === '' ? '' : ','}${writeString(key)}:${writeValue(members[key], depth)}`;
+  }
+  return `{${text}}`;
+}
+
+// A Date, a Map or a Buffer would otherwise be written as something it is not; toJSON is never called.
+function isPlain(value: object): value is Readonly<Record<string, unknown>> {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

@@ -1,0 +1,126 @@
+import { isHash } from './digest.ts';
+import { nodeHash } from './tree.ts';
+
+/** Says in its message what a proof fails to show. */
+export class ProofError extends Error {
+  override readonly name = 'ProofError';
+}
+
+export interface InclusionClaim {
+  readonly index: number;
+  readonly size: number;
+  readonly leafHash: string;
+  readonly root: string;
+  readonly proof: readonly string[];
+}
+
+export interface ConsistencyClaim {
+  readonly size1: number;
+  readonly size2: number;
+  readonly root1: string;
+  readonly root2: string;
+  readonly proof: readonly string[];
+}
+
+/**
+ * Returns only if the leaf is at `index` of the tree with this size and root; throws `ProofError` otherwise.
+ * It answers nothing, so a caller cannot forget to look at the answer. Every field may come from a stranger.
+ *
+ * The walk is RFC 9162 2.1.3.2 and shares no step with the code that makes proofs.
+ */
+export function verifyInclusion({ index, size, leafHash, root, proof }: InclusionClaim): void {
+  requireSize('size', size);
+  if (!Number.isSafeInteger(index) || index < 0 || index >= size) fail(`index ${index} is not below ${size}`);
+  requireHashes([leafHash, root, ...proof]);
+  const climb = { node: index, last: size - 1 };
+  let hash = leafHash;
+  for (const sibling of proof) {
+    hash = siblingIsLeft(climb) ? nodeHash(sibling, hash) : nodeHash(hash, sibling);
+    rise(climb);
+  }
+  requireTop(climb);
+  if (hash !== root) fail('the proof leads to another root');
+}
+
+/**
+ * Returns only if the tree of `size1` is the beginning of the tree of `size2`; throws `ProofError` otherwise.
+ * A tree without leaves begins every tree, so a proof from size 0 says nothing and is refused.
+ *
+ * The walk is RFC 9162 2.1.4.2.
+ */
+export function verifyConsistency({ size1, size2, root1, root2, proof }: ConsistencyClaim): void {
+  requireSize('size1', size1);
+  requireSize('size2', size2);
+  if (size1 > size2) fail(`size1 ${size1} is above size2 ${size2}`);
+  requireHashes([root1, root2, ...proof]);
+  if (size1 === size2) requireSameTree(root1, root2, proof);
+  else requireGrowth({ size1, size2, root1, root2, proof });
+}
+
+function requireSameTree(root1: string, root2: string, proof: readonly string[]): void {
+  if (proof.length > 0) fail('equal sizes need no proof');
+  if (root1 !== root2) fail('the roots differ at equal sizes');
+}
+
+function requireGrowth({ size1, size2, root1, root2, proof }: ConsistencyClaim): void {
+  const climb = { node: size1 - 1, last: size2 - 1 };
+  while (climb.node % 2 === 1) halve(climb);
+  // An old tree that is a full subtree of the new one starts the walk itself and is not in the proof.
+  const [first, ...siblings] = climb.node === 0 ? [root1, ...proof] : proof;
+  if (first === undefined) fail('the proof is too short');
+  let old = first;
+  let current = first;
+  for (const sibling of siblings) {
+    if (siblingIsLeft(climb)) {
+      old = nodeHash(sibling, old);
+      current = nodeHash(sibling, current);
+    } else {
+      current = nodeHash(current, sibling);
+    }
+    rise(climb);
+  }
+  requireTop(climb);
+  if (old !== root1) fail('the proof leads to another first root');
+  if (current !== root2) fail('the proof leads to another second root');
+}
+
+/** A node on its way up and the last node of its level. A proof must use up both. */
+interface Climb {
+  node: number;
+  last: number;
+}
+
+/** Whether the next sibling stands to the left. There must be a level above to take it to. */
+function siblingIsLeft(climb: Climb): boolean {
+  if (climb.last === 0) fail('the proof is too long');
+  return climb.node % 2 === 1 || climb.node === climb.last;
+}
+
+function rise(climb: Climb): void {
+  // A last node without a sibling rises unchanged until it is a right child.
+  if (climb.node === climb.last) while (climb.node % 2 === 0 && climb.node !== 0) halve(climb);
+  halve(climb);
+}
+
+// Sizes outgrow 32 bits: no shifting.
+function halve(climb: Climb): void {
+  climb.node = Math.floor(climb.node / 2);
+  climb.last = Math.floor(climb.last / 2);
+}
+
+function requireTop(climb: Climb): void {
+  if (climb.last !== 0) fail('the proof is too short');
+}
+
+function requireSize(what: string, size: number): void {
+  if (!Number.isSafeInteger(size) || size < 1) fail(`${what} must be a whole number above 0, not ${size}`);
+}
+
+// An empty hash would otherwise equal another empty hash: every one must be 32 bytes.
+function requireHashes(hashes: readonly string[]): void {
+  if (!hashes.every(isHash)) fail('not every hash is a SHA-256 in lowercase hex');
+}
+
+function fail(reason: string): never {
+  throw new ProofError(reason);
+}

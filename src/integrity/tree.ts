@@ -1,0 +1,108 @@
+import { isHash, sha256Hex } from './digest.ts';
+
+/** The root of a tree without leaves. */
+export const EMPTY_ROOT = sha256Hex('');
+
+/** What `Frontier` needs to go on where it stopped: the roots of its full subtrees, the largest first. */
+export interface FrontierState {
+  readonly size: number;
+  readonly hashes: readonly string[];
+}
+
+/** An RFC 6962 tree that only grows. It keeps one hash for each bit set in its size, so at most 53. */
+export class Frontier {
+  #size: number;
+  readonly #peaks: string[];
+
+  constructor(saved: FrontierState = { size: 0, hashes: [] }) {
+    if (!isFrontierState(saved)) throw new RangeError(`no frontier has size ${saved.size} and these hashes`);
+    this.#size = saved.size;
+    this.#peaks = [...saved.hashes];
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get state(): FrontierState {
+    return { size: this.#size, hashes: [...this.#peaks] };
+  }
+
+  /** Appends a record and answers its leaf hash. */
+  add(recordHash: string): string {
+    const leaf = leafHash(recordHash);
+    this.#push(leaf);
+    return leaf;
+  }
+
+  addLeaf(leaf: string): void {
+    this.#push(checked(leaf));
+  }
+
+  root(): string {
+    if (this.#size === 0) return EMPTY_ROOT;
+    return this.#peaks.reduceRight((right, left) => join(left, right));
+  }
+
+  #push(leaf: string): void {
+    let hash = leaf;
+    // Every bit that the addition carries over joins two full subtrees of equal height, so a peak is there.
+    for (let carry = this.#size; carry % 2 === 1; carry = (carry - 1) / 2) {
+      hash = join(this.#peaks.pop()!, hash);
+    }
+    this.#peaks.push(hash);
+    this.#size += 1;
+  }
+}
+
+/** The root over records in their order, given by their hashes. */
+export function treeRoot(recordHashes: Iterable<string>): string {
+  const frontier = new Frontier();
+  for (const hash of recordHashes) frontier.add(hash);
+  return frontier.root();
+}
+
+/** How many levels a tree has, the leaves counted as one: 1 leaf 1, 5 leaves 4, 8 leaves 4. */
+export function treeDepth(leafCount: number): number {
+  let depth = leafCount === 0 ? 0 : 1;
+  for (let width = 1; width < leafCount; width *= 2) depth += 1;
+  return depth;
+}
+
+// One buffer for each kind of preimage, written over at each call: its first byte never changes, so a leaf
+// can never pass for a node. Hex both ways costs 1.0 us a leaf; latin1 inside saved a tenth of it (Node 20).
+const leafBytes = Buffer.alloc(33, 0x00);
+const nodeBytes = Buffer.alloc(65, 0x01);
+
+/** SHA-256(0x00, 32-byte record hash). */
+export function leafHash(recordHash: string): string {
+  leafBytes.write(checked(recordHash), 1, 'hex');
+  return sha256Hex(leafBytes);
+}
+
+/** SHA-256(0x01, left, right). */
+export function nodeHash(left: string, right: string): string {
+  return join(checked(left), checked(right));
+}
+
+function join(left: string, right: string): string {
+  nodeBytes.write(left, 1, 'hex');
+  nodeBytes.write(right, 33, 'hex');
+  return sha256Hex(nodeBytes);
+}
+
+// Buffer.write stops silently at the first character that is no hex, which would leave old bytes behind.
+function checked(hash: string): string {
+  if (!isHash(hash)) throw new RangeError('not a SHA-256 in lowercase hex');
+  return hash;
+}
+
+function isFrontierState({ size, hashes }: FrontierState): boolean {
+  return Number.isSafeInteger(size) && size >= 0 && hashes.length === bitCount(size) && hashes.every(isHash);
+}
+
+function bitCount(size: number): number {
+  let count = 0;
+  for (let rest = size; rest > 0; rest = Math.floor(rest / 2)) count += rest % 2;
+  return count;
+}

@@ -1,0 +1,30 @@
+/** Every bound of Colibri in one place, with its reason. Beyond one you get an error, never a stall. */
+export const LIMITS = Object.freeze({
+  /** One JSON-RPC line. The largest legal call is a 16 KB metadata object beside 5,000 characters of text. */
+  lineBytesMax: 1_048_576,
+  /** Nesting of arguments. JSON.stringify overflows the stack somewhere past 1,000 levels. */
+  depthMax: 64,
+  /** An id of JSON-RPC is echoed back, so it is bounded too. */
+  requestIdCharsMax: 256,
+  /** Names that end up in every audit row. */
+  actorCharsMax: 128,
+  toolNameCharsMax: 64,
+  /** Answers waiting for a client that does not read; past this the server stops reading too. */
+  unsentBytesMax: 8_388_608,
+  /** Zod issues shown for one rejected call. */
+  issuesMax: 20,
+  /** How long a writer waits for another process that holds the database. */
+  lockWaitMsMax: 10_000,
+  /** Pause between two tries for the lock, drawn at random below this. */
+  lockRetryMsMax: 5,
+  /** How long a stop waits for the call that is running. */
+  stopWaitMsMax: 5_000,
+  /** After end of input: calls not begun by then are not begun. */
+  drainMsMax: 2_000,
+  /** How often the server looks whether its parent is still there. */
+  parentCheckMs: 5_000,
+  /** Read connections kept open; a further reader waits for nobody but is closed after use. */
+  idleReadersMax: 2,
+  /** Longest stretch a long read keeps other calls waiting before it lets them pass. */
+  sliceMsMax: 20,
+});

@@ -1,0 +1,57 @@
+import { readFileSync, readlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { sha256Hex } from '../integrity/digest.ts';
+
+/** How long after its enter row a call of a process we cannot look at counts as dead. No call runs this long. */
+const UNSEEN_MS_MAX = 60_000;
+
+/**
+ * Names this process for as long as the file lives: machine, boot, process id and start time. The last two together are
+ * never given out again, so a later process with the same number is not mistaken for this one.
+ */
+export function processIdentity(pid: number = process.pid): string {
+  return [machine(), boot(), pid, startOf(pid) ?? 'x'].join('.');
+}
+
+/** Whether the process that wrote `identity` can no longer end the call it began `ageMs` ago. */
+export function isGone(identity: string, ageMs: number): boolean {
+  const [theirMachine, theirBoot, pid, start] = identity.split('.');
+  if (theirMachine !== machine()) return ageMs > UNSEEN_MS_MAX;
+  if (theirBoot !== boot()) return true;
+  if (!isRunning(Number(pid))) return true;
+  const current = startOf(Number(pid));
+  return current !== undefined && current !== start;
+}
+
+/** Process numbers mean something only within one container of one machine. */
+function machine(): string {
+  return sha256Hex(`${hostname()}\n${readQuietly(() => readlinkSync('/proc/self/ns/pid'))}`).slice(0, 6);
+}
+
+function boot(): string {
+  return sha256Hex(readQuietly(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'))).slice(0, 6);
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+}
+
+/** Start time in clock ticks since boot, where the platform tells (Linux). The name before it may hold any character. */
+function startOf(pid: number): string | undefined {
+  const stat = readQuietly(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+  return ticks === undefined ? undefined : Number(ticks).toString(36);
+}
+
+function readQuietly(read: () => string): string {
+  try {
+    return read();
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,37 @@
+import { ColibriError } from '../errors.ts';
+import { capabilitiesFor, type RuntimeMode } from '../modes.ts';
+import type { Transaction } from '../storage/engine.ts';
+import type { CallContext, Tool } from '../tool.ts';
+
+/** What stage 4 looks at before it lets a handler run. */
+export interface Admission {
+  readonly mode: RuntimeMode;
+  /** Why there is no database, if there should be one. */
+  readonly degraded: () => string | undefined;
+}
+
+/** Stage 4: the mode's gate, then the handler. Nothing else calls a handler. */
+export async function dispatch(
+  admission: Admission,
+  tool: Tool,
+  args: Record<string, unknown>,
+  call: CallContext,
+  tx: Transaction,
+): Promise<unknown> {
+  if (!capabilitiesFor(admission.mode).admits(tool)) {
+    throw new ColibriError(
+      'TOOL_NOT_ADMITTED',
+      `${tool.name} is not available in mode ${admission.mode}. Ask the owner to start Colibri with COLIBRI_MODE=FULL.`,
+      { mode: admission.mode },
+    );
+  }
+  const reason = admission.degraded();
+  if (reason !== undefined && tool.family !== 'system') {
+    throw new ColibriError(
+      'ERR_INIT_FAILED',
+      `Colibri runs without its database: ${reason} Then start it again.`,
+      { reason },
+    );
+  }
+  return await tool.handle(args, call, tx);
+}

@@ -1,0 +1,35 @@
+import { LIMITS } from '../limits.ts';
+
+/** What is wrong with a value whatever its schema says, and where. */
+export interface Objection {
+  readonly path: readonly (string | number)[];
+  readonly message: string;
+}
+
+/**
+ * Finds what could not be stored and read back the same, or would break something recursive later: nesting beyond the
+ * limit, ill-formed Unicode, numbers JSON cannot carry exactly. Walks with a list of its own, so no depth overflows it.
+ */
+export function firstObjection(value: unknown): Objection | undefined {
+  const open: { value: unknown; path: readonly (string | number)[] }[] = [{ value, path: [] }];
+  for (let item = open.pop(); item !== undefined; item = open.pop()) {
+    const message = objectionTo(item.value, item.path.length);
+    if (message !== undefined) return { path: item.path, message };
+    if (typeof item.value !== 'object' || item.value === null) continue;
+    for (const [key, child] of Object.entries(item.value)) {
+      if (key === '__proto__') return { path: [...item.path, key], message: 'this name is not allowed' };
+      if (!key.isWellFormed()) return { path: item.path, message: 'a field name is not well-formed Unicode' };
+      open.push({ value: child, path: [...item.path, Array.isArray(item.value) ? Number(key) : key] });
+    }
+  }
+  return undefined;
+}
+
+function objectionTo(value: unknown, depth: number): string | undefined {
+  if (depth > LIMITS.depthMax) return `nested deeper than ${LIMITS.depthMax} levels`;
+  if (typeof value === 'string' && !value.isWellFormed()) return 'not well-formed Unicode (a lone surrogate)';
+  if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)) {
+    return 'an integer beyond 2^53 cannot be stored exactly; send it as text';
+  }
+  return undefined;
+}

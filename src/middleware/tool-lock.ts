@@ -1,0 +1,53 @@
+/** Stage 1: one queue for the whole server. */
+export interface ToolLock {
+  /** Runs `work` when everything that asked before has ended. Never rejects by itself. */
+  run<T>(work: () => Promise<T>): Promise<T>;
+  /** From inside `work`: lets everybody who waits go first, then goes on. */
+  breathe(): Promise<void>;
+  /** From now on waiting work is told not to begin; resolves when nothing runs. */
+  close(): Promise<void>;
+}
+
+/** Thrown to work that was still waiting when the server was told to stop. */
+export class NotBegunError extends Error {
+  constructor() {
+    super('The server is stopping and did not begin this call. Start it again and repeat the call.');
+  }
+}
+
+/** First come, first served; one at a time; released whatever the work does. */
+export function createToolLock(): ToolLock {
+  let tail: Promise<void> = Promise.resolve();
+  let release: () => void = () => undefined;
+  let closed = false;
+
+  async function acquire(): Promise<void> {
+    const before = tail;
+    let free: () => void = () => undefined;
+    tail = new Promise((resolve) => {
+      free = resolve;
+    });
+    await before;
+    release = free;
+  }
+
+  return {
+    async run(work) {
+      await acquire();
+      try {
+        if (closed) throw new NotBegunError();
+        return await work();
+      } finally {
+        release();
+      }
+    },
+    async breathe() {
+      release();
+      await acquire();
+    },
+    async close() {
+      closed = true;
+      await tail;
+    },
+  };
+}

@@ -1,0 +1,82 @@
+import type * as z from 'zod';
+import { ColibriError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
+import { nearest } from '../nearest.ts';
+import type { Tool } from '../tool.ts';
+import { firstObjection, type Objection } from './hostile.ts';
+import { isPlainObject, repair } from './repair.ts';
+
+/** Stage 2's verdict. Only a valid one carries arguments a handler may see. */
+export type Judged =
+  | { readonly valid: true; readonly args: Record<string, unknown>; readonly repaired: readonly string[] }
+  | {
+      readonly valid: false;
+      readonly raw: unknown;
+      readonly repaired: readonly string[];
+      readonly error: ColibriError;
+    };
+
+/** Stage 2: hostile input enters here and leaves typed, or not at all. */
+export function validate(tool: Tool, raw: unknown): Judged {
+  const repaired: string[] = [];
+  const objection = firstObjection(raw);
+  if (objection !== undefined) return { valid: false, raw, repaired, error: refused(tool, [objection]) };
+
+  const candidate = raw === undefined || raw === null ? {} : repair(tool.input, raw, repaired);
+  if (raw === null) repaired.push('arguments: null taken as absent');
+  const parsed = tool.input.safeParse(candidate);
+  if (parsed.success) return { valid: true, args: parsed.data as Record<string, unknown>, repaired };
+  return { valid: false, raw, repaired, error: refused(tool, parsed.error.issues, candidate) };
+}
+
+/** One sentence an issue, each with what to do, so that the next try can be right. */
+function refused(
+  tool: Tool,
+  issues: readonly (z.core.$ZodIssue | Objection)[],
+  args?: unknown,
+): ColibriError {
+  const shown = issues.slice(0, LIMITS.issuesMax);
+  const sentences = shown.flatMap((issue) => explain(tool, issue, args));
+  return new ColibriError(
+    'INVALID_PARAMS',
+    `${tool.name}: ${sentences.join(' ')} Correct this and call again.`,
+    {
+      issues: shown.map((issue) => ('code' in issue ? withoutInput(issue) : { code: 'custom', ...issue })),
+    },
+  );
+}
+
+function explain(tool: Tool, issue: z.core.$ZodIssue | Objection, args: unknown): string[] {
+  if ('code' in issue && issue.code === 'unrecognized_keys')
+    return issue.keys.map((key) => unknownField(tool, key));
+  const path = issue.path
+    .map((part, i) => (typeof part === 'number' ? `[${part}]` : `${i === 0 ? '' : '.'}${String(part)}`))
+    .join('');
+  if (
+    'code' in issue &&
+    issue.code === 'invalid_type' &&
+    issue.path.length === 1 &&
+    isMissing(args, String(issue.path[0]))
+  ) {
+    return [`${path} is required (${issue.expected}).`];
+  }
+  return [`${path === '' ? 'arguments' : path}: ${issue.message}.`];
+}
+
+function unknownField(tool: Tool, key: string): string {
+  const known = Object.keys(tool.input.shape);
+  const meant = nearest(key, known);
+  const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
+  const allowed = known.length === 0 ? 'It takes no fields.' : `Allowed: ${known.join(', ')}.`;
+  return `Unknown field ${JSON.stringify(key.slice(0, LIMITS.toolNameCharsMax))}.${hint} ${allowed}`;
+}
+
+function isMissing(args: unknown, field: string): boolean {
+  return isPlainObject(args) && args[field] === undefined;
+}
+
+/** The client knows what it sent; repeating it would only put it into one more log. */
+function withoutInput(issue: z.core.$ZodIssue): object {
+  const { input: _, ...rest } = issue;
+  return rest;
+}

@@ -1,0 +1,367 @@
+import { readFileSync, realpathSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import * as z from 'zod';
+import type { AuditSink, ToolEnterEvent, ToolExitEvent } from './audit-sink.ts';
+import { catalogue, INSTRUCTIONS } from './catalogue.ts';
+import { type Clock, systemClock } from './clock.ts';
+import { type Config, readConfig } from './config.ts';
+import { createDiagnostics, type Diagnostics, type Logger } from './diagnostics.ts';
+import { asError, ColibriError } from './errors.ts';
+import { type Backing, composeCall } from './middleware/compose.ts';
+import { createToolLock, type ToolLock } from './middleware/tool-lock.ts';
+import { capabilitiesFor, type RuntimeMode } from './modes.ts';
+import type { StorageEngine } from './storage/engine.ts';
+import { createNoStorage } from './storage/none.ts';
+import type { CallContext, Tool, ToolFamily } from './tool.ts';
+import { describeTool, type ToolDescriptor } from './transport/descriptor.ts';
+import { EXIT, type Lifecycle, superviseProcess } from './transport/lifecycle.ts';
+import { type Connection, serveProtocol } from './transport/protocol.ts';
+import type { Transport } from './transport/sdk.ts';
+import { StdioTransport } from './transport/stdio.ts';
+
+export type { AuditSink, ToolEnterEvent, ToolExitEvent };
+
+/** What registers a tool. `mutates` drives the mode gate, the annotations and the transaction. */
+export interface ColibriToolConfig {
+  readonly title?: string;
+  readonly description?: string;
+  readonly inputSchema: z.ZodObject;
+  readonly outputSchema?: z.ZodObject;
+  readonly mutates: boolean;
+  readonly idempotent?: boolean;
+  readonly family?: ToolFamily;
+}
+
+/** Every seam a test may put something else into. All have defaults. */
+interface CreateServerOptions {
+  readonly auditSink?: AuditSink;
+  readonly transport?: Transport;
+  readonly version?: string;
+  readonly mode?: RuntimeMode;
+  readonly nowMs?: () => number;
+  readonly bootStartMs?: number;
+  readonly logger?: Logger;
+  readonly clock?: Clock;
+  /** With a config, `start` opens the database it names; without one, calls go to `auditSink` and there is no database. */
+  readonly config?: Config;
+  readonly startupTimeoutMs?: number;
+  /** Off in tests: the runner has handlers of its own, and ours end the process. */
+  readonly installGlobalHandlers?: boolean;
+  readonly exit?: (code: number) => void;
+}
+
+/** A server before and after its start. Opaque but for the methods below. */
+export interface ColibriServerContext {
+  readonly version: string;
+  readonly mode: RuntimeMode;
+  readonly transport: Transport;
+  readonly tools: ReadonlyMap<string, Tool>;
+  readonly logger: Logger;
+  readonly nowMs: () => number;
+  readonly bootStartMs: number;
+  registerColibriTool: (name: string, config: ColibriToolConfig, handler: Handler) => void;
+  start: () => Promise<void>;
+  stop: () => Promise<void>;
+  getVersion: () => string;
+  getMode: () => RuntimeMode;
+  isConnected: () => boolean;
+}
+
+type Handler<A = Record<string, unknown>> = (
+  args: A,
+  call: CallContext,
+  tx: Parameters<Tool['handle']>[2],
+) => unknown;
+
+/** The moving parts of a context, kept where only this file reaches them. */
+interface Internals {
+  readonly options: CreateServerOptions;
+  readonly tools: Map<string, Tool>;
+  readonly lock: ToolLock;
+  readonly clock: Clock;
+  readonly diagnostics: Diagnostics;
+  readonly ready: { promise: Promise<Backing>; open: (backing: Backing) => void };
+  booted?: { readonly opened: StorageEngine | undefined; readonly degraded: string | undefined };
+  connection?: Connection;
+  lifecycle?: Lifecycle;
+}
+
+const INTERNALS = new WeakMap<ColibriServerContext, Internals>();
+
+/** Builds a server that is not connected to anything yet. Reads the environment only for what the options leave out. */
+export function createServer(options: CreateServerOptions = {}): ColibriServerContext {
+  const mode = options.mode ?? options.config?.mode ?? readConfig().mode;
+  const nowMs = options.nowMs ?? (() => systemClock.monotonic());
+  const logger = options.logger ?? console.error;
+  const tools = new Map<string, Tool>();
+  const ctx: ColibriServerContext = {
+    version: options.version ?? readPackageVersion(),
+    mode,
+    transport: options.transport ?? new StdioTransport(),
+    tools,
+    logger,
+    nowMs,
+    bootStartMs: options.bootStartMs ?? nowMs(),
+    registerColibriTool: (name, config, handler) => registerColibriTool(ctx, name, config, handler),
+    start: () => start(ctx),
+    stop: () => stop(ctx),
+    getVersion: () => ctx.version,
+    getMode: () => ctx.mode,
+    isConnected: () => internalsOf(ctx).connection !== undefined,
+  };
+  INTERNALS.set(ctx, {
+    options,
+    tools,
+    lock: createToolLock(),
+    clock: { ...(options.clock ?? systemClock), monotonic: nowMs },
+    diagnostics: createDiagnostics(logger, options.config?.logLevel ?? 'info'),
+    ready: createGate(),
+  });
+  return ctx;
+}
+
+/** Adds a tool behind the five stages. There is no other way to add one. */
+export function registerColibriTool<I extends z.ZodRawShape>(
+  ctx: ColibriServerContext,
+  name: string,
+  config: Omit<ColibriToolConfig, 'inputSchema'> & { readonly inputSchema: z.ZodObject<I> },
+  handler: Handler<z.output<z.ZodObject<I>>>,
+): void {
+  const { tools } = internalsOf(ctx);
+  if (typeof name !== 'string' || !/^[a-z_][a-z0-9_]*$/.test(name))
+    throw new Error(`invalid tool name: ${name}`);
+  if (!(config.inputSchema instanceof z.ZodObject)) throw new Error('inputSchema must be a Zod object');
+  if (tools.has(name)) throw new Error(`tool already registered: ${name}`);
+  tools.set(name, {
+    name,
+    title: config.title ?? name,
+    summary: config.description ?? '',
+    family: config.family ?? 'system',
+    effect: config.mutates ? 'writes' : 'reads',
+    ...(config.idempotent !== undefined && { idempotent: config.idempotent }),
+    input: config.inputSchema,
+    output: config.outputSchema ?? z.object({}),
+    handle: handler as unknown as Tool['handle'],
+  });
+}
+
+/** Transport first, so that a client hears from us at once; then the database; then the gate opens for waiting calls. */
+export async function start(ctx: ColibriServerContext): Promise<void> {
+  const internals = internalsOf(ctx);
+  const { options, diagnostics } = internals;
+  if (options.installGlobalHandlers !== false) installGlobalHandlers(ctx, options.exit ?? process.exit);
+  diagnostics.info(`starting in mode=${ctx.mode} version=${ctx.version}`);
+  const timeoutMs = options.startupTimeoutMs ?? options.config?.startupTimeoutMs ?? 30_000;
+  await withDeadline(connectAndBoot(ctx, internals), timeoutMs);
+  diagnostics.info('ready');
+}
+
+/** Ends the connection after the running call, and closes the database. */
+export async function stop(ctx: ColibriServerContext): Promise<void> {
+  const internals = internalsOf(ctx);
+  await internals.lock.close();
+  await internals.connection?.close();
+  await internals.booted?.opened?.close();
+}
+
+/** Takes every event and keeps none. */
+export function createNoOpAuditSink(): AuditSink {
+  return NO_OP_SINK;
+}
+
+const NO_OP_SINK: AuditSink = Object.freeze({
+  enter() {},
+  exit() {},
+});
+
+/** The program: read the configuration, serve stdin and stdout, end with the client. */
+export async function main(): Promise<void> {
+  // A stray console.log of any dependency would break the protocol; it may talk on stderr.
+  console.log = console.info = console.debug = console.error;
+  let ctx: ColibriServerContext | undefined;
+  try {
+    const config = readConfig();
+    ctx = createServer({ config });
+    for (const warning of config.warnings) internalsOf(ctx).diagnostics.warn(warning);
+    registerCatalogue(ctx);
+    internalsOf(ctx).lifecycle = superviseServer(ctx);
+    await start(ctx);
+  } catch (thrown) {
+    const error = asError(thrown);
+    console.error(
+      `[colibri] ${error instanceof ColibriError ? `${error.code}: ` : 'fatal: '}${error.message}`,
+    );
+    process.exit(error instanceof StartupTimeoutError ? EXIT.startupTimeout : EXIT.refused);
+  }
+}
+
+class StartupTimeoutError extends Error {}
+
+async function connectAndBoot(ctx: ColibriServerContext, internals: Internals): Promise<void> {
+  const { options, diagnostics, clock } = internals;
+  internals.connection = serveProtocol(ctx.transport, {
+    version: ctx.version,
+    instructions: INSTRUCTIONS,
+    list: listOnce(ctx),
+    call: callThrough(ctx, internals),
+    onError: (error) => diagnostics.debug('protocol:', error.message),
+  });
+  await internals.connection.started;
+  if (options.config === undefined) {
+    internals.ready.open({ storage: createNoStorage(), sink: options.auditSink ?? NO_OP_SINK });
+    return;
+  }
+  const { bootStorage } = await import('./boot.ts');
+  const booted = await bootStorage({
+    config: options.config,
+    clock,
+    diagnostics,
+    onUncertain: (error) => {
+      diagnostics.error(error.message);
+      internals.lifecycle?.abort(EXIT.io);
+    },
+  });
+  internals.booted = booted;
+  internals.ready.open({ storage: booted.storage, sink: options.auditSink ?? booted.sink });
+}
+
+function callThrough(ctx: ColibriServerContext, internals: Internals) {
+  const call = composeCall({
+    tools: internals.tools,
+    lock: internals.lock,
+    clock: internals.clock,
+    log: internals.diagnostics.error,
+    admission: { mode: ctx.mode, degraded: () => internals.booted?.degraded },
+    ready: () => internals.ready.promise,
+  });
+  const agent = internals.options.config?.agentId;
+  return (name: string, raw: unknown, clientName: string | undefined) =>
+    call(name, raw, agent ?? clientName ?? 'unknown');
+}
+
+/** Built at the first request, not at start: making JSON Schema of all tools takes longer than the handshake. */
+function listOnce(ctx: ColibriServerContext): () => readonly ToolDescriptor[] {
+  let list: readonly ToolDescriptor[] | undefined;
+  return () => {
+    list ??= Object.freeze(
+      [...ctx.tools.values()].filter(capabilitiesFor(ctx.mode).admits).map(describeTool),
+    );
+    return list;
+  };
+}
+
+function registerCatalogue(ctx: ColibriServerContext): void {
+  const internals = internalsOf(ctx);
+  const tools = catalogue({
+    system: {
+      version: ctx.version,
+      mode: ctx.mode,
+      uptimeMs: () => ctx.nowMs() - ctx.bootStartMs,
+      now: () => internals.clock.now(),
+      storage: () => internals.booted?.opened?.facts,
+      degraded: () => internals.booted?.degraded,
+      toolNames: () =>
+        [...ctx.tools.values()].filter(capabilitiesFor(ctx.mode).admits).map((tool) => tool.name),
+      skills: () => ({ loaded: 0, skipped: 0 }),
+    },
+  });
+  for (const tool of tools) {
+    registerColibriTool(
+      ctx,
+      tool.name,
+      {
+        title: tool.title,
+        description: tool.summary,
+        inputSchema: tool.input,
+        outputSchema: tool.output,
+        mutates: tool.effect === 'writes',
+        family: tool.family,
+        ...(tool.idempotent !== undefined && { idempotent: tool.idempotent }),
+      },
+      (args, call, tx) => tool.handle(args, call, tx),
+    );
+  }
+}
+
+function superviseServer(ctx: ColibriServerContext): Lifecycle {
+  const internals = internalsOf(ctx);
+  const { transport } = ctx;
+  if (!(transport instanceof StdioTransport)) throw new Error('only a stdio transport ends with its client');
+  const lifecycle = superviseProcess(
+    {
+      stopReading: () => transport.stopReading(),
+      drained: () => transport.drained(),
+      finishRunning: () => internals.lock.close(),
+      flushed: () => transport.flushed(),
+      close: async () => {
+        await internals.booted?.opened?.close();
+      },
+    },
+    internals.diagnostics.info,
+  );
+  transport.onend = lifecycle.endOfInput;
+  return lifecycle;
+}
+
+function installGlobalHandlers(ctx: ColibriServerContext, exit: (code: number) => void): void {
+  for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
+    if (process.listenerCount(event) > 0) continue;
+    process.on(event, (reason: unknown) => {
+      ctx.logger(`[colibri] ${event}:`, reason);
+      exit(EXIT.refused);
+    });
+  }
+}
+
+async function withDeadline(work: Promise<void>, msMax: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new StartupTimeoutError(`startup timeout exceeded (${msMax} ms)`)),
+      msMax,
+    );
+  });
+  try {
+    await Promise.race([work, deadline]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function createGate(): Internals['ready'] {
+  let open: (backing: Backing) => void = () => undefined;
+  const promise = new Promise<Backing>((resolve) => {
+    open = resolve;
+  });
+  return { promise, open };
+}
+
+function internalsOf(ctx: ColibriServerContext): Internals {
+  const internals = INTERNALS.get(ctx);
+  if (internals === undefined) throw new Error('not a context made by createServer');
+  return internals;
+}
+
+/** One file above both `src/` and `dist/`. */
+function readPackageVersion(): string {
+  try {
+    const path = resolve(dirname(fileURLToPath(import.meta.url)), '..', 'package.json');
+    return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
+  } catch (error) {
+    throw new Error(`Failed to read package.json version: ${asError(error).message}`, { cause: error });
+  }
+}
+
+/** Whether this file is what Node was started with, directly or through the link a package manager made. */
+function isEntryPoint(): boolean {
+  const script = process.argv[1];
+  if (script === undefined) return false;
+  try {
+    return import.meta.url === pathToFileURL(realpathSync(script)).href;
+  } catch {
+    return false;
+  }
+}
+
+if (isEntryPoint()) await main();

@@ -1,0 +1,39 @@
+/** A value as it is stored. Booleans are 0 and 1, times are text; NULL becomes undefined at the repository. */
+export type SqlValue = string | number | null | Uint8Array;
+
+export type Row = Readonly<Record<string, SqlValue>>;
+
+/** One consistent view of the database. */
+export interface Reader {
+  get<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T | undefined>;
+  all<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T[]>;
+}
+
+/** The only writer of the file, in this process and in all others, until it ends. */
+export interface Transaction extends Reader {
+  run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }>;
+}
+
+/**
+ * The port every engine implements. Asynchronous from the first day, so that an engine across a network drops in
+ * without touching a domain. SQL that goes through it is portable; dialect matters stay in the engine's folder.
+ */
+export interface StorageEngine {
+  /** Runs `work` on one snapshot. Never waits for a writer and never makes one wait. */
+  read<T>(work: (tx: Reader) => Promise<T>): Promise<T>;
+  /** Runs `work` alone, commits when it resolves, rolls back when it rejects. Committed is not yet durable: see `sync`. */
+  write<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** Resolves when everything committed before the call would survive a power cut. Calls that wait together share one fsync. */
+  sync(): Promise<void>;
+  readonly facts: StorageFacts;
+  close(): Promise<void>;
+}
+
+/** What `server_health` shows about the open database. */
+export interface StorageFacts {
+  readonly path: string;
+  readonly schemaVersion: number;
+  readonly engine: string;
+  readonly journal: string;
+  readonly writable: boolean;
+}

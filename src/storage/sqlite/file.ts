@@ -1,0 +1,102 @@
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { SqliteDriver } from './driver.ts';
+import { APPLICATION_ID } from './migrations.ts';
+
+/** Why a file cannot serve as Colibri's database, in one sentence with what to do. */
+export class UnusableFileError extends Error {}
+
+const HEADER_BYTES = 100;
+const MAGIC = 'SQLite format 3\0';
+
+/** Creates the folder and the file for their owner only, before SQLite would create them for everybody. */
+export function preparePrivateFile(path: string): void {
+  refuseOddFile(path);
+  const folder = dirname(path);
+  if (!existsSync(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  if (basename(folder) === '.colibri') keepOutOfGit(folder);
+  closeSync(openSync(path, 'a', 0o600));
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) restrictToOwner(file);
+}
+
+/** Reads what the file says of itself without changing a byte of it; throws for one that is not ours or is too new. */
+export function assertUnderstood(driver: SqliteDriver, path: string, newestVersion: number): void {
+  refuseOddFile(path);
+  if (!existsSync(path) || statSync(path).size === 0) return;
+  const { applicationId, userVersion, empty } = identify(driver, path);
+  if (applicationId !== APPLICATION_ID && !(empty && applicationId === 0)) {
+    throw new UnusableFileError(
+      `${path} is a database of another program. It was left untouched; point COLIBRI_DB_PATH at another file.`,
+    );
+  }
+  if (userVersion > newestVersion) {
+    throw new UnusableFileError(
+      `${path} was written by a newer Colibri (schema ${userVersion}, this one knows ${newestVersion}). It was left untouched; update Colibri.`,
+    );
+  }
+}
+
+function identify(
+  driver: SqliteDriver,
+  path: string,
+): { applicationId: number; userVersion: number; empty: boolean } {
+  const header = Buffer.alloc(HEADER_BYTES);
+  const fd = openSync(path, 'r');
+  try {
+    readSync(fd, header, 0, HEADER_BYTES, 0);
+  } finally {
+    closeSync(fd);
+  }
+  if (header.toString('latin1', 0, MAGIC.length) !== MAGIC) {
+    throw new UnusableFileError(
+      `${path} is not a SQLite database. It was left untouched; move it away, or point COLIBRI_DB_PATH at another file.`,
+    );
+  }
+  const applicationId = header.readUInt32BE(68);
+  // The header may be older than a write-ahead log that was never merged into it. Only SQLite can read the two together.
+  if (applicationId === APPLICATION_ID && !existsSync(`${path}-wal`)) {
+    return { applicationId, userVersion: header.readUInt32BE(60), empty: false };
+  }
+  const db = driver.open(path, { readOnly: true });
+  try {
+    const number = (sql: string): number => Number(Object.values(db.prepare(sql).get() ?? {})[0]);
+    return {
+      applicationId: number('PRAGMA application_id'),
+      userVersion: number('PRAGMA user_version'),
+      empty: number('SELECT count(*) FROM sqlite_schema') === 0,
+    };
+  } finally {
+    db.close();
+  }
+}
+
+function refuseOddFile(path: string): void {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  if (stat === undefined || stat.isFile()) return;
+  const kind = stat.isDirectory()
+    ? 'a folder'
+    : stat.isSymbolicLink()
+      ? 'a symbolic link'
+      : 'not a regular file';
+  throw new UnusableFileError(`${path} is ${kind}. Point COLIBRI_DB_PATH at a regular file.`);
+}
+
+function restrictToOwner(file: string): void {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (stat !== undefined && (stat.mode & 0o077) !== 0 && process.platform !== 'win32') chmodSync(file, 0o600);
+}
+
+function keepOutOfGit(folder: string): void {
+  const ignore = join(folder, '.gitignore');
+  if (!existsSync(ignore)) writeFileSync(ignore, '*\n', { mode: 0o600 });
+}

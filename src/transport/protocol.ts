@@ -1,0 +1,98 @@
+import { LIMITS } from '../limits.ts';
+import { UnknownToolError } from '../middleware/compose.ts';
+import type { Envelope } from '../middleware/envelope.ts';
+import { NotBegunError } from '../middleware/tool-lock.ts';
+import type { ToolDescriptor } from './descriptor.ts';
+import { RPC, sentArguments } from './message.ts';
+import { ProtocolError, Server, type ServerContext, serveStdio, type Transport } from './sdk.ts';
+
+/** What the protocol layer needs of the product, and all it knows of it. */
+export interface Product {
+  readonly version: string;
+  readonly instructions: string;
+  readonly list: () => readonly ToolDescriptor[];
+  readonly call: (name: string, raw: unknown, clientName: string | undefined) => Promise<Envelope>;
+  readonly onError: (error: Error) => void;
+}
+
+export interface Connection {
+  /** Resolves when the transport listens. */
+  readonly started: Promise<void>;
+  close(): Promise<void>;
+}
+
+const LIST_TTL_MS = 3_600_000;
+const CLIENT_INFO_KEY = 'io.modelcontextprotocol/clientInfo';
+
+/** Serves both eras of MCP on one transport: the first message decides which. */
+export function serveProtocol(transport: Transport, product: Product): Connection {
+  const started = watchStart(transport);
+  const handle = serveStdio(() => createProtocolServer(product), { transport, onerror: product.onError });
+  return { started, close: () => handle.close() };
+}
+
+function createProtocolServer(product: Product): Server {
+  const server = new Server(
+    { name: 'colibri', title: 'Colibri', version: product.version },
+    {
+      capabilities: { tools: { listChanged: false } },
+      instructions: product.instructions,
+      // The surface is closed and fixed for the life of the process.
+      cacheHints: {
+        'tools/list': { ttlMs: LIST_TTL_MS, cacheScope: 'public' },
+        'server/discover': { ttlMs: LIST_TTL_MS, cacheScope: 'public' },
+      },
+    },
+  );
+  server.setRequestHandler('tools/list', () => ({ tools: product.list().map((tool) => ({ ...tool })) }));
+  server.setRequestHandler('tools/call', async ({ params }, context) => {
+    try {
+      return toResult(
+        await product.call(params.name, sentArguments(params.arguments), clientName(server, context)),
+      );
+    } catch (error) {
+      throw toProtocolError(error);
+    }
+  });
+  return server;
+}
+
+/** The same JSON twice: some clients show a model only the one, some only the other. */
+function toResult(envelope: Envelope) {
+  return {
+    content: [{ type: 'text' as const, text: JSON.stringify(envelope) }],
+    structuredContent: { ...envelope },
+    ...(envelope.ok ? {} : { isError: true }),
+  };
+}
+
+function toProtocolError(error: unknown): unknown {
+  if (error instanceof UnknownToolError) return new ProtocolError(RPC.invalidParams, error.message);
+  if (error instanceof NotBegunError) return new ProtocolError(RPC.serverError, error.message);
+  return error;
+}
+
+/** The name the client gives itself: with each request in the modern era, once at the handshake before. */
+function clientName(server: Server, context: ServerContext): string | undefined {
+  const envelope = context.mcpReq.envelope as Readonly<Record<string, unknown>> | undefined;
+  const info = (envelope?.[CLIENT_INFO_KEY] ?? server.getClientVersion()) as { name?: unknown } | undefined;
+  const name =
+    typeof info?.name === 'string' ? info.name.toWellFormed().trim().slice(0, LIMITS.actorCharsMax) : '';
+  return name === '' ? undefined : name;
+}
+
+/** The SDK starts the transport itself and keeps the promise to itself; this one can be waited for. */
+function watchStart(transport: Transport): Promise<void> {
+  const start = transport.start.bind(transport);
+  return new Promise((resolve, reject) => {
+    transport.start = async () => {
+      try {
+        await start();
+        resolve();
+      } catch (error) {
+        reject(error);
+        throw error;
+      }
+    };
+  });
+}

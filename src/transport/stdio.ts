@@ -1,0 +1,129 @@
+import type { Readable, Writable } from 'node:stream';
+import { LIMITS } from '../limits.ts';
+import { LineReader } from './line-reader.ts';
+import { type IncomingMessage, type ReadLine, type RequestId, readLine, refuseOversized } from './message.ts';
+import type { JSONRPCMessage, Transport } from './sdk.ts';
+import { MODERN_VERSIONS } from './sdk.ts';
+
+/**
+ * MCP's stdio binding. Unlike the SDK's own transport it answers every line, survives a long one, keeps its place open
+ * until everything received was answered, and stops reading while the client does not.
+ */
+export class StdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  /** The client has closed its end; what it sent before is still being answered. */
+  onend?: () => void;
+
+  readonly #input: Readable;
+  readonly #output: Writable;
+  readonly #lines: LineReader;
+  /** Requests handed on and not yet answered. A client may reuse an id, hence a count. */
+  readonly #pending = new Map<RequestId, number>();
+  #idle: (() => void)[] = [];
+  #closed = false;
+
+  constructor(input: Readable = process.stdin, output: Writable = process.stdout) {
+    this.#input = input;
+    this.#output = output;
+    this.#lines = new LineReader({
+      line: (bytes) => this.#receive(readLine(bytes, MODERN_VERSIONS)),
+      oversized: (id) => this.#receive(refuseOversized(id)),
+    });
+  }
+
+  async start(): Promise<void> {
+    this.#input.on('data', this.#ondata);
+    this.#input.once('end', this.#onend);
+    this.#input.once('close', this.#onend);
+    this.#input.once('error', this.#onend);
+    this.#output.on('error', this.#onbroken);
+    this.#output.on('drain', this.#ondrain);
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    if (!('method' in message) && message.id !== undefined) this.#answered(message.id);
+    this.#write(message);
+  }
+
+  /** Takes no more input; what was received can still be answered. */
+  stopReading(): void {
+    this.#input.off('data', this.#ondata);
+    this.#input.pause();
+  }
+
+  /** Resolves when every request received so far has its answer. */
+  async drained(): Promise<void> {
+    if (this.#pending.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  /** Resolves when the client's side of the pipe has taken what was written, or is gone. */
+  async flushed(): Promise<void> {
+    if (this.#closed || this.#output.destroyed || this.#output.writableLength === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#output.write('', () => resolve());
+      this.#output.once('close', () => resolve());
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.stopReading();
+    this.onclose?.();
+  }
+
+  #ondata = (chunk: Uint8Array): void => this.#lines.push(chunk);
+
+  #onend = (): void => {
+    this.#input.off('end', this.#onend);
+    this.#input.off('close', this.#onend);
+    this.#lines.end();
+    this.onend?.();
+  };
+
+  /** The client no longer reads: nobody can be answered any more. */
+  #onbroken = (): void => {
+    this.#pending.clear();
+    this.#wake();
+    this.onend?.();
+  };
+
+  #ondrain = (): void => {
+    if (!this.#closed) this.#input.resume();
+  };
+
+  #receive(read: ReadLine): void {
+    if (read.kind === 'message') this.#pass(read.message);
+    else this.#write({ jsonrpc: '2.0', id: read.id, error: read.error });
+  }
+
+  #pass(message: IncomingMessage): void {
+    if (message.method !== undefined && message.id !== undefined) {
+      this.#pending.set(message.id, (this.#pending.get(message.id) ?? 0) + 1);
+    } else if (message.method === 'notifications/cancelled') {
+      const id = message.params?.requestId;
+      if (typeof id === 'string' || typeof id === 'number') this.#answered(id);
+    }
+    this.onmessage?.(message as JSONRPCMessage);
+  }
+
+  #answered(id: RequestId): void {
+    const count = this.#pending.get(id);
+    if (count === undefined) return;
+    if (count > 1) this.#pending.set(id, count - 1);
+    else this.#pending.delete(id);
+    if (this.#pending.size === 0) this.#wake();
+  }
+
+  #wake(): void {
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  #write(message: object): void {
+    if (this.#output.destroyed || this.#output.writableEnded) return;
+    this.#output.write(`${JSON.stringify(message)}\n`);
+    if (this.#output.writableLength > LIMITS.unsentBytesMax) this.#input.pause();
+  }
+}
