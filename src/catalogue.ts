@@ -1,14 +1,25 @@
+import { type ProofDeps, proofTools } from './domains/proof/index.ts';
 import { type SystemFacts, systemTools } from './domains/system/index.ts';
+import { type TaskSettings, taskTools } from './domains/tasks/index.ts';
+import { type TrailDeps, trailTools } from './domains/trail/index.ts';
 import type { Tool } from './tool.ts';
 
 /** What the domains need from the composition root. */
 export interface CatalogueDeps {
   readonly system: SystemFacts;
+  readonly tasks: TaskSettings;
+  readonly trail: TrailDeps;
+  readonly proof: ProofDeps;
 }
 
 /** The closed surface, in the order clients see it. */
 export function catalogue(deps: CatalogueDeps): readonly Tool[] {
-  return [...systemTools(deps.system)];
+  return [
+    ...taskTools(deps.tasks),
+    ...trailTools(deps.trail),
+    ...proofTools(deps.proof),
+    ...systemTools(deps.system),
+  ];
 }
 
 /** How a model should work here, in a few sentences. */

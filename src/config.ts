@@ -144,6 +144,7 @@ export function readConfig(env: Environment = process.env, cwd: string = process
   if (complaints.length > 0 || mode === undefined) {
     throw new ColibriError('ERR_CONFIG_INVALID', complaints.join('\n'), { complaints });
   }
+  for (const list of [config.projects, config.skillsDirs, config.warnings]) Object.freeze(list);
   return Object.freeze({ mode, ...config });
 }
 
@@ -206,7 +207,7 @@ function findWorkspace(env: Environment, cwd: string): string {
 
 /** The platform's per-user folder for settings or for data. */
 function userFolder(env: Environment, kind: 'config' | 'data'): string {
-  const home = env.HOME ?? homedir();
+  const home = env.HOME || homedir();
   if (process.platform === 'darwin') return join(home, 'Library', 'Application Support', 'colibri');
   if (process.platform === 'win32') {
     return join(

@@ -11,6 +11,26 @@ export const LIMITS = Object.freeze({
   toolNameCharsMax: 64,
   /** Answers waiting for a client that does not read; past this the server stops reading too. */
   unsentBytesMax: 8_388_608,
+  /** Text of a task and of a thought. */
+  titleCharsMax: 256,
+  descriptionCharsMax: 8_000,
+  reasonCharsMax: 2_000,
+  thoughtCharsMax: 5_000,
+  nameCharsMax: 128,
+  labelsMax: 20,
+  labelCharsMax: 64,
+  dependenciesMax: 100,
+  estimateHoursMax: 1_000,
+  evidenceItemsMax: 100,
+  evidenceCharsMax: 512,
+  metadataBytesMax: 16_384,
+  /** Pages of the listing tools. */
+  tasksPageMax: 500,
+  nextActionsMax: 100,
+  thoughtsPageMax: 500,
+  /** Words of one search; the rest of a longer text is not looked at. */
+  searchWordsMax: 64,
+  searchCharsMax: 8_000,
   /** Zod issues shown for one rejected call. */
   issuesMax: 20,
   /** How long a writer waits for another process that holds the database. */

@@ -162,6 +162,7 @@ export async function stop(ctx: ColibriServerContext): Promise<void> {
   const internals = internalsOf(ctx);
   await internals.lock.close();
   await internals.connection?.close();
+  delete internals.connection;
   await internals.booted?.opened?.close();
 }
 
@@ -184,7 +185,7 @@ export async function main(): Promise<void> {
     const config = readConfig();
     ctx = createServer({ config });
     for (const warning of config.warnings) internalsOf(ctx).diagnostics.warn(warning);
-    registerCatalogue(ctx);
+    registerCatalogue(ctx, config);
     internalsOf(ctx).lifecycle = superviseServer(ctx);
     await start(ctx);
   } catch (thrown) {
@@ -251,7 +252,7 @@ function listOnce(ctx: ColibriServerContext): () => readonly ToolDescriptor[] {
   };
 }
 
-function registerCatalogue(ctx: ColibriServerContext): void {
+function registerCatalogue(ctx: ColibriServerContext, config: Config): void {
   const internals = internalsOf(ctx);
   const tools = catalogue({
     system: {
@@ -265,6 +266,12 @@ function registerCatalogue(ctx: ColibriServerContext): void {
         [...ctx.tools.values()].filter(capabilitiesFor(ctx.mode).admits).map((tool) => tool.name),
       skills: () => ({ loaded: 0, skipped: 0 }),
     },
+    tasks: { project: config.project, projects: config.projects, workflow: config.workflow },
+    trail: {
+      evidence: { current: async () => undefined, commitExists: async () => undefined },
+      monotonic: () => internals.clock.monotonic(),
+    },
+    proof: { skillsInForce: async () => [] },
   });
   for (const tool of tools) {
     registerColibriTool(

@@ -13,6 +13,8 @@ export interface Effect {
   readonly hash: string;
   /** Four hex digits a column, in the order of their names: enough to say which column was changed later. */
   readonly columns: string;
+  /** Of a session that was finalized: what was sealed, so that the log alone proves it. */
+  readonly seal?: { readonly merkle_root: string; readonly leaf_count: number };
 }
 
 /** What a handler may know about the call it serves. */

@@ -1,13 +1,18 @@
+import { ColibriError } from '../errors.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { sha256Hex } from '../integrity/digest.ts';
-import type { SqlValue, Transaction } from '../storage/engine.ts';
+import type { Reader, SqlValue, Transaction } from '../storage/engine.ts';
 import type { CallContext, Effect } from '../tool.ts';
 
 /** A table whose rows the log vouches for. Each has an integer `id`, a random `salt` and the `position` that wrote it last. */
 export interface StateTable {
   readonly name: string;
+  /** One row of it, in a sentence. */
+  readonly noun: string;
   /** Shown before the number: `T-0001`. */
   readonly prefix: string;
+  /** The tool that makes its rows. */
+  readonly createdBy: string;
 }
 
 /** A row without what the state writer adds to it. */
@@ -96,4 +101,31 @@ export function columnMarks(row: StateValues): string[] {
   return Object.keys(row)
     .sort()
     .map((column) => sha256Hex(`${row.salt}\n${column}\n${canonicalJson(row[column])}`).slice(0, 4));
+}
+
+/** For an id that leads nowhere: an error with the existing ones nearest to it, so that the next try can be right. */
+export async function notFound(
+  tx: Reader,
+  table: StateTable,
+  code: 'ERR_TASK_NOT_FOUND' | 'ERR_SESSION_NOT_FOUND',
+  text: string,
+  field: string,
+): Promise<ColibriError> {
+  const wanted = Number(/\d{1,15}/.exec(text)?.[0] ?? Number.MAX_SAFE_INTEGER);
+  const rows = await tx.all<{ id: number }>(
+    `SELECT id FROM (SELECT id FROM ${table.name} WHERE id <= ? ORDER BY id DESC LIMIT 3)
+     UNION SELECT id FROM (SELECT id FROM ${table.name} WHERE id > ? ORDER BY id LIMIT 2)`,
+    wanted,
+    wanted,
+  );
+  const nearest = rows.map(({ id }) => formatId(table, id));
+  const hint =
+    nearest.length === 0
+      ? `There is none yet: ${table.createdBy} makes one.`
+      : `The nearest there are: ${nearest.join(', ')}.`;
+  return new ColibriError(code, `There is no ${table.noun} ${JSON.stringify(text)} (${field}). ${hint}`, {
+    field,
+    id: text,
+    nearest,
+  });
 }

@@ -26,8 +26,11 @@ export function firstObjection(value: unknown): Objection | undefined {
 }
 
 function objectionTo(value: unknown, depth: number): string | undefined {
-  if (depth > LIMITS.depthMax) return `nested deeper than ${LIMITS.depthMax} levels`;
+  if (typeof value === 'object' && value !== null && depth >= LIMITS.depthMax) {
+    return `nested deeper than ${LIMITS.depthMax} levels`;
+  }
   if (typeof value === 'string' && !value.isWellFormed()) return 'not well-formed Unicode (a lone surrogate)';
+  if (typeof value === 'number' && !Number.isFinite(value)) return 'a number too large to be stored';
   if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)) {
     return 'an integer beyond 2^53 cannot be stored exactly; send it as text';
   }

@@ -21,11 +21,15 @@ function repairFields(schema: z.ZodObject, value: object, notes: string[], path:
     const at = path === '' ? key : `${path}.${key}`;
     const expected = Object.hasOwn(schema.shape, key) ? (schema.shape[key] as z.ZodType) : undefined;
     if (expected === undefined) repaired.push([key, field]);
-    else if (field === null && expected.safeParse(undefined).success)
-      notes.push(`${at}: null taken as absent`);
+    else if (field === null && isAbsence(expected)) notes.push(`${at}: null taken as absent`);
     else repaired.push([key, repair(expected, field, notes, at)]);
   }
   return Object.fromEntries(repaired);
+}
+
+/** A field may be left out and has no use for null itself. */
+function isAbsence(expected: z.ZodType): boolean {
+  return expected.safeParse(undefined).success && !expected.safeParse(null).success;
 }
 
 function repairText(schema: z.ZodType, text: string, notes: string[], path: string): unknown {

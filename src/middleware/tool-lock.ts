@@ -42,12 +42,19 @@ export function createToolLock(): ToolLock {
       }
     },
     async breathe() {
+      // A full turn of the event loop, so that what has just arrived can queue up. The lock is still held meanwhile:
+      // free and without this work in the queue, it would look to `close` as if nothing ran.
+      await new Promise((resolve) => setImmediate(resolve));
       release();
       await acquire();
     },
     async close() {
       closed = true;
-      await tail;
+      // Work that breathes gives up its place and takes a new one: wait until no place is taken.
+      for (let last: Promise<void> | undefined; last !== tail; ) {
+        last = tail;
+        await last;
+      }
     },
   };
 }

@@ -24,6 +24,10 @@ export function validate(tool: Tool, raw: unknown): Judged {
 
   const candidate = raw === undefined || raw === null ? {} : repair(tool.input, raw, repaired);
   if (raw === null) repaired.push('arguments: null taken as absent');
+  // What stood inside a text has not been looked at yet.
+  const hidden = repaired.length === 0 ? undefined : firstObjection(candidate);
+  if (hidden !== undefined) return { valid: false, raw, repaired, error: refused(tool, [hidden]) };
+
   const parsed = tool.input.safeParse(candidate);
   if (parsed.success) return { valid: true, args: parsed.data as Record<string, unknown>, repaired };
   return { valid: false, raw, repaired, error: refused(tool, parsed.error.issues, candidate) };

@@ -25,6 +25,8 @@ export interface StorageEngine {
   write<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Resolves when everything committed before the call would survive a power cut. Calls that wait together share one fsync. */
   sync(): Promise<void>;
+  /** What is wrong with the schema, the indexes or the pages of the file, one sentence each. */
+  selfCheck(tx: Reader): Promise<string[]>;
   readonly facts: StorageFacts;
   close(): Promise<void>;
 }

@@ -8,6 +8,7 @@ export function createNoStorage(): StorageEngine {
     read: (work) => work(tx),
     write: (work) => work(tx),
     sync: () => Promise.resolve(),
+    selfCheck: refuse,
     close: () => Promise.resolve(),
     facts: { path: '', schemaVersion: 0, engine: 'none', journal: 'none', writable: false },
   };

@@ -75,7 +75,7 @@ export class LineReader {
 /** Windows line ends, a byte order mark at the very start, and blank lines are no one's fault. */
 function trim(line: Uint8Array, atStart: boolean): Uint8Array {
   let [from, to] = [0, line.length];
-  if (atStart && BYTE_ORDER_MARK.compare(line, 0, 3) === 0) from = 3;
+  if (atStart && BYTE_ORDER_MARK.equals(line.subarray(0, 3))) from = 3;
   while (to > from && isBlank(line[to - 1])) to -= 1;
   while (from < to && isBlank(line[from])) from += 1;
   return line.subarray(from, to);

@@ -5,6 +5,9 @@ const [QUOTE, BACKSLASH, OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET, C
   ...'"\\{}[],:',
 ].map((c) => c.charCodeAt(0));
 
+/** An id written in escapes only, with its quotes; anything longer is none. */
+const TOKEN_BYTES_MAX = LIMITS.requestIdCharsMax * '\\u0000'.length + 2;
+
 /**
  * Watches a line that is too long to keep go by, and picks out its top-level `id`, wherever it stands (many clients put
  * it last). Keeps no more than one short token at a time.
@@ -45,7 +48,7 @@ export class OversizedLine {
 
   /** Only what stands at the top level can be a key or the id. */
   #keep(byte: number): void {
-    if (this.#depth === 1 && byte !== OPEN_BRACE && this.#token.length <= LIMITS.requestIdCharsMax)
+    if (this.#depth === 1 && byte !== OPEN_BRACE && this.#token.length <= TOKEN_BYTES_MAX)
       this.#token.push(byte);
   }
 
@@ -64,15 +67,15 @@ export class OversizedLine {
     this.#key = '';
     try {
       const value: unknown = JSON.parse(text);
-      if (typeof value === 'string' || (typeof value === 'number' && Number.isFinite(value)))
-        this.#id = value;
+      if (typeof value === 'string' && value.length <= LIMITS.requestIdCharsMax) this.#id = value;
+      if (typeof value === 'number' && Number.isFinite(value)) this.#id = value;
     } catch {
       // Cut off or no id: the client gets its answer with id null.
     }
   }
 
   #takeToken(): string {
-    const text = Buffer.from(this.#token).toString('utf8').trim();
+    const text = this.#token.length > TOKEN_BYTES_MAX ? '' : Buffer.from(this.#token).toString('utf8').trim();
     this.#token = [];
     return text;
   }

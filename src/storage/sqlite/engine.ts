@@ -7,6 +7,7 @@ import { loadDriver, type SqliteDriver } from './driver.ts';
 import { assertUnderstood, preparePrivateFile, UnusableFileError } from './file.ts';
 import { migrate } from './migrate.ts';
 import { MIGRATIONS } from './migrations.ts';
+import { findSchemaProblems } from './self-check.ts';
 
 export interface SqliteOptions {
   /** A file, or `:memory:`. */
@@ -151,6 +152,10 @@ class SqliteEngine implements StorageEngine {
         reject(this.#uncertain(error));
       }
     });
+  }
+
+  async selfCheck(tx: Reader): Promise<string[]> {
+    return await findSchemaProblems(this.#driver, tx);
   }
 
   async close(): Promise<void> {

@@ -10,6 +10,7 @@ export async function migrate(db: Connection): Promise<void> {
   await db.begin('BEGIN IMMEDIATE');
   try {
     const from = db.pragma('user_version');
+    if (from > MIGRATIONS.length) throw new Error('a newer Colibri has just migrated it; update Colibri');
     for (const step of MIGRATIONS.slice(from)) db.script(step);
     if (from === 0) db.script(`PRAGMA application_id = ${APPLICATION_ID}`);
     db.script(`PRAGMA user_version = ${MIGRATIONS.length}`);

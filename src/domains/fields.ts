@@ -1,0 +1,36 @@
+import * as z from 'zod';
+import { PROJECT_SLUG } from '../config.ts';
+import { LIMITS } from '../limits.ts';
+
+/** Text that is not blank. Stage 2 has already refused what is not well-formed. */
+export const line = (max: number) =>
+  z
+    .string()
+    .min(1)
+    .max(max)
+    .refine((text) => text.trim() !== '', 'must not be blank');
+
+/** Any text that could be an id. Whether it is one, the lookup says, with the nearest that exist. */
+export const recordId = z.string().min(1).max(32);
+
+export const project = z
+  .string()
+  .regex(PROJECT_SLUG, 'a project is 1 to 64 characters out of a-z, 0-9 and -');
+
+export const pageOffset = z.int().min(0).optional();
+
+/** A point in time in any zone. A plain text with a check: the schema of a date would cost each client 300 characters. */
+export const instant = z
+  .string()
+  .max(40)
+  .refine(
+    (text) => /^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(Date.parse(text)),
+    'expected an ISO-8601 date or time',
+  );
+
+/** In UTC with milliseconds, as times are stored: text order is then time order. */
+export function utc(text: string): string {
+  return new Date(text).toISOString();
+}
+
+export const actorName = line(LIMITS.nameCharsMax);

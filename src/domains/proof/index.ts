@@ -1,0 +1,1 @@
+export { type ProofDeps, proofTools } from './tools.ts';

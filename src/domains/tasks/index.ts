@@ -1,0 +1,2 @@
+export type { TaskSettings } from './rules.ts';
+export { taskTools } from './tools.ts';

@@ -1,0 +1,45 @@
+import type { Reader, SqlValue } from '../../storage/engine.ts';
+import type { TaskRow } from './repository.ts';
+import { QUEUE } from './workflows.ts';
+
+export type NextAction = Pick<
+  TaskRow,
+  'id' | 'title' | 'priority' | 'assignee' | 'status' | 'estimate_hours' | 'parent_id' | 'unmet'
+>;
+
+export type BlockedTask = Pick<TaskRow, 'id' | 'title' | 'blocked_reason'>;
+
+/** Ready ones first, then the most urgent, then the oldest: a walk along an index that finished tasks are not in. */
+const ORDER = 'ORDER BY unmet > 0, urgency, id LIMIT ?';
+
+export async function nextActions(
+  tx: Reader,
+  project: string | undefined,
+  limit: number,
+): Promise<NextAction[]> {
+  const [where, params] = inQueue(QUEUE.next, project);
+  return await tx.all<NextAction>(
+    `SELECT id, title, priority, assignee, status, estimate_hours, parent_id, unmet FROM tasks ${where} ${ORDER}`,
+    ...params,
+    limit,
+  );
+}
+
+export async function blockedTasks(
+  tx: Reader,
+  project: string | undefined,
+  limit: number,
+): Promise<BlockedTask[]> {
+  const [where, params] = inQueue(QUEUE.blocked, project);
+  return await tx.all<BlockedTask>(
+    `SELECT id, title, blocked_reason FROM tasks ${where} ${ORDER}`,
+    ...params,
+    limit,
+  );
+}
+
+/** The number stands in the text so that SQLite sees the partial index fits. */
+function inQueue(queue: number, project: string | undefined): [sql: string, params: SqlValue[]] {
+  if (project === undefined) return [`WHERE queue = ${queue} AND queue > 0`, []];
+  return [`WHERE project = ? AND queue = ${queue} AND queue > 0`, [project]];
+}

@@ -1,0 +1,165 @@
+import * as z from 'zod';
+import { LIMITS } from '../../limits.ts';
+import { actorName, instant, line, pageOffset, project, recordId } from '../fields.ts';
+import { STATUSES, WORKFLOWS } from './workflows.ts';
+
+export const PRIORITIES = ['low', 'normal', 'high', 'critical'] as const;
+const TYPES = ['implementation', 'refactor', 'doc', 'investigation', 'spike'] as const;
+
+const title = line(LIMITS.titleCharsMax);
+const description = z.string().max(LIMITS.descriptionCharsMax);
+const priority = z.enum(PRIORITIES);
+const labels = z.array(line(LIMITS.labelCharsMax)).max(LIMITS.labelsMax);
+const estimate = z.number().min(0).max(LIMITS.estimateHoursMax);
+const dependsOn = z.array(recordId).max(LIMITS.dependenciesMax);
+
+export const CreateInput = z.strictObject({
+  title,
+  project,
+  description: description.optional(),
+  parent_id: recordId.optional(),
+  priority: priority.optional(),
+  labels: labels.optional(),
+  assignee: actorName.optional(),
+  estimate_hours: estimate.optional(),
+  type: z.enum(TYPES).optional(),
+  proof_grade: z.boolean().optional(),
+  workflow: z.enum(WORKFLOWS).optional(),
+  depends_on: dependsOn.optional(),
+});
+
+export const CreateOutput = z.strictObject({
+  task_id: z.string(),
+  status: z.enum(STATUSES),
+  created_at: z.string(),
+  created_by: z.string(),
+  sequence: z.int(),
+  workflow: z.enum(WORKFLOWS),
+});
+
+export const UpdateInput = z
+  .strictObject({
+    task_id: recordId,
+    status: z.enum(STATUSES).optional(),
+    progress: z.number().min(0).max(100).optional(),
+    title: title.optional(),
+    description: description.optional(),
+    priority: priority.optional(),
+    assignee: actorName.optional(),
+    labels: labels.optional(),
+    blocked_reason: line(LIMITS.reasonCharsMax).optional(),
+    estimate_hours: estimate.optional(),
+    depends_on: dependsOn.optional(),
+  })
+  .refine(
+    (update) => Object.keys(update).length > 1,
+    'nothing to change: give at least one field beside task_id',
+  )
+  .refine((update) => update.status !== 'blocked' || update.blocked_reason !== undefined, {
+    path: ['blocked_reason'],
+    message: 'required when status is blocked: say what the task waits for',
+  });
+
+export const UpdateOutput = z.strictObject({
+  task_id: z.string(),
+  status: z.enum(STATUSES),
+  progress: z.number(),
+  updated_at: z.string(),
+  updated_by: z.string(),
+  previous_status: z.enum(STATUSES).optional(),
+  warnings: z.array(z.string()).optional(),
+});
+
+export const GetInput = z.strictObject({
+  task_id: recordId,
+  include_thought_trail: z.boolean().optional(),
+  include_dependents: z.boolean().optional(),
+});
+
+const Summary = {
+  task_id: z.string(),
+  title: z.string(),
+  project: z.string(),
+  status: z.enum(STATUSES),
+  priority,
+  progress: z.number(),
+  assignee: z.string(),
+  created_at: z.string(),
+  updated_at: z.string(),
+};
+
+export const GetOutput = z.strictObject({
+  ...Summary,
+  description: z.string(),
+  labels: z.array(z.string()),
+  estimate_hours: z.number().optional(),
+  created_by: z.string(),
+  updated_by: z.string(),
+  parent_id: z.string().optional(),
+  blocked_reason: z.string().optional(),
+  sequence: z.int(),
+  workflow: z.enum(WORKFLOWS),
+  type: z.enum(TYPES).optional(),
+  proof_grade: z.boolean(),
+  depends_on: z.array(z.string()),
+  dependencies_unmet: z.int(),
+  status_since: z.string(),
+  status_by: z.string(),
+  thought_trail: z.array(z.string()).optional(),
+  dependents: z.array(z.string()).optional(),
+});
+
+export const ListInput = z.strictObject({
+  project: project.optional(),
+  status: z.array(z.enum(STATUSES)).max(STATUSES.length).optional(),
+  priority: z.array(priority).max(PRIORITIES.length).optional(),
+  assignee: actorName.optional(),
+  label: line(LIMITS.labelCharsMax).optional(),
+  created_after: instant.optional(),
+  created_before: instant.optional(),
+  search: z.string().max(LIMITS.searchCharsMax).optional(),
+  limit: z.int().min(1).max(LIMITS.tasksPageMax).optional(),
+  offset: pageOffset,
+  sort_by: z.enum(['created', 'updated', 'priority', 'progress']).optional(),
+  sort_order: z.enum(['asc', 'desc']).optional(),
+});
+
+export const ListOutput = z.strictObject({
+  tasks: z.array(z.strictObject(Summary)),
+  total_count: z.int(),
+  returned_count: z.int(),
+  offset: z.int(),
+  limit: z.int(),
+});
+
+export const NextInput = z.strictObject({
+  project: project.optional(),
+  limit: z.int().min(1).max(LIMITS.nextActionsMax).optional(),
+  include_blocked: z.boolean().optional(),
+});
+
+export const NextOutput = z.strictObject({
+  next_actions: z.array(
+    z.strictObject({
+      task_id: z.string(),
+      title: z.string(),
+      priority,
+      assignee: z.string(),
+      status: z.enum(STATUSES),
+      estimate_hours: z.number().optional(),
+      parent_id: z.string().optional(),
+      dependencies_unmet: z.int(),
+    }),
+  ),
+  count: z.int(),
+  project: z.string(),
+  blocked: z
+    .array(z.strictObject({ task_id: z.string(), title: z.string(), blocked_reason: z.string() }))
+    .optional(),
+});
+
+export type CreateArgs = z.output<typeof CreateInput>;
+export type UpdateArgs = z.output<typeof UpdateInput>;
+export type GetArgs = z.output<typeof GetInput>;
+export type ListArgs = z.output<typeof ListInput>;
+export type NextArgs = z.output<typeof NextInput>;

@@ -1,0 +1,43 @@
+import { LIMITS } from '../../limits.ts';
+import type { SqlValue } from '../../storage/engine.ts';
+
+/** A condition on `tasks` with its parameters. */
+export interface Condition {
+  readonly sql: string;
+  readonly params: readonly SqlValue[];
+}
+
+/** Scripts that write words without spaces between them: an index of words knows nothing of their parts. */
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
+const HAS_WORD = /[\p{L}\p{N}]/u;
+
+/**
+ * Tasks whose title or description holds every word of `text`, or begins a word with it. Any character is safe: a word
+ * goes to the index inside quotes, where it has no syntax; what the index cannot know (signs, emoji, unspaced scripts) is
+ * looked for as it stands.
+ */
+export function searchCondition(text: string): Condition | undefined {
+  const words = [...new Set(text.split(/[\s\p{Cc}]+/u).filter((word) => word !== ''))].slice(
+    0,
+    LIMITS.searchWordsMax,
+  );
+  if (words.length === 0) return undefined;
+  const indexed = words.filter((word) => HAS_WORD.test(word) && !UNSPACED.test(word));
+  const literal = words.filter((word) => !HAS_WORD.test(word) || UNSPACED.test(word));
+  const conditions: Condition[] = literal.map((word) => ({
+    sql: '(instr(lower(t.title), lower(?)) > 0 OR instr(lower(t.description), lower(?)) > 0)',
+    params: [word, word],
+  }));
+  if (indexed.length > 0) {
+    const query = indexed.map((word) => `"${word.replaceAll('"', '""')}"*`).join(' AND ');
+    conditions.unshift({
+      sql: 't.id IN (SELECT rowid FROM task_words WHERE task_words MATCH ?)',
+      params: [query],
+    });
+  }
+  return {
+    sql: conditions.map((condition) => condition.sql).join(' AND '),
+    params: conditions.flatMap((condition) => condition.params),
+  };
+}

@@ -1,0 +1,156 @@
+import { formatId } from '../../log/state.ts';
+import { TASKS } from '../../log/tables.ts';
+import { defineTool, type Tool } from '../../tool.ts';
+import { thoughtIds } from '../trail/index.ts';
+import { listTasks } from './list.ts';
+import { blockedTasks, nextActions } from './next-actions.ts';
+import { childIds, requireTask, type TaskRow } from './repository.ts';
+import { changeTask, createTask, resolveProject, type TaskSettings } from './rules.ts';
+import * as schema from './schema.ts';
+
+const NEXT_DEFAULT = 20;
+const ALL_PROJECTS = '*';
+
+export function taskTools(settings: TaskSettings): Tool[] {
+  return [
+    defineTool({
+      name: 'task_create',
+      title: 'Create task',
+      summary: 'Create a task. Kanban tasks start in backlog, pipeline tasks in INIT.',
+      family: 'tasks',
+      effect: 'writes',
+      input: schema.CreateInput,
+      output: schema.CreateOutput,
+      async handle(args, call, tx) {
+        const task = await createTask(tx, call, args, settings);
+        const { status, created_at, created_by, sequence, workflow } = task;
+        return { task_id: taskId(task.id), status, created_at, created_by, sequence, workflow };
+      },
+    }),
+    defineTool({
+      name: 'task_get',
+      title: 'Get task',
+      summary: 'One task with all its fields; on request its thought ids and child ids.',
+      family: 'tasks',
+      effect: 'reads',
+      input: schema.GetInput,
+      output: schema.GetOutput,
+      async handle(args, _call, tx) {
+        const task = await requireTask(tx, args.task_id);
+        return {
+          ...viewTask(task),
+          ...(args.include_thought_trail && { thought_trail: await thoughtIds(tx, task.id) }),
+          ...(args.include_dependents && { dependents: (await childIds(tx, task.id)).map(taskId) }),
+        };
+      },
+    }),
+    defineTool({
+      name: 'task_update',
+      title: 'Update task',
+      summary:
+        'Change fields or move a task one step; a refused step lists the allowed ones. Setting in_progress claims it: of two agents one is refused.',
+      family: 'tasks',
+      effect: 'writes',
+      input: schema.UpdateInput,
+      output: schema.UpdateOutput,
+      async handle(args, call, tx) {
+        const { before, after, warnings } = await changeTask(tx, call, args);
+        return {
+          task_id: taskId(after.id),
+          status: after.status,
+          progress: after.progress,
+          updated_at: after.updated_at,
+          updated_by: after.updated_by,
+          ...(args.status !== undefined && { previous_status: before.status }),
+          ...(warnings.length > 0 && { warnings: [...warnings] }),
+        };
+      },
+    }),
+    defineTool({
+      name: 'task_list',
+      title: 'List tasks',
+      summary: 'Find tasks by filters and words; newest change first, one page at a time.',
+      family: 'tasks',
+      effect: 'reads',
+      input: schema.ListInput,
+      output: schema.ListOutput,
+      async handle(args, _call, tx) {
+        const project = args.project ?? settings.project;
+        const page = await listTasks(tx, { ...args, ...(project !== undefined && { project }) });
+        return {
+          tasks: page.rows.map(({ id, ...row }) => ({ task_id: taskId(id), ...row })),
+          total_count: page.total,
+          returned_count: page.rows.length,
+          offset: page.offset,
+          limit: page.limit,
+        };
+      },
+    }),
+    defineTool({
+      name: 'task_next_actions',
+      title: 'Next actions',
+      summary: 'What to do next: ready tasks first, then by priority, then oldest.',
+      family: 'tasks',
+      effect: 'reads',
+      input: schema.NextInput,
+      output: schema.NextOutput,
+      async handle(args, _call, tx) {
+        const project = await resolveProject(tx, args.project, settings);
+        const limit = args.limit ?? NEXT_DEFAULT;
+        const actions = await nextActions(tx, project, limit);
+        return {
+          next_actions: actions.map(({ id, unmet, estimate_hours, parent_id, ...row }) => ({
+            task_id: taskId(id),
+            ...row,
+            ...(estimate_hours !== null && { estimate_hours }),
+            ...(parent_id !== null && { parent_id: taskId(parent_id) }),
+            dependencies_unmet: unmet,
+          })),
+          count: actions.length,
+          project: project ?? ALL_PROJECTS,
+          ...(args.include_blocked && {
+            blocked: (await blockedTasks(tx, project, limit)).map(({ id, title, blocked_reason }) => ({
+              task_id: taskId(id),
+              title,
+              blocked_reason: blocked_reason ?? '',
+            })),
+          }),
+        };
+      },
+    }),
+  ];
+}
+
+function taskId(id: number): string {
+  return formatId(TASKS, id);
+}
+
+/** Every field of a task; what has no value is left out. */
+function viewTask(task: TaskRow) {
+  return {
+    task_id: taskId(task.id),
+    title: task.title,
+    description: task.description,
+    project: task.project,
+    status: task.status,
+    priority: task.priority,
+    progress: task.progress,
+    assignee: task.assignee,
+    labels: JSON.parse(task.labels) as string[],
+    ...(task.estimate_hours !== null && { estimate_hours: task.estimate_hours }),
+    created_at: task.created_at,
+    updated_at: task.updated_at,
+    created_by: task.created_by,
+    updated_by: task.updated_by,
+    ...(task.parent_id !== null && { parent_id: taskId(task.parent_id) }),
+    ...(task.blocked_reason !== null && { blocked_reason: task.blocked_reason }),
+    sequence: task.sequence,
+    workflow: task.workflow,
+    ...(task.type !== null && { type: task.type as NonNullable<schema.CreateArgs['type']> }),
+    proof_grade: task.proof_grade === 1,
+    depends_on: (JSON.parse(task.depends_on) as number[]).map(taskId),
+    dependencies_unmet: task.unmet,
+    status_since: task.status_since,
+    status_by: task.status_by,
+  };
+}

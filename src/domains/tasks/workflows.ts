@@ -1,0 +1,89 @@
+import { ColibriError } from '../../errors.ts';
+
+export const WORKFLOWS = ['kanban', 'pipeline'] as const;
+export type Workflow = (typeof WORKFLOWS)[number];
+
+export const STATUSES = [
+  ...(['backlog', 'todo', 'in_progress', 'blocked', 'review', 'done', 'cancelled'] as const),
+  ...(['INIT', 'GATHER', 'ANALYZE', 'PLAN', 'APPLY', 'VERIFY', 'DONE', 'CANCELLED'] as const),
+] as const;
+export type Status = (typeof STATUSES)[number];
+
+/** Both machines whole. A status with no arrows out is final; the first of each list is where a task begins. */
+export const ARROWS: Readonly<Record<Workflow, Readonly<Partial<Record<Status, readonly Status[]>>>>> = {
+  kanban: {
+    backlog: ['todo', 'cancelled'],
+    todo: ['in_progress', 'blocked', 'cancelled'],
+    in_progress: ['review', 'blocked', 'cancelled'],
+    blocked: ['todo', 'in_progress', 'cancelled'],
+    review: ['done', 'backlog', 'blocked', 'cancelled'],
+    done: [],
+    cancelled: [],
+  },
+  pipeline: {
+    INIT: ['GATHER', 'CANCELLED'],
+    GATHER: ['ANALYZE', 'CANCELLED'],
+    ANALYZE: ['PLAN', 'CANCELLED'],
+    PLAN: ['APPLY', 'CANCELLED'],
+    APPLY: ['VERIFY', 'CANCELLED'],
+    VERIFY: ['DONE', 'GATHER', 'CANCELLED'],
+    DONE: [],
+    CANCELLED: [],
+  },
+};
+
+export const INITIAL: Readonly<Record<Workflow, Status>> = { kanban: 'backlog', pipeline: 'INIT' };
+
+/** How a task in this status takes part in "what next". */
+export const QUEUE = { none: 0, next: 1, blocked: 2 } as const;
+
+export function isFinal(workflow: Workflow, status: Status): boolean {
+  return allowedFrom(workflow, status).length === 0;
+}
+
+/** Finished, as opposed to given up. */
+export function isDone(status: Status): boolean {
+  return status === 'done' || status === 'DONE';
+}
+
+export function queueOf(workflow: Workflow, status: Status): number {
+  if (status === 'blocked') return QUEUE.blocked;
+  return status === 'todo' || (workflow === 'pipeline' && !isFinal(workflow, status))
+    ? QUEUE.next
+    : QUEUE.none;
+}
+
+export function allowedFrom(workflow: Workflow, status: Status): readonly Status[] {
+  return ARROWS[workflow][status] ?? [];
+}
+
+/** What a refused step has to tell: two agents that take one task both read this. */
+export interface Standing {
+  readonly task_id: string;
+  readonly workflow: Workflow;
+  readonly status: Status;
+  readonly held_by: string;
+  readonly since: string;
+}
+
+/** Staying where one is is no arrow either: of two agents that make the same move, the second learns who was first. */
+export function assertArrow(at: Standing, to: Status): void {
+  const allowed = allowedFrom(at.workflow, at.status);
+  if (allowed.includes(to)) return;
+  const next =
+    allowed.length === 0 ? 'It is final and never moves again.' : `Allowed next: ${allowed.join(', ')}.`;
+  const holder = `${at.task_id} is ${at.status} since ${at.since}, set by ${at.held_by}`;
+  const sentence =
+    to === at.status
+      ? `${holder}; it cannot be set to ${to} a second time.`
+      : `${holder}; it cannot move to ${to}.`;
+  throw new ColibriError('ERR_INVALID_TRANSITION', `${sentence} ${next}`, {
+    task_id: at.task_id,
+    workflow: at.workflow,
+    from: at.status,
+    to,
+    allowed,
+    held_by: at.held_by,
+    since: at.since,
+  });
+}

@@ -1,0 +1,116 @@
+import * as z from 'zod';
+import { LIMITS } from '../../limits.ts';
+import { line, pageOffset, recordId } from '../fields.ts';
+
+export const THOUGHT_TYPES = [
+  'reflection',
+  'decision',
+  'discovery',
+  'risk',
+  'blockers',
+  'plan',
+  'analysis',
+] as const;
+
+const type = z.enum(THOUGHT_TYPES);
+const evidence = line(LIMITS.evidenceCharsMax);
+const evidenceList = z.array(evidence).max(LIMITS.evidenceItemsMax);
+
+export const RecordInput = z.strictObject({
+  task_id: recordId,
+  type,
+  content: line(LIMITS.thoughtCharsMax),
+  branch: evidence.optional(),
+  commit_sha: evidence.optional(),
+  tests_run: evidenceList.optional(),
+  blockers: evidenceList.optional(),
+  metadata: z
+    .record(z.string(), z.unknown())
+    .refine(
+      (value) => Buffer.byteLength(JSON.stringify(value)) <= LIMITS.metadataBytesMax,
+      `larger than ${LIMITS.metadataBytesMax} bytes`,
+    )
+    .optional(),
+  session_id: recordId.optional(),
+});
+
+const Link = {
+  thought_id: z.string(),
+  task_id: z.string(),
+  type,
+  hash: z.string(),
+  previous_hash: z.string().nullable(),
+  recorded_at: z.string(),
+  recorded_by: z.string(),
+  chain_position: z.int(),
+  session_id: z.string().optional(),
+};
+
+export const RecordOutput = z.strictObject({ ...Link, warnings: z.array(z.string()).optional() });
+
+export const ListInput = z
+  .strictObject({
+    task_id: recordId.optional(),
+    session_id: recordId.optional(),
+    type: type.optional(),
+    limit: z.int().min(1).max(LIMITS.thoughtsPageMax).optional(),
+    offset: pageOffset,
+    verify_chain: z.boolean().optional(),
+  })
+  .refine(namesOne, 'give exactly one of task_id and session_id');
+
+export const ListOutput = z.strictObject({
+  task_id: z.string().optional(),
+  session_id: z.string().optional(),
+  thought_count: z.int(),
+  thoughts: z.array(
+    z.strictObject({
+      ...Link,
+      content: z.string(),
+      branch: z.string().optional(),
+      commit_sha: z.string().optional(),
+      observed: z.array(z.string()).optional(),
+      tests_run: z.array(z.string()).optional(),
+      blockers: z.array(z.string()).optional(),
+      metadata: z.record(z.string(), z.unknown()).optional(),
+    }),
+  ),
+  chain_valid: z.boolean().optional(),
+  invalid_links: z.array(z.int()).optional(),
+});
+
+export const VerifyInput = z
+  .strictObject({
+    session_id: recordId.optional(),
+    task_id: recordId.optional(),
+    full_trace: z.boolean().optional(),
+  })
+  .refine(namesOne, 'give exactly one of task_id and session_id');
+
+export const VerifyOutput = z.strictObject({
+  session_id: z.string().optional(),
+  task_id: z.string().optional(),
+  chain_valid: z.boolean(),
+  total_records: z.int(),
+  integrity_score: z.number(),
+  broken_links: z.array(
+    z.strictObject({
+      position: z.int(),
+      record: z.string(),
+      what: z.string(),
+      columns: z.array(z.string()).optional(),
+      expected_hash: z.string(),
+      actual_hash: z.string(),
+    }),
+  ),
+  verified_at: z.string(),
+  trace: z.array(z.strictObject({ position: z.int(), record: z.string(), hash: z.string() })).optional(),
+});
+
+export type RecordArgs = z.output<typeof RecordInput>;
+export type ListArgs = z.output<typeof ListInput>;
+export type VerifyArgs = z.output<typeof VerifyInput>;
+
+function namesOne(args: { task_id?: string | undefined; session_id?: string | undefined }): boolean {
+  return (args.task_id === undefined) !== (args.session_id === undefined);
+}

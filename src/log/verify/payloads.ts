@@ -1,0 +1,87 @@
+import { sha256Hex } from '../../integrity/digest.ts';
+import type { Reader } from '../../storage/engine.ts';
+import { auditRow, type Report } from './finding.ts';
+import type { ReadRow } from './rows.ts';
+
+interface Payload {
+  readonly position: number;
+  readonly salt: string;
+  readonly body: string;
+}
+
+/** Checks what lies beside a page of rows: each kept body against its digest, none missing, none too many. */
+export async function checkPayloads(tx: Reader, rows: readonly ReadRow[], report: Report): Promise<void> {
+  const [first, last] = [rows[0], rows.at(-1)];
+  if (first === undefined || last === undefined) return;
+  const kept = await tx.all<Payload>(
+    'SELECT position, salt, body FROM action_payloads WHERE position BETWEEN ? AND ?',
+    first.at,
+    last.at,
+  );
+  const byPosition = new Map(kept.map((payload) => [payload.position, payload]));
+  for (const { at, row } of rows) {
+    const digest = row.stage === 'enter' ? row.args_hash : row.result_hash;
+    const payload = byPosition.get(at);
+    byPosition.delete(at);
+    if (isKept(row)) checkOne(at, digest, payload, report);
+    else if (payload !== undefined) stray(at, report);
+  }
+  for (const position of byPosition.keys()) stray(position, report);
+}
+
+/** Payloads beyond the last row. */
+export async function checkPayloadsBeyond(tx: Reader, end: number, report: Report): Promise<void> {
+  for (const { position } of await tx.all<Payload>(
+    'SELECT position FROM action_payloads WHERE position > ? OR position < 1 LIMIT 1000',
+    end,
+  )) {
+    stray(position, report);
+  }
+}
+
+/** Arguments are kept unless they were refused; results are kept of calls that changed something. */
+function isKept({ stage, schema_valid, outcome, effects }: ReadRow['row']): boolean {
+  return stage === 'enter' ? schema_valid : outcome === 'ok' && effects.length > 0;
+}
+
+function checkOne(
+  position: number,
+  digest: string | null,
+  payload: Payload | undefined,
+  report: Report,
+): void {
+  const record = auditRow(position);
+  const table = 'action_payloads';
+  if (payload === undefined) {
+    report({
+      kind: 'missing',
+      table,
+      record,
+      position,
+      message: `What audit row ${position} was called with or answered is gone.`,
+    });
+    return;
+  }
+  const actual = sha256Hex(payload.salt + payload.body);
+  if (actual === digest) return;
+  report({
+    kind: 'altered',
+    table,
+    record,
+    position,
+    columns: ['salt', 'body'],
+    message: `What lies beside audit row ${position} is not what its digest says.`,
+    expected: digest ?? '',
+    actual,
+  });
+}
+
+function stray(position: number, report: Report): void {
+  report({
+    kind: 'stray',
+    table: 'action_payloads',
+    record: auditRow(position),
+    position,
+    message: `There is a payload at position ${position} that no audit row speaks of.`,
+  });
+}

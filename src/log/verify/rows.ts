@@ -1,0 +1,149 @@
+import { canonicalJson } from '../../integrity/canonical-json.ts';
+import { sha256Hex } from '../../integrity/digest.ts';
+import { Frontier } from '../../integrity/tree.ts';
+import type { Reader } from '../../storage/engine.ts';
+import type { AuditRow } from '../row.ts';
+import { auditRow, type Report } from './finding.ts';
+
+interface Stored {
+  readonly position: number;
+  readonly text: string;
+  readonly content_hash: string;
+  readonly chain_hash: string;
+}
+
+/** An audit row that could be read, with the position it really stands at. */
+export interface ReadRow {
+  readonly at: number;
+  readonly row: AuditRow;
+}
+
+const FIRST_LINK = '0'.repeat(64);
+const PAGE = 1_000;
+const FIELDS =
+  'actor,args_hash,at,correlation_id,duration_ms,effects,error_code,outcome,position,process,repaired,result_hash,schema_valid,sequence_no,stage,tool';
+
+/** Carried from page to page; nothing in it grows with the log but the calls that never ended. */
+export class LogWalk {
+  readonly tree = new Frontier();
+  /** Enter rows without an exit yet: position to the process that wrote it. */
+  readonly open = new Map<number, string>();
+  position = 0;
+  #link = FIRST_LINK;
+  #time = '';
+  readonly #report: Report;
+
+  constructor(report: Report) {
+    this.#report = report;
+  }
+
+  /** Reads the next page and checks each row by itself and against its neighbours. Undefined at the end. */
+  async next(tx: Reader): Promise<ReadRow[] | undefined> {
+    const page = await tx.all<Stored>(
+      'SELECT position, text, content_hash, chain_hash FROM actions WHERE position > ? ORDER BY position LIMIT ?',
+      this.position,
+      PAGE,
+    );
+    if (page.length === 0) return undefined;
+    const read: ReadRow[] = [];
+    for (const stored of page) {
+      this.#follow(stored);
+      const row = this.#parse(stored);
+      if (row === undefined) continue;
+      this.#pair(row, stored.position);
+      read.push({ at: stored.position, row });
+    }
+    return read;
+  }
+
+  get done(): { readonly size: number; readonly root: string } {
+    return { size: this.tree.size, root: this.tree.root() };
+  }
+
+  /** Position, content and link. After a break the walk goes on from what is stored, so that one edit is one finding. */
+  #follow(stored: Stored): void {
+    const { position, text, content_hash, chain_hash } = stored;
+    const record = auditRow(position);
+    if (position !== this.position + 1) {
+      const missing = this.position + 1;
+      this.#report({
+        kind: 'missing',
+        table: 'actions',
+        record: auditRow(missing),
+        position: missing,
+        message: `Audit rows ${missing} to ${position - 1} are missing.`,
+      });
+    }
+    const hash = sha256Hex(text);
+    if (hash !== content_hash) {
+      const message = `The text of audit row ${position} or its content_hash was changed.`;
+      this.#report({
+        kind: 'altered',
+        table: 'actions',
+        record,
+        position,
+        columns: ['text', 'content_hash'],
+        message,
+        expected: content_hash,
+        actual: hash,
+      });
+    }
+    const link = sha256Hex(content_hash + this.#link);
+    if (link !== chain_hash) {
+      const message = `Audit row ${position} does not continue row ${position - 1}.`;
+      this.#report({
+        kind: 'unlinked',
+        table: 'actions',
+        record,
+        position,
+        columns: ['chain_hash'],
+        message,
+        expected: link,
+        actual: chain_hash,
+      });
+    }
+    this.tree.add(hash);
+    this.position = position;
+    this.#link = chain_hash;
+  }
+
+  #parse({ position, text }: Stored): AuditRow | undefined {
+    try {
+      const row = JSON.parse(text) as AuditRow;
+      if (
+        Object.keys(row).join(',') === FIELDS &&
+        row.position === position &&
+        row.at >= this.#time &&
+        canonicalJson(row) === text
+      ) {
+        this.#time = row.at;
+        return row;
+      }
+    } catch {
+      // Falls through to the same finding: a row nobody can read is a row nobody wrote.
+    }
+    this.#report({
+      kind: 'malformed',
+      table: 'actions',
+      record: auditRow(position),
+      position,
+      message: `Audit row ${position} is not one that Colibri writes: fields, order, position or time are wrong.`,
+    });
+    return undefined;
+  }
+
+  #pair(row: AuditRow, position: number): void {
+    if (row.stage === 'enter' && row.sequence_no === position) {
+      this.open.set(position, row.process);
+      return;
+    }
+    if (row.stage === 'exit' && this.open.delete(row.sequence_no)) return;
+    this.#report({
+      kind: 'unpaired',
+      table: 'actions',
+      record: auditRow(position),
+      position,
+      message: `Audit row ${position} ends call ${row.sequence_no}, which was not running.`,
+    });
+  }
+}

@@ -1,0 +1,149 @@
+import { canonicalJson } from '../../integrity/canonical-json.ts';
+import { sha256Hex } from '../../integrity/digest.ts';
+import type { Reader, SqlValue } from '../../storage/engine.ts';
+import type { Effect } from '../../tool.ts';
+import type { AuditRow } from '../row.ts';
+import { formatId, parseId, type StateTable } from '../state.ts';
+import type { Report } from './finding.ts';
+import type { ReadRow } from './rows.ts';
+
+export type StateRow = Readonly<Record<string, SqlValue>> & {
+  readonly id: number;
+  readonly position: number;
+};
+
+const PAGE = 500;
+
+/** Every row that a page of the log says was written must be there, and not be older than that. */
+export async function checkEffects(
+  tx: Reader,
+  tables: readonly StateTable[],
+  rows: readonly ReadRow[],
+  report: Report,
+): Promise<void> {
+  for (const table of tables) {
+    const written = new Map<number, number>();
+    for (const { at, row } of rows) {
+      for (const effect of row.effects) {
+        const id = effect.table === table.name ? parseId(table, effect.id) : undefined;
+        if (id !== undefined) written.set(id, at);
+      }
+    }
+    if (written.size > 0) await checkWritten(tx, table, written, report);
+  }
+}
+
+async function checkWritten(
+  tx: Reader,
+  table: StateTable,
+  written: ReadonlyMap<number, number>,
+  report: Report,
+): Promise<void> {
+  const found = await tx.all<{ id: number; position: number }>(
+    `SELECT id, position FROM ${table.name} WHERE id IN (SELECT value FROM json_each(?))`,
+    JSON.stringify([...written.keys()]),
+  );
+  const positions = new Map(found.map((row) => [row.id, row.position]));
+  for (const [id, writtenAt] of written) {
+    const position = positions.get(id);
+    const record = formatId(table, id);
+    if (position === undefined) {
+      const message = `${record} was written by audit row ${writtenAt} and is gone from ${table.name}.`;
+      report({ kind: 'missing', table: table.name, record, position: writtenAt, message });
+    } else if (position < writtenAt) {
+      const message = `${record} is older than audit row ${writtenAt}, which changed it.`;
+      report({
+        kind: 'stale',
+        table: table.name,
+        record,
+        position: writtenAt,
+        columns: ['position'],
+        message,
+      });
+    }
+  }
+}
+
+/** Walks a whole table: every row must be what the log says was last written there. */
+export async function checkTable(
+  tx: Reader,
+  table: StateTable,
+  report: Report,
+  breathe: () => Promise<void>,
+): Promise<number> {
+  const columns = (await tx.all<{ name: string }>('SELECT name FROM pragma_table_info(?)', table.name)).map(
+    (column) => column.name,
+  );
+  let last = Number.MIN_SAFE_INTEGER;
+  let count = 0;
+  for (;;) {
+    const page = await tx.all<StateRow>(
+      `SELECT ${columns.join(', ')} FROM ${table.name} WHERE id > ? ORDER BY id LIMIT ?`,
+      last,
+      PAGE,
+    );
+    await checkRows(tx, table, page, report);
+    count += page.length;
+    last = page.at(-1)?.id ?? last;
+    if (page.length < PAGE) return count;
+    await breathe();
+  }
+}
+
+/** Compares rows with the effects that wrote them last, and names the columns that differ. */
+export async function checkRows(
+  tx: Reader,
+  table: StateTable,
+  rows: readonly StateRow[],
+  report: Report,
+): Promise<void> {
+  const positions = JSON.stringify([...new Set(rows.map((row) => row.position))]);
+  const writers = await tx.all<{ position: number; text: string; content_hash: string }>(
+    'SELECT position, text, content_hash FROM actions WHERE position IN (SELECT value FROM json_each(?))',
+    positions,
+  );
+  const effectsAt = new Map(writers.map((writer) => [writer.position, effectsOf(writer)]));
+  for (const row of rows) checkRow(table, row, effectsAt.get(row.position) ?? [], report);
+}
+
+/** The effects of an audit row, or none when the row is not what it was hashed as. */
+function effectsOf({
+  text,
+  content_hash,
+}: {
+  readonly text: string;
+  readonly content_hash: string;
+}): readonly Effect[] {
+  if (sha256Hex(text) !== content_hash) return [];
+  try {
+    return (JSON.parse(text) as AuditRow).effects;
+  } catch {
+    return [];
+  }
+}
+
+function checkRow(table: StateTable, row: StateRow, effects: readonly Effect[], report: Report): void {
+  const record = formatId(table, row.id);
+  const effect = effects.find((candidate) => candidate.table === table.name && candidate.id === record);
+  const base = { table: table.name, record, position: row.position };
+  if (effect === undefined) {
+    const message = `${record} says that audit row ${row.position} wrote it, but that row does not say so.`;
+    report({ ...base, kind: 'unexplained', columns: ['id', 'position'], message });
+    return;
+  }
+  const actual = sha256Hex(canonicalJson(row));
+  if (actual === effect.hash) return;
+  const columns = changedColumns(row, effect.columns);
+  const message = `${record} is not as audit row ${row.position} left it: ${columns.join(', ')} changed.`;
+  report({ ...base, kind: 'altered', columns, message, expected: effect.hash, actual });
+}
+
+/** Each column has a four-digit mark, salted with the row's salt; if all of them differ, it is the salt that changed. */
+function changedColumns(row: StateRow, marks: string): string[] {
+  const columns = Object.keys(row).sort();
+  const changed = columns.filter((column, i) => {
+    const mark = sha256Hex(`${row.salt}\n${column}\n${canonicalJson(row[column])}`).slice(0, 4);
+    return mark !== marks.slice(4 * i, 4 * i + 4);
+  });
+  return changed.length >= columns.length - 1 ? ['salt'] : changed;
+}

@@ -1,0 +1,49 @@
+import type { Reader } from '../engine.ts';
+import type { SqliteDriver } from './driver.ts';
+import { MIGRATIONS } from './migrations.ts';
+
+interface SchemaObject {
+  readonly type: string;
+  readonly name: string;
+  readonly sql: string | null;
+}
+
+/** Tables whose every byte the log verifier reads and hashes; SQLite's own check of them would only cost time. */
+const HASHED_TABLES: readonly string[] = ['actions', 'action_payloads'];
+
+const OBJECTS = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY name";
+
+/** Compares the file's schema with the one this version makes, then lets SQLite check indexes and pages. */
+export async function findSchemaProblems(driver: SqliteDriver, tx: Reader): Promise<string[]> {
+  const expected = expectedObjects(driver);
+  const problems: string[] = [];
+  const found = await tx.all<SchemaObject>(OBJECTS);
+  for (const object of found) {
+    const sql = expected.get(object.name);
+    if (sql === undefined) problems.push(`The ${object.type} ${object.name} is not one of Colibri's.`);
+    else if (sql !== object.sql)
+      problems.push(`The definition of the ${object.type} ${object.name} was changed.`);
+    expected.delete(object.name);
+  }
+  for (const name of expected.keys()) problems.push(`${name} was removed from the schema.`);
+  for (const { type, name } of found) {
+    if (type === 'table' && !HASHED_TABLES.includes(name)) problems.push(...(await checkPages(tx, name)));
+  }
+  return problems;
+}
+
+async function checkPages(tx: Reader, table: string): Promise<string[]> {
+  const rows = await tx.all(`PRAGMA integrity_check("${table.replaceAll('"', '""')}")`);
+  const lines = rows.map((row) => String(Object.values(row)[0]));
+  return lines.filter((line) => line !== 'ok').map((line) => `SQLite says of ${table}: ${line}`);
+}
+
+function expectedObjects(driver: SqliteDriver): Map<string, string | null> {
+  const db = driver.open(':memory:', { readOnly: false });
+  try {
+    for (const step of MIGRATIONS) db.exec(step);
+    return new Map((db.prepare(OBJECTS).all() as SchemaObject[]).map((object) => [object.name, object.sql]));
+  } finally {
+    db.close();
+  }
+}
