@@ -1,21 +1,25 @@
 // Bundles the server into one file that starts with plain `node`: half the cold start of loose modules.
-import { readFileSync } from 'node:fs';
+import { readFileSync, realpathSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
+const root = fileURLToPath(new URL('..', import.meta.url));
 const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 
 /** @type {import('esbuild').BuildOptions} */
-const shared = {
+export const bundleOptions = {
+  absWorkingDir: root,
   bundle: true,
   platform: 'node',
   format: 'esm',
   target: `node${engines.node.replace(/\D/g, '')}`,
   minify: true,
-  sourcemap: false,
   legalComments: 'none',
   // Native, optional, and absent where Node brings its own SQLite.
   external: ['better-sqlite3'],
   logLevel: 'warning',
 };
 
-await build({ ...shared, entryPoints: ['src/server.ts'], outfile: 'dist/server.js' });
+if (realpathSync(process.argv[1] ?? '') === fileURLToPath(import.meta.url)) {
+  await build({ ...bundleOptions, entryPoints: ['src/server.ts'], outfile: 'dist/server.js' });
+}

@@ -1,4 +1,4 @@
-import type { AuditSink } from './audit-sink.ts';
+import type { AuditSink, ToolExitEvent } from './audit-sink.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
 import type { Diagnostics } from './diagnostics.ts';
@@ -6,17 +6,21 @@ import { asError, type ColibriError } from './errors.ts';
 import { createAuditLog } from './log/audit-log.ts';
 import { processIdentity } from './log/process-identity.ts';
 import { recoverOpenCalls } from './log/recovery.ts';
+import { createSigner, type LogSigner } from './log/signer.ts';
 import { createStderrSink } from './log/stderr-sink.ts';
 import type { Backing } from './middleware/compose.ts';
 import { capabilitiesFor } from './modes.ts';
-import type { StorageEngine } from './storage/engine.ts';
+import type { StorageEngine, Transaction } from './storage/engine.ts';
 import { createNoStorage } from './storage/none.ts';
 import { openSqlite } from './storage/sqlite/engine.ts';
+import { exclusively } from './storage/sqlite/exclusive.ts';
 
 /** What boot ends with. A database that cannot be opened is an end too: the server stays up and says why. */
 export interface Booted extends Backing {
   readonly opened: StorageEngine | undefined;
   readonly degraded: string | undefined;
+  /** Absent where nothing is signed: no database, one in memory, or one that cannot be written. */
+  readonly signer: LogSigner | undefined;
 }
 
 export interface BootDeps {
@@ -54,16 +58,49 @@ async function withDatabase(deps: BootDeps): Promise<Booted> {
   });
   if (!storage.facts.writable) {
     diagnostics.warn(`${config.dbPath} cannot be written: calls are served and recorded on stderr only`);
-    return { storage, opened: storage, sink: createStderrSink(diagnostics), degraded: undefined };
+    return {
+      storage,
+      opened: storage,
+      sink: createStderrSink(diagnostics),
+      degraded: undefined,
+      signer: undefined,
+    };
   }
   const process = processIdentity();
   const explained = await recoverOpenCalls(storage, clock, process);
   if (explained > 0)
     diagnostics.warn(`${explained} call(s) of a process that ended early were recorded as crashed`);
-  const sink: AuditSink = createAuditLog({ storage, clock, process });
-  return { storage, opened: storage, sink, degraded: undefined };
+  const log = createAuditLog({ storage, clock, process });
+  if (inMemory) return { storage, opened: storage, sink: log, degraded: undefined, signer: undefined };
+  const signer = createSigner({
+    storage,
+    dbPath: config.dbPath,
+    configDir: config.configDir,
+    diagnostics,
+    exclusively,
+  });
+  // Not awaited: reading a long log again takes seconds, and nothing is signed before it is done.
+  void signer.check();
+  return { storage, opened: storage, sink: signedSink(log, signer), degraded: undefined, signer };
+}
+
+/** The log, with the signer told of every call that was added to it. */
+function signedSink(log: AuditSink, signer: LogSigner): AuditSink {
+  return Object.freeze({
+    ...log,
+    async exit(event: ToolExitEvent, tx?: Transaction) {
+      await log.exit(event, tx);
+      signer.touch(event.tool === 'merkle_finalize' && event.outcome === 'ok');
+    },
+  });
 }
 
 function withoutDatabase({ diagnostics }: BootDeps, degraded: string | undefined): Booted {
-  return { storage: createNoStorage(), opened: undefined, sink: createStderrSink(diagnostics), degraded };
+  return {
+    storage: createNoStorage(),
+    opened: undefined,
+    sink: createStderrSink(diagnostics),
+    degraded,
+    signer: undefined,
+  };
 }

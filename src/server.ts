@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import * as z from 'zod';
 import type { AuditSink, ToolEnterEvent, ToolExitEvent } from './audit-sink.ts';
+import type { Booted } from './boot.ts';
 import { catalogue, INSTRUCTIONS } from './catalogue.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, readConfig } from './config.ts';
@@ -11,7 +12,6 @@ import { asError, ColibriError } from './errors.ts';
 import { type Backing, composeCall } from './middleware/compose.ts';
 import { createToolLock, type ToolLock } from './middleware/tool-lock.ts';
 import { capabilitiesFor, type RuntimeMode } from './modes.ts';
-import type { StorageEngine } from './storage/engine.ts';
 import { createNoStorage } from './storage/none.ts';
 import type { CallContext, Tool, ToolFamily } from './tool.ts';
 import { describeTool, type ToolDescriptor } from './transport/descriptor.ts';
@@ -82,10 +82,12 @@ interface Internals {
   readonly clock: Clock;
   readonly diagnostics: Diagnostics;
   readonly ready: { promise: Promise<Backing>; open: (backing: Backing) => void };
-  booted?: { readonly opened: StorageEngine | undefined; readonly degraded: string | undefined };
+  booted?: Booted;
   connection?: Connection;
   lifecycle?: Lifecycle;
 }
+
+const CHECKPOINT_META_KEY = 'colibri/checkpoint';
 
 const INTERNALS = new WeakMap<ColibriServerContext, Internals>();
 
@@ -206,6 +208,7 @@ async function connectAndBoot(ctx: ColibriServerContext, internals: Internals): 
     instructions: INSTRUCTIONS,
     list: listOnce(ctx),
     call: callThrough(ctx, internals),
+    meta: () => checkpointMeta(internals),
     onError: (error) => diagnostics.debug('protocol:', error.message),
   });
   await internals.connection.started;
@@ -241,6 +244,12 @@ function callThrough(ctx: ColibriServerContext, internals: Internals) {
     call(name, raw, agent ?? clientName ?? 'unknown');
 }
 
+/** The newest checkpoint travels with each answer, so that every client is a witness to the log. */
+function checkpointMeta({ booted }: Internals): Record<string, string> | undefined {
+  const note = booted?.signer?.newest();
+  return note === undefined ? undefined : { [CHECKPOINT_META_KEY]: note };
+}
+
 /** Built at the first request, not at start: making JSON Schema of all tools takes longer than the handshake. */
 function listOnce(ctx: ColibriServerContext): () => readonly ToolDescriptor[] {
   let list: readonly ToolDescriptor[] | undefined;
@@ -262,6 +271,7 @@ function registerCatalogue(ctx: ColibriServerContext, config: Config): void {
       now: () => internals.clock.now(),
       storage: () => internals.booted?.opened?.facts,
       degraded: () => internals.booted?.degraded,
+      log: () => internals.booted?.signer?.state(),
       toolNames: () =>
         [...ctx.tools.values()].filter(capabilitiesFor(ctx.mode).admits).map((tool) => tool.name),
       skills: () => ({ loaded: 0, skipped: 0 }),
@@ -301,14 +311,18 @@ function superviseServer(ctx: ColibriServerContext): Lifecycle {
       drained: () => transport.drained(),
       finishRunning: () => internals.lock.close(),
       flushed: () => transport.flushed(),
-      close: async () => {
-        await internals.booted?.opened?.close();
-      },
+      close: () => closeStorage(internals),
     },
     internals.diagnostics.info,
   );
   transport.onend = lifecycle.endOfInput;
   return lifecycle;
+}
+
+/** The last rows are signed before the file is closed. */
+async function closeStorage({ booted }: Internals): Promise<void> {
+  await booted?.signer?.close();
+  await booted?.opened?.close();
 }
 
 function installGlobalHandlers(ctx: ColibriServerContext, exit: (code: number) => void): void {

@@ -28,7 +28,7 @@ export function hashFromBase64(text: string): string | undefined {
   return bytes?.length === 32 ? bytes.toString('hex') : undefined;
 }
 
-const DECIMAL = /^(?:0|[1-9][0-9]{0,15})$/;
+const DECIMAL = /^(?:0|[1-9][0-9]*)$/;
 
 /** A count in decimal without leading zeros, or nothing if it is no such count or not exact as a number. */
 export function parseDecimal(text: string): number | undefined {

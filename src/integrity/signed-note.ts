@@ -19,7 +19,7 @@ export class NoteError extends Error {
   }
 }
 
-export interface NoteSignature {
+interface NoteSignature {
   readonly name: string;
   readonly id: string;
   /** Key id and signature together, as the note spells them. */

@@ -54,7 +54,8 @@ function readObject(cursor: Cursor, depth: number): Record<string, unknown> {
   do {
     skipSpace(cursor);
     const name = readString(cursor);
-    if (Object.hasOwn(members, name)) fail(cursor, `the name ${JSON.stringify(name)} is repeated`);
+    if (Object.hasOwn(members, name))
+      fail(cursor, `the name ${JSON.stringify(name.slice(0, 64))} is repeated`);
     expect(cursor, ':');
     setMember(members, name, readValue(cursor, depth));
   } while (take(cursor, ','));

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Reader, Transaction } from '../storage/engine.ts';
 import { type AuditRow, GENESIS, type StoredRow, storeRow } from './row.ts';
+import { closeBlock } from './tree.ts';
 
 /** The last row of the log, or what stands before the first. */
 export interface Head {
@@ -44,6 +45,7 @@ export async function appendRow(tx: Transaction, head: Head, fields: NewRow, clo
     stored.content_hash,
     stored.chain_hash,
   );
+  await closeBlock(tx, position);
   return { position, chainHash: stored.chain_hash, at: row.at };
 }
 

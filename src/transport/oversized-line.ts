@@ -43,13 +43,12 @@ export class OversizedLine {
     else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) this.#close();
     if (this.#depth === 1 && byte === COLON) this.#endKey();
     else if (this.#depth === 1 && byte === COMMA) this.#endValue();
-    else this.#keep(byte);
+    else if (byte !== OPEN_BRACE) this.#keep(byte);
   }
 
   /** Only what stands at the top level can be a key or the id. */
   #keep(byte: number): void {
-    if (this.#depth === 1 && byte !== OPEN_BRACE && this.#token.length <= TOKEN_BYTES_MAX)
-      this.#token.push(byte);
+    if (this.#depth === 1 && this.#token.length <= TOKEN_BYTES_MAX) this.#token.push(byte);
   }
 
   #close(): void {

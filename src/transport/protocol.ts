@@ -12,6 +12,8 @@ export interface Product {
   readonly instructions: string;
   readonly list: () => readonly ToolDescriptor[];
   readonly call: (name: string, raw: unknown, clientName: string | undefined) => Promise<Envelope>;
+  /** What every result carries beside its content. */
+  readonly meta?: () => Record<string, string> | undefined;
   readonly onError: (error: Error) => void;
 }
 
@@ -47,9 +49,12 @@ function createProtocolServer(product: Product): Server {
   server.setRequestHandler('tools/list', () => ({ tools: product.list().map((tool) => ({ ...tool })) }));
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     try {
-      return toResult(
-        await product.call(params.name, sentArguments(params.arguments), clientName(server, context)),
+      const envelope = await product.call(
+        params.name,
+        sentArguments(params.arguments),
+        clientName(server, context),
       );
+      return toResult(envelope, product.meta?.());
     } catch (error) {
       throw toProtocolError(error);
     }
@@ -58,11 +63,12 @@ function createProtocolServer(product: Product): Server {
 }
 
 /** The same JSON twice: some clients show a model only the one, some only the other. */
-function toResult(envelope: Envelope) {
+function toResult(envelope: Envelope, meta: Record<string, string> | undefined) {
   return {
     content: [{ type: 'text' as const, text: JSON.stringify(envelope) }],
     structuredContent: { ...envelope },
     ...(envelope.ok ? {} : { isError: true }),
+    ...(meta !== undefined && { _meta: meta }),
   };
 }
 

@@ -85,6 +85,14 @@ describe('Frontier', () => {
     expect(frontier.root()).toBe(root);
   });
 
+  test('leaves the state it was given as it was', () => {
+    const saved = { size: 1, hashes: [A] };
+
+    new Frontier(saved).addLeaf(B);
+
+    expect(saved).toEqual({ size: 1, hashes: [A] });
+  });
+
   test.each([
     ['too few hashes', { size: 3, hashes: [A] }],
     ['too many hashes', { size: 2, hashes: [A, B] }],

@@ -11,6 +11,14 @@ export interface SystemFacts {
   now(): number;
   storage(): StorageFacts | undefined;
   degraded(): string | undefined;
+  /** The signed log, where there is one. */
+  log():
+    | {
+        readonly origin: string | undefined;
+        readonly signedThrough: number;
+        readonly refused: string | undefined;
+      }
+    | undefined;
   toolNames(): readonly string[];
   skills(): { readonly loaded: number; readonly skipped: number };
 }
@@ -44,7 +52,7 @@ export function systemTools(facts: SystemFacts): Tool[] {
       input: NoInput,
       output: HealthOutput,
       handle: () => ({
-        status: facts.degraded() === undefined ? ('ok' as const) : ('degraded' as const),
+        status: isDegraded(facts) ? ('degraded' as const) : ('ok' as const),
         ...identity(),
         ...describe(facts),
       }),
@@ -52,7 +60,13 @@ export function systemTools(facts: SystemFacts): Tool[] {
   ];
 }
 
+/** Either the database or the signing of its log is not as it should be. */
+function isDegraded(facts: SystemFacts): boolean {
+  return facts.degraded() !== undefined || facts.log()?.refused !== undefined;
+}
+
 function describe(facts: SystemFacts) {
+  const log = facts.log();
   const storage = facts.storage();
   const reason = facts.degraded();
   const names = facts.toolNames();
@@ -66,6 +80,11 @@ function describe(facts: SystemFacts) {
       journal: storage?.journal ?? 'none',
       writable: storage?.writable ?? false,
       ...(reason !== undefined && { reason }),
+    },
+    log: {
+      origin: log?.origin ?? '',
+      signed_through: log?.signedThrough ?? 0,
+      ...(log?.refused !== undefined && { refused: log.refused }),
     },
     middleware: { stages: STAGES },
     tools: { registered: names.length, names: [...names] },

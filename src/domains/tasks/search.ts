@@ -7,9 +7,9 @@ export interface Condition {
   readonly params: readonly SqlValue[];
 }
 
-/** Scripts that write words without spaces between them: an index of words knows nothing of their parts. */
+/** Scripts that write words without spaces between them, and the long vowel two of them share: an index of words knows nothing of their parts. */
 const UNSPACED =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u30fc\uff70\p{Script=Hangul}\p{Script=Bopomofo}\p{Script=Yi}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}\p{Script=New_Tai_Lue}\p{Script=Tai_Tham}\p{Script=Javanese}\p{Script=Balinese}]/u;
 const HAS_WORD = /[\p{L}\p{N}]/u;
 
 /**

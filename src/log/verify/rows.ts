@@ -20,15 +20,19 @@ export interface ReadRow {
 
 const FIRST_LINK = '0'.repeat(64);
 const PAGE = 1_000;
+const BLOCK_ROWS = 256;
 const FIELDS =
   'actor,args_hash,at,correlation_id,duration_ms,effects,error_code,outcome,position,process,repaired,result_hash,schema_valid,sequence_no,stage,tool';
 
 /** Carried from page to page; nothing in it grows with the log but the calls that never ended. */
 export class LogWalk {
-  readonly tree = new Frontier();
+  /** Roots of the blocks of 256 rows read so far, as computed here. */
+  readonly #blocks = new Frontier();
+  #rest = new Frontier();
   /** Enter rows without an exit yet: position to the process that wrote it. */
   readonly open = new Map<number, string>();
   position = 0;
+  #stored: ReadonlyMap<number, string> = new Map();
   #link = FIRST_LINK;
   #time = '';
   readonly #report: Report;
@@ -45,6 +49,7 @@ export class LogWalk {
       PAGE,
     );
     if (page.length === 0) return undefined;
+    await this.#loadStoredBlocks(tx, page.length);
     const read: ReadRow[] = [];
     for (const stored of page) {
       this.#follow(stored);
@@ -56,8 +61,11 @@ export class LogWalk {
     return read;
   }
 
-  get done(): { readonly size: number; readonly root: string } {
-    return { size: this.tree.size, root: this.tree.root() };
+  /** Size and root of the tree over everything read so far. */
+  get head(): { readonly size: number; readonly root: string } {
+    const size = this.#blocks.size * BLOCK_ROWS + this.#rest.size;
+    const tree = new Frontier({ size, hashes: [...this.#blocks.state.hashes, ...this.#rest.state.hashes] });
+    return { size, root: tree.root() };
   }
 
   /** Position, content and link. After a break the walk goes on from what is stored, so that one edit is one finding. */
@@ -102,9 +110,56 @@ export class LogWalk {
         actual: chain_hash,
       });
     }
-    this.tree.add(hash);
+    this.#grow(hash);
     this.position = position;
     this.#link = chain_hash;
+  }
+
+  /** Full blocks are compared with the roots the writer stored for them. */
+  #grow(hash: string): void {
+    this.#rest.add(hash);
+    if (this.#rest.size < BLOCK_ROWS) return;
+    const block = this.#blocks.size;
+    const root = this.#rest.root();
+    this.#blocks.addLeaf(root);
+    this.#rest = new Frontier();
+    const stored = this.#stored.get(block);
+    if (stored === root) return;
+    const position = (block + 1) * BLOCK_ROWS;
+    const kind = stored === undefined ? 'missing' : 'altered';
+    const message = `The stored root of audit rows ${block * BLOCK_ROWS + 1} to ${position} ${stored === undefined ? 'is missing' : 'is wrong'}.`;
+    this.#report({
+      kind,
+      table: 'log_blocks',
+      record: `block ${block}`,
+      position,
+      columns: ['hash'],
+      message,
+      expected: root,
+      actual: stored ?? '',
+    });
+  }
+
+  async #loadStoredBlocks(tx: Reader, rows: number): Promise<void> {
+    const first = this.#blocks.size;
+    const found = await tx.all<{ block: number; hash: string }>(
+      'SELECT block, hash FROM log_blocks WHERE block >= ? AND block <= ?',
+      first,
+      first + Math.ceil(rows / BLOCK_ROWS),
+    );
+    this.#stored = new Map(found.map((row) => [row.block, row.hash]));
+  }
+
+  /** Stored roots of blocks that the rows do not fill. */
+  async checkBlocksBeyond(tx: Reader): Promise<void> {
+    const stray = await tx.all<{ block: number }>(
+      'SELECT block FROM log_blocks WHERE block < 0 OR block >= ? LIMIT 1000',
+      this.#blocks.size,
+    );
+    for (const { block } of stray) {
+      const message = `There is a stored root of block ${block}, which the audit rows do not fill.`;
+      this.#report({ kind: 'stray', table: 'log_blocks', record: `block ${block}`, message });
+    }
   }
 
   #parse({ position, text }: Stored): AuditRow | undefined {

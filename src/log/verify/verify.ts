@@ -49,11 +49,11 @@ export async function verifyDatabase(storage: StorageEngine, options: VerifyOpti
       options.onProgress?.(walk.position, total);
       await breathe();
     }
+    await walk.checkBlocksBeyond(tx);
     await checkPayloadsBeyond(tx, walk.position, report);
     await checkOpenCalls(tx, walk.open, report);
     for (const table of STATE_TABLES) await checkTable(tx, table, report, breathe);
     await checkIndexes(tx, report);
-    const { size, root } = walk.done;
-    return { size, root, intactThrough: Math.min(walk.position, firstBad - 1), findings };
+    return { ...walk.head, intactThrough: Math.min(walk.position, firstBad - 1), findings };
   });
 }

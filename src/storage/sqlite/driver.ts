@@ -52,8 +52,15 @@ export function resultOfNumber(code: number): SqliteResult {
 /** Several processes on one file corrupt it in every SQLite before this one (the WAL-reset bug). */
 export const SQLITE_VERSION_MIN = '3.51.3';
 
+let loaded: Promise<SqliteDriver> | undefined;
+
 /** The driver for this runtime: the built-in one where it is new enough, else the native module. */
-export async function loadDriver(): Promise<SqliteDriver> {
+export function loadDriver(): Promise<SqliteDriver> {
+  loaded ??= chooseDriver();
+  return loaded;
+}
+
+async function chooseDriver(): Promise<SqliteDriver> {
   const complaints: string[] = [];
   for (const load of [loadNodeSqlite, loadBetterSqlite3]) {
     try {

@@ -162,6 +162,7 @@ class SqliteEngine implements StorageEngine {
     if (this.#closed) return;
     this.#closed = true;
     await this.#lastWrite;
+    await (this.#nextSync ?? this.#runningSync)?.catch(() => undefined);
     for (const reader of this.#idleReaders.splice(0)) reader.close();
     this.#writer.checkpoint();
     this.#writer.close();

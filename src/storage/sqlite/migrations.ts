@@ -45,6 +45,12 @@ export const MIGRATIONS: readonly string[] = [
     process  TEXT NOT NULL
   ) STRICT;
 
+  -- Root of each full block of 256 rows, so that a proof reads a few thousand hashes of a million rows, not all of them.
+  CREATE TABLE log_blocks (
+    block INTEGER PRIMARY KEY,
+    hash  TEXT NOT NULL
+  ) STRICT;
+
   -- A seat belt against accidents. Whoever holds the file can drop it; the hashes are the proof.
   CREATE TRIGGER actions_no_update BEFORE UPDATE ON actions BEGIN SELECT RAISE(ABORT, 'actions is append-only'); END;
   CREATE TRIGGER actions_no_delete BEFORE DELETE ON actions BEGIN SELECT RAISE(ABORT, 'actions is append-only'); END;
