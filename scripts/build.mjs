@@ -22,4 +22,5 @@ export const bundleOptions = {
 
 if (realpathSync(process.argv[1] ?? '') === fileURLToPath(import.meta.url)) {
   await build({ ...bundleOptions, entryPoints: ['src/server.ts'], outfile: 'dist/server.js' });
+  await build({ ...bundleOptions, entryPoints: ['src/cli/main.ts'], outfile: 'dist/cli.js' });
 }

@@ -4,7 +4,7 @@ import { LIMITS } from '../../limits.ts';
 import type { Reader, StorageEngine, StorageFacts, Transaction } from '../engine.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { loadDriver, type SqliteDriver } from './driver.ts';
-import { assertUnderstood, preparePrivateFile, UnusableFileError } from './file.ts';
+import { assertPresent, assertUnderstood, preparePrivateFile, UnusableFileError } from './file.ts';
 import { migrate } from './migrate.ts';
 import { MIGRATIONS } from './migrations.ts';
 import { findSchemaProblems } from './self-check.ts';
@@ -14,6 +14,8 @@ export interface SqliteOptions {
   readonly path: string;
   /** Reading is enough: where the file cannot be written, open it as it is. */
   readonly readingIsEnough?: boolean;
+  /** Never create, migrate or write: for whoever only looks. */
+  readonly readOnly?: boolean;
   /** Told once when a commit may or may not have happened; the process must end. */
   readonly onUncertain?: (error: ColibriError) => void;
   readonly driver?: SqliteDriver;
@@ -23,6 +25,7 @@ export interface SqliteOptions {
 export async function openSqlite(options: SqliteOptions): Promise<StorageEngine> {
   const driver = options.driver ?? (await loadDriver());
   const inMemory = options.path === ':memory:';
+  if (options.readOnly === true) assertPresent(options.path);
   if (!inMemory) assertUnderstood(driver, options.path, MIGRATIONS.length);
   const writer = await openWriter(driver, options, inMemory);
   try {
@@ -39,6 +42,7 @@ async function openWriter(
   options: SqliteOptions,
   inMemory: boolean,
 ): Promise<Connection> {
+  if (options.readOnly === true) return await openConnection(driver, options.path, { writable: false });
   try {
     if (!inMemory) preparePrivateFile(options.path);
     return await openConnection(driver, options.path, { writable: true });

@@ -29,6 +29,14 @@ export function preparePrivateFile(path: string): void {
   for (const file of [path, `${path}-wal`, `${path}-shm`]) restrictToOwner(file);
 }
 
+/** For whoever only looks: a database that is not there is a mistake, not a reason to make one. */
+export function assertPresent(path: string): void {
+  if (existsSync(path)) return;
+  throw new UnusableFileError(
+    `There is no database at ${path}. Start a client that uses Colibri, or name another with COLIBRI_DB_PATH.`,
+  );
+}
+
 /** Reads what the file says of itself without changing a byte of it; throws for one that is not ours or is too new. */
 export function assertUnderstood(driver: SqliteDriver, path: string, newestVersion: number): void {
   refuseOddFile(path);
