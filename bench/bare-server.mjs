@@ -5,9 +5,13 @@ import * as z from 'zod';
 
 serveStdio(() => {
   const server = new McpServer({ name: 'bare', version: '1.0.0' });
-  server.registerTool('noop', { description: 'Nothing.', inputSchema: z.object({ text: z.string().optional() }) }, async () => ({
-    content: [{ type: 'text', text: '{"ok":true}' }],
-    structuredContent: { ok: true },
-  }));
+  server.registerTool(
+    'noop',
+    { description: 'Nothing.', inputSchema: z.object({ text: z.string().optional() }) },
+    async () => ({
+      content: [{ type: 'text', text: '{"ok":true}' }],
+      structuredContent: { ok: true },
+    }),
+  );
   return server;
 });

@@ -1,15 +1,28 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { mkdirSync } from 'node:fs';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { bundleOptions } from '../scripts/build.mjs';
 
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+
+// Inside the repository, so that what is not bundled is found where npm put it.
+const OUT = here('../dist/bench/');
+
 /** The bare server, bundled with the options of the real one. */
 export async function buildBareServer() {
-  const outfile = join(mkdtempSync(join(tmpdir(), 'colibri-bare-')), 'bare.mjs');
-  await build({ ...bundleOptions, entryPoints: [fileURLToPath(new URL('bare-server.mjs', import.meta.url))], outfile });
+  return await bundle('bare-server.mjs', 'bare-server.mjs');
+}
+
+/** What TypeScript a benchmark needs of the product, as a module. */
+export async function importSource(name) {
+  return await import(pathToFileURL(await bundle(`${name}.ts`, `${name}.mjs`)).href);
+}
+
+async function bundle(entry, out) {
+  mkdirSync(OUT, { recursive: true });
+  const outfile = `${OUT}${out}`;
+  await build({ ...bundleOptions, entryPoints: [here(entry)], outfile });
   return outfile;
 }
 
-export const SERVER = fileURLToPath(new URL('../dist/server.js', import.meta.url));
+export const SERVER = here('../dist/server.js');

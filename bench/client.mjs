@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 /** Starts `script` and speaks lines to it. */
 export function connect(script, { env = {}, args = [] } = {}) {
@@ -33,7 +34,11 @@ export function connect(script, { env = {}, args = [] } = {}) {
     started,
     request,
     initialize: () =>
-      request('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'bench', version: '1' } }),
+      request('initialize', {
+        protocolVersion: '2025-11-25',
+        capabilities: {},
+        clientInfo: { name: 'bench', version: '1' },
+      }),
     async call(name, args) {
       const { result, error } = await request('tools/call', { name, arguments: args });
       const envelope = result?.structuredContent;
@@ -50,11 +55,22 @@ export function connect(script, { env = {}, args = [] } = {}) {
   };
 }
 
+/** A start and a stop: the database exists, and its log is known in the per-user folder. */
+export async function startOnce(env) {
+  const client = connect(fileURLToPath(new URL('../dist/server.js', import.meta.url)), { env });
+  await client.initialize();
+  await client.close();
+}
+
 /** A folder that is gone afterwards, and the environment that keeps a server inside it. */
 export async function inScratch(work) {
   const folder = mkdtempSync(join(tmpdir(), 'colibri-bench-'));
   try {
-    return await work(folder, { COLIBRI_DB_PATH: join(folder, 'colibri.db'), HOME: folder, XDG_CONFIG_HOME: join(folder, 'config') });
+    return await work(folder, {
+      COLIBRI_DB_PATH: join(folder, 'colibri.db'),
+      HOME: folder,
+      XDG_CONFIG_HOME: join(folder, 'config'),
+    });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

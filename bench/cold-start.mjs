@@ -13,7 +13,10 @@ export async function coldStart({ rounds, server, bare }) {
       await client.close();
       return { initialized, called };
     });
-  const samples = await inTurns(rounds, { bare: measure(bare, 'noop'), colibri: measure(server, 'server_ping') });
+  const samples = await inTurns(rounds, {
+    bare: measure(bare, 'noop'),
+    colibri: measure(server, 'server_ping'),
+  });
   const row = (what, key, reach) => {
     const [a, b] = [samples.bare, samples.colibri].map((list) => list.map((sample) => sample[key]));
     return { what, reference_ms: p50(a), p50_ms: p50(b), p99_ms: p99(b), ratio: p50(b) / p50(a), reach };

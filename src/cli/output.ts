@@ -85,7 +85,7 @@ export function displayWidth(text: string): number {
 }
 
 /** `text` in exactly `width` columns: cut with an ellipsis, or filled up. */
-export function fit(text: string, width: number): string {
+export function toWidth(text: string, width: number): string {
   if (displayWidth(text) <= width) return text + ' '.repeat(width - displayWidth(text));
   let cut = '';
   for (const c of text) {

@@ -32,7 +32,7 @@ export interface ChainReport {
   readonly trace: TraceEntry[];
 }
 
-const PAGE = 500;
+const PAGE = 200;
 
 export interface WalkOptions {
   /** Keep every hash for the caller, or only count. */
