@@ -1,0 +1,69 @@
+import { existsSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { renderNotes } from '../integrations/obsidian/export.ts';
+import { type VaultReport, writeNotes } from '../integrations/obsidian/vault.ts';
+import type { StorageEngine } from '../storage/engine.ts';
+import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
+import { withDatabase } from './open.ts';
+import { proofReach } from './proof-reach.ts';
+
+const FOLDER = 'Colibri';
+const WATCH_MS = 1_000;
+
+/** Tasks, sessions and projects as notes. One way: nothing is read back. */
+export const obsidian: Command = {
+  name: 'obsidian',
+  usage: '--vault DIR [--watch]',
+  summary: 'write a note per task, session and project into an Obsidian vault',
+  details: `Notes go to the folder "${FOLDER}" of the vault. Only notes that are still as Colibri wrote them are changed or deleted; edited ones are kept and named.`,
+  options: {
+    vault: { type: 'string', value: 'DIR', help: 'the vault; must exist' },
+    watch: { type: 'boolean', help: 'stay and write again whenever something was recorded' },
+  },
+  positionals: [0, 0],
+  async run(invocation) {
+    const { values, config } = invocation;
+    if (typeof values.vault !== 'string')
+      throw new UsageError('--vault DIR is required: the folder of your vault.');
+    const vault = resolve(values.vault);
+    if (!existsSync(vault) || !statSync(vault).isDirectory())
+      throw new UsageError(`${vault} is not a folder. Name an existing vault.`);
+    const settings = config();
+    return await withDatabase(settings, undefined, async (storage) => {
+      const write = async () => {
+        const notes = await storage.read((tx) => renderNotes(tx, proofReach(settings).checkpointed));
+        print(writeNotes(join(vault, FOLDER), notes), invocation);
+      };
+      await write();
+      for (let seen = await position(storage); values.watch === true; ) {
+        await sleep(WATCH_MS);
+        const now = await position(storage);
+        if (now === seen) continue;
+        seen = now;
+        await write();
+      }
+      return EXIT.fine;
+    });
+  },
+};
+
+async function position(storage: StorageEngine): Promise<number> {
+  return (
+    (
+      await storage.read((tx) =>
+        tx.get<{ position: number | null }>('SELECT max(position) AS position FROM actions'),
+      )
+    )?.position ?? 0
+  );
+}
+
+function print(report: VaultReport, { out }: Invocation): void {
+  out.data(report, () => {
+    out.line(
+      `${report.written.length} written, ${report.unchanged} unchanged, ${report.deleted.length} deleted`,
+    );
+    for (const path of report.kept)
+      out.line(`${out.paint('yellow', 'kept')} ${path}: it was edited or is not Colibri’s`);
+  });
+}
