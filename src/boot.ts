@@ -49,13 +49,29 @@ const REMEDY =
   'Check that its folder exists, is writable and has room, and that no stopped process holds it; "colibri doctor" tells more.';
 
 async function withDatabase(deps: BootDeps): Promise<Booted> {
-  const { config, clock, diagnostics } = deps;
+  const { config } = deps;
+  let live = false;
   const inMemory = capabilitiesFor(config.mode).database === 'memory';
   const storage = await openSqlite({
     path: inMemory ? ':memory:' : config.dbPath,
     readingIsEnough: config.mode === 'READONLY',
-    onUncertain: deps.onUncertain,
+    // While booting, a damaged file is a reason to stay up degraded, not to end.
+    onUncertain: (error) => {
+      if (live) deps.onUncertain(error);
+    },
   });
+  try {
+    const booted = await recoverAndLog(deps, storage, inMemory);
+    live = true;
+    return booted;
+  } catch (error) {
+    await storage.close();
+    throw error;
+  }
+}
+
+async function recoverAndLog(deps: BootDeps, storage: StorageEngine, inMemory: boolean): Promise<Booted> {
+  const { config, clock, diagnostics } = deps;
   if (!storage.facts.writable) {
     diagnostics.warn(`${config.dbPath} cannot be written: calls are served and recorded on stderr only`);
     return {

@@ -1,4 +1,5 @@
 import { type ProofDeps, proofTools } from './domains/proof/index.ts';
+import { type SkillRegistry, skillTools } from './domains/skills/index.ts';
 import { type SystemFacts, systemTools } from './domains/system/index.ts';
 import { type TaskSettings, taskTools } from './domains/tasks/index.ts';
 import { type TrailDeps, trailTools } from './domains/trail/index.ts';
@@ -10,6 +11,7 @@ export interface CatalogueDeps {
   readonly tasks: TaskSettings;
   readonly trail: TrailDeps;
   readonly proof: ProofDeps;
+  readonly skills: SkillRegistry;
 }
 
 /** The closed surface, in the order clients see it. */
@@ -18,6 +20,7 @@ export function catalogue(deps: CatalogueDeps): readonly Tool[] {
     ...taskTools(deps.tasks),
     ...trailTools(deps.trail),
     ...proofTools(deps.proof),
+    ...skillTools(deps.skills),
     ...systemTools(deps.system),
   ];
 }

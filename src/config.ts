@@ -13,6 +13,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export interface Config {
   readonly mode: RuntimeMode;
   readonly workspace: string;
+  /** False where no project folder was found and the per-user data folder stands in. */
+  readonly isProject: boolean;
   readonly dbPath: string;
   readonly project: string | undefined;
   /** When set, only these projects exist. */
@@ -70,7 +72,7 @@ export const VARIABLES = {
   COLIBRI_SKILLS_DIR: {
     means: 'skill folders; several are separated as in PATH',
     takes: 'paths',
-    otherwise: '.agents/skills and .claude/skills in the workspace',
+    otherwise: '.agents/skills and .claude/skills in the workspace, then in the home folder',
   },
   COLIBRI_STARTUP_TIMEOUT_MS: {
     means: 'limit on the whole start',
@@ -93,7 +95,7 @@ const SCHEMAS: Readonly<Record<Exclude<Variable, 'COLIBRI_MODE'>, z.ZodType>> = 
   COLIBRI_AGENT_ID: z
     .string()
     .max(LIMITS.actorCharsMax)
-    .refine((name) => name.isWellFormed() && name.trim() !== ''),
+    .refine((name) => name.isWellFormed() && name.trim() !== '' && !/\p{Cc}/u.test(name)),
   COLIBRI_SKILLS_DIR: z.string(),
   COLIBRI_STARTUP_TIMEOUT_MS: z
     .string()
@@ -105,10 +107,10 @@ const SCHEMAS: Readonly<Record<Exclude<Variable, 'COLIBRI_MODE'>, z.ZodType>> = 
 
 /** Reads the environment. Names every wrong variable at once, with what it was and what is allowed, then gives up. */
 export function readConfig(env: Environment = process.env, cwd: string = process.cwd()): Config {
-  const complaints = Object.keys(env)
-    .filter((name) => name.startsWith('AMS_') && env[name] !== undefined)
-    .map(complainOfAms);
-  const mode = complain(complaints, () => detectMode(withoutAms(withoutEmpty(env))));
+  const complaints: string[] = Object.keys(env)
+    .filter((name) => name.startsWith('AMS_') && env[name])
+    .map((name) => complainOfAms(name, env[name] ?? ''));
+  const mode = readMode(env);
   const read = <T>(name: Exclude<Variable, 'COLIBRI_MODE'>): T | undefined =>
     readVariable<T>(env, name, complaints);
 
@@ -116,17 +118,13 @@ export function readConfig(env: Environment = process.env, cwd: string = process
   const skills = read<string>('COLIBRI_SKILLS_DIR');
   const config: Omit<Config, 'mode'> = {
     workspace,
+    isProject: workspace !== userFolder(env, 'data'),
     dbPath: resolve(workspace, read<string>('COLIBRI_DB_PATH') ?? join('.colibri', 'colibri.db')),
     project: read<string>('COLIBRI_PROJECT'),
     projects: read<string[]>('COLIBRI_PROJECTS'),
     workflow: read<'kanban' | 'pipeline'>('COLIBRI_WORKFLOW') ?? 'kanban',
     agentId: read<string>('COLIBRI_AGENT_ID'),
-    skillsDirs: (
-      skills?.split(delimiter).filter((path) => path !== '') ?? [
-        join('.agents', 'skills'),
-        join('.claude', 'skills'),
-      ]
-    ).map((path) => resolve(workspace, path)),
+    skillsDirs: skills === undefined ? defaultSkillsDirs(env, workspace) : splitPaths(skills, workspace),
     startupTimeoutMs: read<number>('COLIBRI_STARTUP_TIMEOUT_MS') ?? 30_000,
     logLevel: read<LogLevel>('COLIBRI_LOG_LEVEL') ?? 'info',
     configDir: userFolder(env, 'config'),
@@ -141,7 +139,9 @@ export function readConfig(env: Environment = process.env, cwd: string = process
       `COLIBRI_PROJECT is "${config.project}", which COLIBRI_PROJECTS (${config.projects.join(',')}) does not list.`,
     );
   }
-  if (complaints.length > 0 || mode === undefined) {
+  if (mode instanceof ColibriError && complaints.length === 0) throw mode;
+  if (mode instanceof ColibriError) complaints.push(mode.message);
+  if (complaints.length > 0 || mode instanceof ColibriError) {
     throw new ColibriError('ERR_CONFIG_INVALID', complaints.join('\n'), { complaints });
   }
   for (const list of [config.projects, config.skillsDirs, config.warnings]) Object.freeze(list);
@@ -162,25 +162,18 @@ function readVariable<T>(
   return undefined;
 }
 
-function complain<T>(complaints: string[], read: () => T): T | undefined {
+/** The mode has an error code of its own; it is used when the mode is all that is wrong. */
+function readMode(env: Environment): RuntimeMode | ColibriError {
   try {
-    return read();
+    return detectMode({ COLIBRI_MODE: env.COLIBRI_MODE === '' ? undefined : env.COLIBRI_MODE });
   } catch (error) {
-    complaints.push(error instanceof Error ? error.message : String(error));
-    return undefined;
+    if (error instanceof ColibriError) return error;
+    throw error;
   }
 }
 
-function complainOfAms(name: string): string {
-  return `${name} is set, but Colibri reads COLIBRI_* variables only. Unset it.`;
-}
-
-function withoutAms(env: Environment): Environment {
-  return { COLIBRI_MODE: env.COLIBRI_MODE };
-}
-
-function withoutEmpty(env: Environment): Environment {
-  return env.COLIBRI_MODE === '' ? { ...env, COLIBRI_MODE: undefined } : env;
+function complainOfAms(name: string, value: string): string {
+  return `${name} is ${JSON.stringify(value.slice(0, 64))}, but Colibri reads COLIBRI_* variables only. Unset it.`;
 }
 
 function isUnknownSetting(name: string): boolean {
@@ -190,6 +183,17 @@ function isUnknownSetting(name: string): boolean {
 function warnOfUnknown(name: string): string {
   const meant = nearest(name, Object.keys(VARIABLES));
   return `${name} is not a setting of Colibri and was ignored.${meant === undefined ? '' : ` Did you mean ${meant}?`}`;
+}
+
+function splitPaths(list: string, workspace: string): string[] {
+  const paths = list.split(delimiter).filter((path) => path !== '');
+  return paths.map((path) => resolve(workspace, path));
+}
+
+/** The project's skills before the user's: where both have one of a name, the project's is in force. */
+function defaultSkillsDirs(env: Environment, workspace: string): string[] {
+  const folders = [join('.agents', 'skills'), join('.claude', 'skills')];
+  return [workspace, homeOf(env)].flatMap((base) => folders.map((folder) => join(base, folder)));
 }
 
 /**
@@ -205,9 +209,13 @@ function findWorkspace(env: Environment, cwd: string): string {
   }
 }
 
+function homeOf(env: Environment): string {
+  return env.HOME === undefined || env.HOME === '' ? homedir() : env.HOME;
+}
+
 /** The platform's per-user folder for settings or for data. */
 function userFolder(env: Environment, kind: 'config' | 'data'): string {
-  const home = env.HOME || homedir();
+  const home = homeOf(env);
   if (process.platform === 'darwin') return join(home, 'Library', 'Application Support', 'colibri');
   if (process.platform === 'win32') {
     return join(

@@ -4,6 +4,8 @@ export const LIMITS = Object.freeze({
   lineBytesMax: 1_048_576,
   /** Nesting of arguments. JSON.stringify overflows the stack somewhere past 1,000 levels. */
   depthMax: 64,
+  /** Values in the arguments of one call, counted at every depth. The fullest legal metadata has about 8,000. */
+  argumentValuesMax: 20_000,
   /** An id of JSON-RPC is echoed back, so it is bounded too. */
   requestIdCharsMax: 256,
   /** Names that end up in every audit row. */

@@ -8,14 +8,17 @@ import { catalogue, INSTRUCTIONS } from './catalogue.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, readConfig } from './config.ts';
 import { createDiagnostics, type Diagnostics, type Logger } from './diagnostics.ts';
+import { createSkillRegistry } from './domains/skills/index.ts';
 import { asError, ColibriError } from './errors.ts';
+import { commitExists, readGitEvidence } from './integrations/git.ts';
+import { LIMITS } from './limits.ts';
 import { type Backing, composeCall } from './middleware/compose.ts';
 import { createToolLock, type ToolLock } from './middleware/tool-lock.ts';
 import { capabilitiesFor, type RuntimeMode } from './modes.ts';
 import { createNoStorage } from './storage/none.ts';
 import type { CallContext, Tool, ToolFamily } from './tool.ts';
 import { describeTool, type ToolDescriptor } from './transport/descriptor.ts';
-import { EXIT, type Lifecycle, superviseProcess } from './transport/lifecycle.ts';
+import { EXIT, type Lifecycle, superviseProcess, within } from './transport/lifecycle.ts';
 import { type Connection, serveProtocol } from './transport/protocol.ts';
 import type { Transport } from './transport/sdk.ts';
 import { StdioTransport } from './transport/stdio.ts';
@@ -81,6 +84,8 @@ interface Internals {
   readonly lock: ToolLock;
   readonly clock: Clock;
   readonly diagnostics: Diagnostics;
+  /** Calls that were received and have no answer yet. */
+  readonly answering: Set<Promise<unknown>>;
   readonly ready: { promise: Promise<Backing>; open: (backing: Backing) => void };
   booted?: Booted;
   connection?: Connection;
@@ -118,6 +123,7 @@ export function createServer(options: CreateServerOptions = {}): ColibriServerCo
     lock: createToolLock(),
     clock: { ...(options.clock ?? systemClock), monotonic: nowMs },
     diagnostics: createDiagnostics(logger, options.config?.logLevel ?? 'info'),
+    answering: new Set(),
     ready: createGate(),
   });
   return ctx;
@@ -152,6 +158,7 @@ export function registerColibriTool<I extends z.ZodRawShape>(
 export async function start(ctx: ColibriServerContext): Promise<void> {
   const internals = internalsOf(ctx);
   const { options, diagnostics } = internals;
+  if (internals.connection !== undefined) return;
   if (options.installGlobalHandlers !== false) installGlobalHandlers(ctx, options.exit ?? process.exit);
   diagnostics.info(`starting in mode=${ctx.mode} version=${ctx.version}`);
   const timeoutMs = options.startupTimeoutMs ?? options.config?.startupTimeoutMs ?? 30_000;
@@ -162,10 +169,13 @@ export async function start(ctx: ColibriServerContext): Promise<void> {
 /** Ends the connection after the running call, and closes the database. */
 export async function stop(ctx: ColibriServerContext): Promise<void> {
   const internals = internalsOf(ctx);
-  await internals.lock.close();
+  await within(internals.lock.close(), LIMITS.stopWaitMsMax);
+  // The lock is free before the answer has left: closing the connection now would lose it.
+  await within(Promise.allSettled(internals.answering), LIMITS.stopWaitMsMax);
+  await new Promise((resolve) => setImmediate(resolve));
   await internals.connection?.close();
   delete internals.connection;
-  await internals.booted?.opened?.close();
+  await closeStorage(internals);
 }
 
 /** Takes every event and keeps none. */
@@ -240,8 +250,13 @@ function callThrough(ctx: ColibriServerContext, internals: Internals) {
     ready: () => internals.ready.promise,
   });
   const agent = internals.options.config?.agentId;
-  return (name: string, raw: unknown, clientName: string | undefined) =>
-    call(name, raw, agent ?? clientName ?? 'unknown');
+  return (name: string, raw: unknown, clientName: string | undefined) => {
+    const answer = call(name, raw, agent ?? clientName ?? 'unknown');
+    internals.answering.add(answer);
+    const forget = () => internals.answering.delete(answer);
+    answer.then(forget, forget);
+    return answer;
+  };
 }
 
 /** The newest checkpoint travels with each answer, so that every client is a witness to the log. */
@@ -263,6 +278,11 @@ function listOnce(ctx: ColibriServerContext): () => readonly ToolDescriptor[] {
 
 function registerCatalogue(ctx: ColibriServerContext, config: Config): void {
   const internals = internalsOf(ctx);
+  const skills = createSkillRegistry({
+    roots: config.skillsDirs,
+    workspace: config.workspace,
+    clock: internals.clock,
+  });
   const tools = catalogue({
     system: {
       version: ctx.version,
@@ -274,14 +294,15 @@ function registerCatalogue(ctx: ColibriServerContext, config: Config): void {
       log: () => internals.booted?.signer?.state(),
       toolNames: () =>
         [...ctx.tools.values()].filter(capabilitiesFor(ctx.mode).admits).map((tool) => tool.name),
-      skills: () => ({ loaded: 0, skipped: 0 }),
+      skills: () => skills.counts(),
     },
     tasks: { project: config.project, projects: config.projects, workflow: config.workflow },
     trail: {
-      evidence: { current: async () => undefined, commitExists: async () => undefined },
+      evidence: gitEvidence(config),
       monotonic: () => internals.clock.monotonic(),
     },
-    proof: { skillsInForce: async () => [] },
+    proof: { skillsInForce: () => skills.inForce() },
+    skills,
   });
   for (const tool of tools) {
     registerColibriTool(
@@ -299,6 +320,14 @@ function registerCatalogue(ctx: ColibriServerContext, config: Config): void {
       (args, call, tx) => tool.handle(args, call, tx),
     );
   }
+}
+
+/** Where no project was found, a repository above the stand-in folder is not the one worked on. */
+function gitEvidence({ workspace, isProject }: Config) {
+  return {
+    current: async () => (isProject ? await readGitEvidence(workspace) : undefined),
+    commitExists: async (sha: string) => (isProject ? await commitExists(workspace, sha) : undefined),
+  };
 }
 
 function superviseServer(ctx: ColibriServerContext): Lifecycle {

@@ -55,7 +55,7 @@ export function createAuditLog({ storage, clock, process }: AuditLogOptions): Au
     let head = await readHead(tx);
     if (call.position === undefined) head = await appendEnter(tx, head, call);
     else await closeCall(tx, call.position);
-    const kept = call.event.mutates && event.result !== undefined ? canonicalJson(event.result) : undefined;
+    const kept = call.event.mutates && event.result !== undefined ? textOfResult(event.result) : undefined;
     head = await appendRow(tx, head, exitRow(call, event, call.position ?? head.position, process), clock);
     if (kept !== undefined) await keepPayload(tx, head.position, call.salt, kept);
   }
@@ -120,11 +120,20 @@ function exitRow(
     outcome: event.outcome,
     error_code: event.errorCode ?? null,
     duration_ms: event.durationMs,
-    result_hash: event.result === undefined ? null : payloadHash(salt, canonicalJson(event.result)),
+    result_hash: event.result === undefined ? null : payloadHash(salt, textOfResult(event.result)),
     effects: event.effects,
     process,
     repaired: [],
   };
+}
+
+/** As the client gets it: what JSON leaves out or turns into text (undefined, dates) is so here too. */
+function textOfResult(result: unknown): string {
+  try {
+    return canonicalJson(result);
+  } catch {
+    return canonicalJson(JSON.parse(JSON.stringify(result) ?? 'null'));
+  }
 }
 
 function hashOfArguments(salt: string, body: string | undefined): string | null {

@@ -38,23 +38,28 @@ export function createAuditStage(
       try {
         await sink.enter(event);
       } catch (thrown) {
-        throw enterFailure(asError(thrown));
+        const error = enterFailure(asError(thrown));
+        await recordEnd(describeExit(event, { error }, [], clock));
+        throw error;
       }
       return event;
     },
     async exit(entered, settled, effects, tx) {
       const event = describeExit(entered, settled, effects, clock);
-      if (tx !== undefined) return await sink.exit(event, tx);
-      try {
-        await sink.exit(event);
-      } catch (thrown) {
-        log(
-          `[colibri] the end of ${entered.tool} (${entered.correlationId}) could not be recorded:`,
-          asError(thrown).message,
-        );
-      }
+      await (tx === undefined ? recordEnd(event) : sink.exit(event, tx));
     },
   };
+
+  async function recordEnd(event: ToolExitEvent): Promise<void> {
+    try {
+      await sink.exit(event);
+    } catch (thrown) {
+      log(
+        `the end of ${event.tool} (${event.correlationId}) could not be recorded:`,
+        asError(thrown).message,
+      );
+    }
+  }
 }
 
 /** Storage says what went wrong better than this stage can. */

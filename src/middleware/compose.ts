@@ -41,8 +41,8 @@ export function composeCall(
 
     const settled = await deps.lock.run(async (): Promise<Settled> => {
       if (tool === undefined) return await refuseUnknown(deps, audit, name, raw, actor);
-      const judged = validate(tool, raw);
       try {
+        const judged = validate(tool, raw);
         const entered = await audit.enter(enterFacts(tool, judged, actor));
         return await perform(deps, backing, audit, tool, judged, entered);
       } catch (thrown) {
@@ -77,26 +77,19 @@ async function perform(
   entered: ToolEnterEvent,
 ): Promise<Settled> {
   const effects: Effect[] = [];
-  const handle = async (tx: Transaction): Promise<unknown> => {
-    if (!judged.valid) throw judged.error;
+  const handle = async (tx: Transaction, args: Record<string, unknown>): Promise<unknown> => {
     const place = tool.effect === 'writes' ? await sink.place?.(tx) : undefined;
-    return await dispatch(
-      deps.admission,
-      tool,
-      judged.args,
-      contextOf(deps, tool, entered, effects, place),
-      tx,
-    );
+    return await dispatch(deps.admission, tool, args, contextOf(deps, tool, entered, effects, place), tx);
   };
   try {
     if (!judged.valid) throw judged.error;
     if (tool.effect === 'reads') {
-      const result = await storage.read((reader) => handle(reader as Transaction));
+      const result = await storage.read((reader) => handle(reader as Transaction, judged.args));
       await audit.exit(entered, { result }, effects);
       return { result };
     }
     return await storage.write(async (tx) => {
-      const settled = { result: await handle(tx) };
+      const settled = { result: await handle(tx, judged.args) };
       await audit.exit(entered, settled, effects, tx);
       return settled;
     });
@@ -123,7 +116,8 @@ function contextOf(
     position: place?.position ?? 0,
     effects,
     salt: () => deps.clock.salt(),
-    breathe: () => deps.lock.breathe(),
+    // A writing call holds the database's write lock: whoever it let pass would wait for it in turn.
+    breathe: () => (tool.effect === 'reads' ? deps.lock.breathe() : Promise.resolve()),
   };
 }
 

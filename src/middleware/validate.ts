@@ -33,6 +33,9 @@ export function validate(tool: Tool, raw: unknown): Judged {
   return { valid: false, raw, repaired, error: refused(tool, parsed.error.issues, candidate) };
 }
 
+/** Of a hundred thousand unknown fields these many are named. */
+const UNKNOWN_SHOWN_MAX = 5;
+
 /** One sentence an issue, each with what to do, so that the next try can be right. */
 function refused(
   tool: Tool,
@@ -52,7 +55,7 @@ function refused(
 
 function explain(tool: Tool, issue: z.core.$ZodIssue | Objection, args: unknown): string[] {
   if ('code' in issue && issue.code === 'unrecognized_keys')
-    return issue.keys.map((key) => unknownField(tool, key));
+    return issue.keys.slice(0, UNKNOWN_SHOWN_MAX).map((key) => unknownField(tool, key));
   const path = issue.path
     .map((part, i) => (typeof part === 'number' ? `[${part}]` : `${i === 0 ? '' : '.'}${String(part)}`))
     .join('');
@@ -82,5 +85,7 @@ function isMissing(args: unknown, field: string): boolean {
 /** The client knows what it sent; repeating it would only put it into one more log. */
 function withoutInput(issue: z.core.$ZodIssue): object {
   const { input: _, ...rest } = issue;
-  return rest;
+  return rest.code === 'unrecognized_keys'
+    ? { ...rest, keys: rest.keys.slice(0, UNKNOWN_SHOWN_MAX), message: 'Unrecognized keys' }
+    : rest;
 }

@@ -69,7 +69,7 @@ export function superviseProcess(
 }
 
 /** Waits for `work`, but not longer than `msMax`, and not for its error: a stop goes on. */
-async function within(work: Promise<unknown>, msMax: number): Promise<void> {
+export async function within(work: Promise<unknown>, msMax: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, msMax);

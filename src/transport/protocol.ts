@@ -83,7 +83,13 @@ function clientName(server: Server, context: ServerContext): string | undefined 
   const envelope = context.mcpReq.envelope as Readonly<Record<string, unknown>> | undefined;
   const info = (envelope?.[CLIENT_INFO_KEY] ?? server.getClientVersion()) as { name?: unknown } | undefined;
   const name =
-    typeof info?.name === 'string' ? info.name.toWellFormed().trim().slice(0, LIMITS.actorCharsMax) : '';
+    typeof info?.name === 'string'
+      ? info.name
+          .toWellFormed()
+          .replace(/\p{Cc}/gu, ' ')
+          .trim()
+          .slice(0, LIMITS.actorCharsMax)
+      : '';
   return name === '' ? undefined : name;
 }
 

@@ -60,8 +60,26 @@ describe('text', () => {
     });
   });
 
-  test('with whole pairs, controls and null characters is taken', () => {
-    expect(firstObjection({ 'a\u0000🐦': '🐦\u0000\u007f\uffff' })).toBeUndefined();
+  test('with whole pairs and controls is taken', () => {
+    expect(firstObjection({ 'a\u0001🐦': '🐦\u0001\u007f\uffff' })).toBeUndefined();
+  });
+
+  test('with a null character is refused, because older drivers cut it there', () => {
+    expect(firstObjection({ text: 'a\u0000b' })).toMatchObject({
+      path: ['text'],
+      message: expect.stringContaining('U+0000'),
+    });
+  });
+});
+
+describe('the number of values', () => {
+  test('is bounded, in one list and in all lists together', () => {
+    const many = Array.from({ length: LIMITS.argumentValuesMax + 1 }, () => 1);
+    const nested = Array.from({ length: 200 }, () => many.slice(0, 200));
+
+    expect(firstObjection(many.slice(0, 1000))).toBeUndefined();
+    expect(firstObjection({ many })?.message).toContain('more than');
+    expect(firstObjection(nested)?.message).toContain('more than');
   });
 });
 
@@ -101,9 +119,14 @@ describe('names', () => {
 });
 
 test('what it has no objection to has a canonical text', () => {
+  const leaf = fc.oneof(fc.string(), fc.double(), fc.constantFrom('\ud800', 2 ** 53, null, true));
+  const name = fc.oneof(fc.string(), fc.constantFrom('\udfff', '__proto__'));
+  const value = fc.oneof(leaf, fc.array(leaf), fc.dictionary(name, fc.oneof(leaf, fc.array(leaf))));
   fc.assert(
-    fc.property(fc.jsonValue({ maxDepth: 5, stringUnit: 'binary' }), (value) => {
-      if (firstObjection(value) === undefined) expect(() => canonicalJson(value)).not.toThrow();
+    fc.property(value, (hostile) => {
+      fc.pre(firstObjection(hostile) === undefined);
+
+      expect(() => canonicalJson(hostile)).not.toThrow();
     }),
   );
 });

@@ -27,17 +27,19 @@ const KNOWN_FIELDS: ReadonlySet<unknown> = new Set([
 export function readDeclaration(
   file: Buffer,
   folder: string,
+  fileName: string,
 ): { readonly yamlBytes: number; readonly declared: Declaration | Refusal } {
   const cut = cutFrontMatter(file);
   if (isRefusal(cut)) return { yamlBytes: 0, declared: cut };
   const head = readFrontMatter(cut);
-  return { yamlBytes: cut.yaml.length, declared: isRefusal(head) ? head : declare(head, folder) };
+  return { yamlBytes: cut.yaml.length, declared: isRefusal(head) ? head : declare(head, folder, fileName) };
 }
 
 /** A description is enough to be a skill. Everything else that is wrong is said, not punished. */
-function declare(head: FrontMatter, folder: string): Declaration | Refusal {
+function declare(head: FrontMatter, folder: string, fileName: string): Declaration | Refusal {
   const { fields } = head;
   const say: string[] = [...head.diagnostics];
+  if (fileName !== 'SKILL.md') say.push('the file is not called SKILL.md');
 
   const description = readDescription(fields, say);
   if (typeof description === 'object') return description;

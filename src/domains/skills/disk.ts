@@ -6,6 +6,7 @@ import {
   lstatSync,
   opendirSync,
   openSync,
+  readdirSync,
   readlinkSync,
   readSync,
   realpathSync,
@@ -41,28 +42,45 @@ export function look(path: string): Seen | { readonly kind: 'link' } | Refusal |
   if (stat === undefined) return path.includes('\ufffd') ? { reason: 'its name is not UTF-8' } : undefined;
   if (isRefusal(stat)) return stat;
   if (stat.isSymbolicLink()) return { kind: 'link' };
-  if (stat.isFile()) return seen('file', stat);
-  if (stat.isDirectory()) return seen('folder', stat);
+  if (stat.isFile()) return seenAs('file', stat);
+  if (stat.isDirectory()) return seenAs('folder', stat);
   return { reason: `${specialKind(stat)}, not a file` };
 }
 
+/** The file or the folder at a path, if that is what is there. */
+export function lookFor(kind: Seen['kind'], path: string): Seen | undefined {
+  const there = look(path);
+  return there !== undefined && 'stamp' in there && there.kind === kind ? there : undefined;
+}
+
 /** The names in a folder, sorted. */
-export function namesIn(folder: string): readonly string[] | Refusal {
-  return attempt(() => {
-    const names: string[] = [];
-    const dir = opendirSync(folder, { bufferSize: 256 });
-    try {
-      for (let entry = dir.readSync(); entry !== null; entry = dir.readSync()) {
-        names.push(entry.name);
-        if (names.length > SKILL_LIMITS.entriesMax) {
-          return { reason: `a folder with more than ${SKILL_LIMITS.entriesMax} entries` };
-        }
-      }
-    } finally {
-      dir.closeSync();
+export function namesIn(folder: string, seen: Seen): readonly string[] | Refusal {
+  const names = attempt(() =>
+    seen.bytes > LARGE_FOLDER_BYTES ? firstNames(folder, SKILL_LIMITS.entriesMax + 1) : readdirSync(folder),
+  );
+  if (isRefusal(names)) return names;
+  if (names.length > SKILL_LIMITS.entriesMax) {
+    return { reason: `a folder with more than ${SKILL_LIMITS.entriesMax} entries` };
+  }
+  return names.sort();
+}
+
+/** Reading name by name costs three times as much, so only folders pay for it that are large by their own account. */
+const LARGE_FOLDER_BYTES = 65_536;
+
+function firstNames(folder: string, count: number): string[] {
+  const names: string[] = [];
+  const dir = opendirSync(folder, { bufferSize: 256 });
+  try {
+    while (names.length < count) {
+      const entry = dir.readSync();
+      if (entry === null) break;
+      names.push(entry.name);
     }
-    return names.sort();
-  });
+  } finally {
+    dir.closeSync();
+  }
+  return names;
 }
 
 /** The real place of a link that stays inside one of the given folders. */
@@ -72,6 +90,27 @@ export function followLink(path: string, folders: readonly string[]): string | R
   return folders.some((folder) => isInside(real, folder))
     ? real
     : { reason: 'a symbolic link out of the skills folder' };
+}
+
+/** A regular file, and where it really is. */
+export interface RegularFile {
+  readonly real: string;
+  readonly seen: Seen;
+}
+
+/** The regular file at a path, or behind a link there that stays inside one of the folders. */
+export function regularFile(path: string, folders: readonly string[]): RegularFile | Refusal {
+  const seen = look(path);
+  if (seen === undefined) return { reason: 'it vanished while it was being read; ask again' };
+  if (isRefusal(seen)) return seen;
+  if (seen.kind === 'file') return { real: path, seen };
+  if (seen.kind === 'folder') return { reason: 'a folder, not a file' };
+  const real = followLink(path, folders);
+  if (typeof real !== 'string') return real;
+  const target = lookFor('file', real);
+  return target === undefined
+    ? { reason: 'a symbolic link to something that is not a file' }
+    : { real, seen: target };
 }
 
 /** What a link says, whatever may be behind it. */
@@ -86,24 +125,27 @@ export function realPath(path: string): string | Refusal | undefined {
 }
 
 /**
- * Opens the very file that was seen, and only if it really lies inside one of the folders. Never through a link, and
- * without waiting for a writer should a pipe have taken its place meanwhile.
+ * Opens a regular file that really lies inside one of the folders: never through a link, and without waiting for a
+ * writer should a pipe have taken its place. What it answers was seen after opening and is true of the open file.
  */
-export function openSeen(path: string, was: Seen, folders: readonly string[]): number | Refusal {
+export function openFile(
+  path: string,
+  folders: readonly string[],
+): { readonly fd: number; readonly seen: Seen } | Refusal {
   const real = attempt(() => realpathSync.native(path));
   if (typeof real === 'object') return real;
   if (!folders.some((folder) => isInside(real, folder)))
     return { reason: 'it lies outside the skills folder' };
   return attempt(() => {
     const fd = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
-    const now = fstatSync(fd, { bigint: true });
-    if (now.isFile() && stampOf(now) === was.stamp) return fd;
+    const stat = fstatSync(fd, { bigint: true });
+    if (stat.isFile() && stat.size <= SKILL_LIMITS.bytesMax) return { fd, seen: seenAs('file', stat) };
     closeSync(fd);
-    return { reason: 'it was changed while it was being read; ask again' };
+    return { reason: 'it was replaced while it was being read; ask again' };
   });
 }
 
-/** Reads the next bytes into `buffer`, as many as there are and fit. */
+/** Reads the next bytes into `buffer`, as many as there are and fit; none at the end of the file. */
 export function readNext(fd: number, buffer: Uint8Array): number | Refusal {
   return attempt(() => readSync(fd, buffer, 0, buffer.length, null));
 }
@@ -116,7 +158,7 @@ export function isInside(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
-function seen(kind: 'file' | 'folder', stat: BigIntStats): Seen {
+function seenAs(kind: 'file' | 'folder', stat: BigIntStats): Seen {
   return {
     kind,
     stamp: stampOf(stat),

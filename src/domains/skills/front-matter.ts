@@ -41,11 +41,13 @@ export function cutFrontMatter(file: Buffer): Cut | Refusal {
   if (begin > 0) diagnostics.push('the file begins with a byte order mark');
   // Latin-1 gives one character a byte, so places in this text are places in the file.
   const head = file.toString('latin1', begin, begin + SKILL_LIMITS.frontMatterBytesMax);
+  const isCut = begin + head.length < file.length;
 
   let yamlAt: number | undefined;
   let firstLine = 0;
   for (let at = 0, number = 1; at < head.length; number += 1) {
     const next = head.indexOf('\n', at);
+    if (next === -1 && isCut) break;
     const end = next === -1 ? head.length : next + 1;
     const line = head.slice(at, end).trimEnd();
     if (yamlAt === undefined) {
@@ -57,7 +59,7 @@ export function cutFrontMatter(file: Buffer): Cut | Refusal {
     }
     at = end;
   }
-  if (file.length - begin > head.length) {
+  if (isCut) {
     return {
       reason: `the front matter is not closed within ${SKILL_LIMITS.frontMatterBytesMax / 1024} KiB`,
     };

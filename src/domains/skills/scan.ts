@@ -51,7 +51,7 @@ export function memoryOf({ folders, hashes, skillFiles }: Recalls): Memory {
 export function listFolder(scan: Scan, path: string, seen: Seen): readonly string[] | Refusal {
   const known = scan.folders.find(path, seen);
   if (known !== undefined) return known;
-  const names = namesIn(path);
+  const names = namesIn(path, seen);
   if (!isRefusal(names)) scan.folders.keep(path, seen, names);
   return names;
 }

@@ -87,8 +87,14 @@ function isMisread(value: string): boolean {
     case '{':
       return closesEarly(value, '{', '}');
     default:
-      return value.includes(': ') || value.endsWith(':') || value.startsWith('- ') || value.startsWith('? ');
+      return isMisreadPlain(value);
   }
+}
+
+function isMisreadPlain(value: string): boolean {
+  const comment = value.indexOf(' #');
+  const text = comment === -1 ? value : value.slice(0, comment).trimEnd();
+  return text.includes(': ') || text.endsWith(':') || text.startsWith('- ') || text.startsWith('? ');
 }
 
 /** Whether the bracket the value begins with is closed before its end and text follows. */

@@ -20,7 +20,7 @@ export interface SystemFacts {
       }
     | undefined;
   toolNames(): readonly string[];
-  skills(): { readonly loaded: number; readonly skipped: number };
+  skills(): Promise<{ readonly loaded: number; readonly skipped: number }>;
 }
 
 const STAGES = ['tool-lock', 'schema-validate', 'audit-enter', 'dispatch', 'audit-exit'];
@@ -51,10 +51,10 @@ export function systemTools(facts: SystemFacts): Tool[] {
       effect: 'reads',
       input: NoInput,
       output: HealthOutput,
-      handle: () => ({
+      handle: async () => ({
         status: isDegraded(facts) ? ('degraded' as const) : ('ok' as const),
         ...identity(),
-        ...describe(facts),
+        ...(await describe(facts)),
       }),
     }),
   ];
@@ -65,7 +65,7 @@ function isDegraded(facts: SystemFacts): boolean {
   return facts.degraded() !== undefined || facts.log()?.refused !== undefined;
 }
 
-function describe(facts: SystemFacts) {
+async function describe(facts: SystemFacts) {
   const log = facts.log();
   const storage = facts.storage();
   const reason = facts.degraded();
@@ -89,6 +89,6 @@ function describe(facts: SystemFacts) {
     middleware: { stages: STAGES },
     tools: { registered: names.length, names: [...names] },
     process: { pid: process.pid, memory_bytes: process.memoryUsage.rss() },
-    skills: { ...facts.skills() },
+    skills: { ...(await facts.skills()) },
   };
 }

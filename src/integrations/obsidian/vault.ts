@@ -56,9 +56,12 @@ function stateOf(
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (stat === undefined) return 'absent';
   if (!stat.isFile()) return 'foreign';
-  const found = readFileSync(path, 'utf8');
-  if (found === text) return 'current';
-  return known === sha256Hex(found) ? 'ours' : 'foreign';
+  if (readFileSync(path, 'utf8') === text) return 'current';
+  return isAsWritten(path, known) ? 'ours' : 'foreign';
+}
+
+function isAsWritten(path: string, known: string | undefined): boolean {
+  return lstatSync(path).isFile() && known === sha256Hex(readFileSync(path, 'utf8'));
 }
 
 function removeOld(
@@ -71,7 +74,7 @@ function removeOld(
     if (after[name] !== undefined || report.kept.includes(name) || !isInside(name)) continue;
     const path = join(folder, name);
     if (!existsSync(path)) continue;
-    if (stateOf(path, known, '') === 'ours') {
+    if (isAsWritten(path, known)) {
       rmSync(path);
       report.deleted.push(name);
     } else report.kept.push(name);

@@ -151,21 +151,29 @@ export class Connection implements Transaction {
     return Object.values(this.#db.prepare(sql).get() ?? {})[0];
   }
 
-  /**
-   * The wait for other processes is ours, not SQLite's: its own sleeps stop the event loop and let newcomers overtake
-   * (worst wait with eight writers 2.8 s, against 0.19 s with this jitter).
-   */
-  async #whileBusy(work: () => void): Promise<void> {
-    const deadline = performance.now() + LIMITS.lockWaitMsMax;
-    for (;;) {
-      try {
-        work();
-        return;
-      } catch (error) {
-        if (this.#driver.resultCode(error) !== 'busy' || performance.now() > deadline) throw error;
-        this.rollback();
-      }
-      await sleep(1 + Math.random() * (LIMITS.lockRetryMsMax - 1));
+  #whileBusy(work: () => void): Promise<void> {
+    return whileBusy(this.#driver, work, () => this.rollback());
+  }
+}
+
+/**
+ * The wait for other processes is ours, not SQLite's: its own sleeps stop the event loop and let newcomers overtake
+ * (worst wait with eight writers 2.8 s, against 0.19 s with this jitter).
+ */
+export async function whileBusy(
+  driver: SqliteDriver,
+  work: () => void,
+  beforeNextTry: () => void = () => undefined,
+): Promise<void> {
+  const deadline = performance.now() + LIMITS.lockWaitMsMax;
+  for (;;) {
+    try {
+      work();
+      return;
+    } catch (error) {
+      if (driver.resultCode(error) !== 'busy' || performance.now() > deadline) throw error;
+      beforeNextTry();
     }
+    await sleep(1 + Math.random() * (LIMITS.lockRetryMsMax - 1));
   }
 }

@@ -2,7 +2,7 @@ import { closeSync, fdatasync, openSync } from 'node:fs';
 import { ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Reader, StorageEngine, StorageFacts, Transaction } from '../engine.ts';
-import { type Connection, openConnection } from './connection.ts';
+import { type Connection, openConnection, whileBusy } from './connection.ts';
 import { loadDriver, type SqliteDriver } from './driver.ts';
 import { assertPresent, assertUnderstood, preparePrivateFile, UnusableFileError } from './file.ts';
 import { migrate } from './migrate.ts';
@@ -26,7 +26,8 @@ export async function openSqlite(options: SqliteOptions): Promise<StorageEngine>
   const driver = options.driver ?? (await loadDriver());
   const inMemory = options.path === ':memory:';
   if (options.readOnly === true) assertPresent(options.path);
-  if (!inMemory) assertUnderstood(driver, options.path, MIGRATIONS.length);
+  // Another process may be creating the file, or merging its log, at this very moment.
+  if (!inMemory) await whileBusy(driver, () => assertUnderstood(driver, options.path, MIGRATIONS.length));
   const writer = await openWriter(driver, options, inMemory);
   try {
     if (writer.writable) await migrate(writer);
@@ -74,6 +75,7 @@ class SqliteEngine implements StorageEngine {
   #nextSync: Promise<void> | undefined;
   #walFd: number | undefined;
   #closed = false;
+  #told = false;
 
   constructor(driver: SqliteDriver, writer: Connection, options: SqliteOptions, inMemory: boolean) {
     this.#driver = driver;
@@ -92,18 +94,20 @@ class SqliteEngine implements StorageEngine {
   async read<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
     // A database in memory has one connection and no snapshots: reads there see the present.
     if (this.#inMemory) return await work(this.#writer);
-    const reader =
-      this.#idleReaders.pop() ??
-      (await openConnection(this.#driver, this.#options.path, { writable: false }));
+    let reader: Connection | undefined;
     try {
+      reader =
+        this.#idleReaders.pop() ??
+        (await openConnection(this.#driver, this.#options.path, { writable: false }));
       await reader.begin('BEGIN');
       return await work(reader);
     } catch (error) {
-      throw this.#translate(error);
+      throw this.#refusal(error) ?? this.#damage(error) ?? error;
     } finally {
-      reader.rollback();
-      if (this.#idleReaders.length < LIMITS.idleReadersMax && !this.#closed) this.#idleReaders.push(reader);
-      else reader.close();
+      reader?.rollback();
+      if (this.#idleReaders.length < LIMITS.idleReadersMax && !this.#closed && reader !== undefined)
+        this.#idleReaders.push(reader);
+      else reader?.close();
     }
   }
 
@@ -125,7 +129,7 @@ class SqliteEngine implements StorageEngine {
       return result;
     } catch (error) {
       this.#writer.rollback();
-      throw this.#translate(error);
+      throw this.#refusal(error) ?? (this.#damage(error) === undefined ? error : this.#uncertain(error));
     }
   }
 
@@ -173,29 +177,40 @@ class SqliteEngine implements StorageEngine {
     if (this.#walFd !== undefined) closeSync(this.#walFd);
   }
 
-  #translate(error: unknown): unknown {
+  /** Errors after which it is certain that nothing was written. */
+  #refusal(error: unknown): ColibriError | undefined {
+    const path = this.#options.path;
     switch (this.#driver.resultCode(error)) {
       case 'full':
         return new ColibriError(
           'ERR_STORAGE_FULL',
-          `The disk that holds ${this.#options.path} is full; nothing was written. Reading goes on. Free some space and repeat the call.`,
+          `The disk that holds ${path} is full; nothing was written. Reading goes on. Free some space and repeat the call.`,
           {},
           { cause: error },
         );
       case 'busy':
         return new ColibriError(
           'ERR_STORAGE_BUSY',
-          `Another process held ${this.#options.path} for more than ${LIMITS.lockWaitMsMax / 1000} s; nothing was written. Repeat the call; if it stays so, look for a stopped process.`,
+          `Another process held ${path} for more than ${LIMITS.lockWaitMsMax / 1000} s; nothing was written. Repeat the call; if it stays so, look for a stopped process.`,
           { waited_ms: LIMITS.lockWaitMsMax },
           { cause: error },
         );
-      case 'io':
-      case 'corrupt':
-      case 'not-a-database':
-        return this.#uncertain(error);
       default:
-        return error;
+        return undefined;
     }
+  }
+
+  /** A file or a disk that can no longer be trusted. A read of it has failed and no more; a write of it is another matter. */
+  #damage(error: unknown): Error | undefined {
+    const result = this.#driver.resultCode(error);
+    if (result !== 'io' && result !== 'corrupt' && result !== 'not-a-database') return undefined;
+    const reason = error instanceof Error ? error.message : String(error);
+    return new Error(
+      `${this.#options.path} cannot be read (${reason}). "colibri verify" tells how far it is good; put a good copy back.`,
+      {
+        cause: error,
+      },
+    );
   }
 
   /** After a failed write or fsync the rows may or may not be on the disk. Only a restart can tell. */
@@ -207,7 +222,8 @@ class SqliteEngine implements StorageEngine {
       { reason },
       { cause },
     );
-    this.#options.onUncertain?.(error);
+    if (!this.#told) this.#options.onUncertain?.(error);
+    this.#told = true;
     return error;
   }
 }

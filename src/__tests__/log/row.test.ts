@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { isCanonicalJson } from '../../integrity/canonical-json.ts';
+import { type AuditRow, chainHash, GENESIS, payloadHash, storeRow } from '../../log/row.ts';
+
+const sha256 = (text: string) => createHash('sha256').update(text, 'utf8').digest('hex');
+
+const row: AuditRow = {
+  position: 2,
+  sequence_no: 1,
+  stage: 'exit',
+  tool: 'task_create',
+  actor: 'Ada 🐦',
+  correlation_id: '00000000-0000-4000-8000-000000000001',
+  at: '2026-01-01T00:00:00.000Z',
+  schema_valid: true,
+  args_hash: null,
+  outcome: 'ok',
+  error_code: null,
+  duration_ms: 3,
+  result_hash: 'a'.repeat(64),
+  effects: [{ table: 'tasks', id: 'T-0001', hash: 'b'.repeat(64), columns: '01234567' }],
+  process: 'm.b.1.x',
+  repaired: ['limit: text taken as number'],
+};
+
+describe('storeRow', () => {
+  test('stores one canonical text that holds every field', () => {
+    const { position, text } = storeRow(row, GENESIS);
+
+    expect(position).toBe(2);
+    expect(isCanonicalJson(text)).toBe(true);
+    expect(JSON.parse(text)).toEqual(row);
+  });
+
+  test('hashes the text as it is stored, and the link as 128 characters', () => {
+    const previous = 'c'.repeat(64);
+
+    const { text, content_hash, chain_hash } = storeRow(row, previous);
+
+    expect(content_hash).toBe(sha256(text));
+    expect(chain_hash).toBe(sha256(content_hash + previous));
+    expect((content_hash + previous).length).toBe(128);
+  });
+
+  test('gives another text and other hashes when any field changes', () => {
+    const known = storeRow(row, GENESIS);
+    const others = Object.keys(row).map((field) => storeRow({ ...row, [field]: 'changed' }, GENESIS));
+
+    expect(new Set([known, ...others].map(({ content_hash }) => content_hash)).size).toBe(others.length + 1);
+    expect(new Set([known, ...others].map(({ chain_hash }) => chain_hash)).size).toBe(others.length + 1);
+  });
+
+  test('refuses a row whose text could not be read back the same', () => {
+    expect(() => storeRow({ ...row, actor: '\ud800' }, GENESIS)).toThrow();
+    expect(() => storeRow({ ...row, duration_ms: Number.NaN }, GENESIS)).toThrow();
+    expect(() => storeRow({ ...row, error_code: undefined as unknown as null }, GENESIS)).toThrow();
+  });
+});
+
+test('before the first row stand 64 zeros', () => {
+  expect(GENESIS).toMatch(/^0{64}$/);
+  expect(chainHash('d'.repeat(64), GENESIS)).toBe(sha256('d'.repeat(64) + '0'.repeat(64)));
+});
+
+test('the digest of a payload is SHA-256 of the salt and the body', () => {
+  fc.assert(
+    fc.property(fc.stringMatching(/^[0-9a-f]{32}$/), fc.json(), (salt, body) => {
+      expect(payloadHash(salt, body)).toBe(sha256(salt + body));
+    }),
+  );
+});

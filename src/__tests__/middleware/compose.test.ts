@@ -1,0 +1,378 @@
+import { describe, expect, test, vi } from 'vitest';
+import * as z from 'zod';
+import { ColibriError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
+import { createAuditLog } from '../../log/audit-log.ts';
+import { type Backing, composeCall, UnknownToolError } from '../../middleware/compose.ts';
+import { createToolLock } from '../../middleware/tool-lock.ts';
+import type { StorageEngine, Transaction } from '../../storage/engine.ts';
+import type { CallContext, Tool } from '../../tool.ts';
+import { openCalls, payloads, verifiedRows } from '../log/log-rows.ts';
+import { stillClock } from '../log/still-clock.ts';
+import { openScratch, scratchPath } from '../storage/scratch.ts';
+import { aTool } from './a-tool.ts';
+
+/** State to write that no rule of the log looks at. */
+const leaveMark = (tx: Transaction, mark: number) =>
+  tx.run('INSERT INTO action_payloads (position, salt, body) VALUES (?, ?, ?)', mark, '', 'mark');
+
+const marks = async (storage: StorageEngine) =>
+  [...(await payloads(storage))].filter(([, { body }]) => body === 'mark').map(([position]) => position);
+
+async function stages(tools: readonly Tool[], backing: Partial<Backing> = {}, engine?: StorageEngine) {
+  const storage = engine ?? (await openScratch());
+  const clock = stillClock();
+  const log = vi.fn();
+  const sink = createAuditLog({ storage, clock, process: 'here' });
+  const call = composeCall({
+    tools: new Map(tools.map((tool) => [tool.name, tool])),
+    lock: createToolLock(),
+    clock,
+    log,
+    admission: { mode: 'FULL', degraded: () => undefined },
+    ready: async () => ({ storage, sink, ...backing }),
+  });
+  return { storage, log, call: (name: string, raw: unknown = {}) => call(name, raw, 'ada') };
+}
+
+const outcomes = async (storage: StorageEngine) =>
+  (await verifiedRows(storage)).map(({ stage, tool, outcome }) => `${stage} ${tool} ${outcome}`);
+
+const writing = (handle: Tool['handle'], parts: Partial<Tool> = {}) =>
+  aTool({ name: 'change', effect: 'writes', handle, ...parts });
+
+describe('a writing call', () => {
+  test('commits its effects and its exit row together', async () => {
+    const effect = { table: 'things', id: 'X-0001', hash: 'a'.repeat(64), columns: '0000' };
+    const { storage, call } = await stages([
+      writing(async (_args, context, tx) => {
+        await leaveMark(tx, 100);
+        context.effects.push(effect);
+        return { done: true };
+      }),
+    ]);
+
+    const envelope = await call('change');
+    const rows = await verifiedRows(storage);
+
+    expect(envelope).toEqual({ ok: true, data: { done: true } });
+    expect(await marks(storage)).toEqual([100]);
+    expect(rows.map(({ outcome }) => outcome)).toEqual(['running', 'ok']);
+    expect(rows[1]?.effects).toEqual([effect]);
+  });
+
+  test('has its enter row in the file, open, before its handler starts', async () => {
+    const path = scratchPath();
+    const other = await openScratch(path);
+    let seen: unknown;
+    const { call } = await stages(
+      [
+        writing(async () => {
+          seen = { rows: await outcomes(other), open: await openCalls(other) };
+          return {};
+        }),
+      ],
+      {},
+      await openScratch(path),
+    );
+
+    await call('change');
+
+    expect(seen).toEqual({ rows: ['enter change running'], open: [1] });
+    expect(await openCalls(other)).toEqual([]);
+  });
+
+  test('that fails leaves no effect, and an exit row that says why', async () => {
+    const { storage, call } = await stages([
+      writing(
+        async (_args, context, tx) => {
+          await leaveMark(tx, 100);
+          context.effects.push({ table: 'things', id: 'X-0001', hash: 'a'.repeat(64), columns: '0000' });
+          throw new ColibriError('ERR_INVALID_TRANSITION', 'Not from here.', { allowed: ['todo'] });
+        },
+        { family: 'tasks' },
+      ),
+    ]);
+
+    const envelope = await call('change');
+    const rows = await verifiedRows(storage);
+
+    expect(envelope).toEqual({
+      ok: true,
+      data: {
+        ok: false,
+        error: { code: 'ERR_INVALID_TRANSITION', message: 'Not from here.', details: { allowed: ['todo'] } },
+      },
+    });
+    expect(await marks(storage)).toEqual([]);
+    expect(rows.map(({ outcome }) => outcome)).toEqual(['running', 'error']);
+    expect(rows[1]).toMatchObject({ error_code: 'ERR_INVALID_TRANSITION', effects: [], result_hash: null });
+    expect(await openCalls(storage)).toEqual([]);
+  });
+
+  test('whose exit row cannot be written is rolled back', async () => {
+    const { storage, call } = await stages([
+      // A big integer has no JSON text at all, so the digest of this result cannot be made.
+      writing(async (_args, _context, tx) => {
+        await leaveMark(tx, 100);
+        return { when: 1n } as unknown as Record<string, never>;
+      }),
+    ]);
+
+    const envelope = await call('change');
+
+    expect(envelope).toMatchObject({ ok: false, error: { code: 'HANDLER_ERROR' } });
+    expect(await marks(storage)).toEqual([]);
+    expect(await outcomes(storage)).toEqual(['enter change running', 'exit change error']);
+  });
+
+  test('knows the position and the time its exit row will have', async () => {
+    let known: Pick<CallContext, 'position' | 'at' | 'actor' | 'correlationId'> | undefined;
+    const { storage, call } = await stages([
+      writing((_args, context) => {
+        known = context;
+        return {};
+      }),
+    ]);
+
+    await call('change');
+    const [, exit] = await verifiedRows(storage);
+
+    expect(known).toMatchObject({
+      position: exit?.position,
+      at: exit?.at,
+      actor: 'ada',
+      correlationId: exit?.correlation_id,
+    });
+  });
+
+  test('is answered only after it is on the disk, and the next one runs meanwhile', async () => {
+    const order: string[] = [];
+    const engine = await openScratch();
+    let synced: () => void = () => undefined;
+    const storage: StorageEngine = wrap(engine, {
+      sync: () => new Promise<void>((resolve) => (synced = resolve)),
+    });
+    const { call } = await stages(
+      [
+        writing(() => {
+          order.push('handled');
+          return {};
+        }),
+        aTool({ name: 'look', handle: () => ({}) }),
+      ],
+      { storage },
+      engine,
+    );
+
+    const first = call('change').then(() => order.push('answered'));
+    await vi.waitFor(() => expect(order).toEqual(['handled']));
+    await call('look');
+    order.push('looked');
+    synced();
+    await first;
+
+    expect(order).toEqual(['handled', 'looked', 'answered']);
+  });
+
+  test('whose disk fails is answered as uncertain', async () => {
+    const engine = await openScratch();
+    const sync = () => Promise.reject(new ColibriError('ERR_STORAGE_UNCERTAIN', 'The disk failed.'));
+    const { call } = await stages([writing(() => ({}))], { storage: wrap(engine, { sync }) }, engine);
+
+    expect(await call('change')).toEqual({
+      ok: false,
+      error: { code: 'HANDLER_ERROR', message: 'ERR_STORAGE_UNCERTAIN: The disk failed.' },
+    });
+  });
+
+  test('whose commit nobody knows the end of stays open for the next start to explain', async () => {
+    const { storage, call } = await stages([
+      writing(() => {
+        throw new ColibriError('ERR_STORAGE_UNCERTAIN', 'The disk failed.');
+      }),
+    ]);
+
+    await call('change');
+
+    expect(await outcomes(storage)).toEqual(['enter change running']);
+    expect(await openCalls(storage)).toEqual([1]);
+  });
+});
+
+describe('a reading call', () => {
+  test('is two rows and no fsync', async () => {
+    const engine = await openScratch();
+    const sync = vi.fn(() => Promise.resolve());
+    const { call } = await stages(
+      [aTool({ handle: () => ({ n: 1 }) })],
+      { storage: wrap(engine, { sync }) },
+      engine,
+    );
+
+    const envelope = await call('probe');
+
+    expect(envelope).toEqual({ ok: true, data: { n: 1 } });
+    expect(await outcomes(engine)).toEqual(['enter probe running', 'exit probe ok']);
+    expect(sync).not.toHaveBeenCalled();
+  });
+
+  test('cannot write, and what it tried is an error like any other', async () => {
+    const { storage, call } = await stages([
+      aTool({
+        handle: async (_args, _context, tx) => {
+          await leaveMark(tx, 100);
+          return {};
+        },
+      }),
+    ]);
+
+    const envelope = await call('probe');
+
+    expect(envelope.ok).toBe(false);
+    expect(await marks(storage)).toEqual([]);
+    expect(await outcomes(storage)).toEqual(['enter probe running', 'exit probe error']);
+  });
+
+  test('whose rows cannot be written is answered all the same, and logged', async () => {
+    const { storage, call, log } = await stages([aTool({ handle: () => ({ n: 1 }) })], {
+      sink: { enter() {}, exit: () => Promise.reject(new Error('no room')) },
+    });
+
+    const envelope = await call('probe');
+
+    expect(envelope).toEqual({ ok: true, data: { n: 1 } });
+    expect(log.mock.calls.flat().join(' ')).toMatch(/the end of probe .* could not be recorded: no room/);
+    expect(await outcomes(storage)).toEqual([]);
+  });
+
+  test('may let others pass, and still ends with its own answer', async () => {
+    const order: string[] = [];
+    const { call } = await stages([
+      aTool({
+        name: 'long',
+        handle: async (_args, context) => {
+          order.push('long begins');
+          await context.breathe();
+          order.push('long ends');
+          return { long: true };
+        },
+      }),
+      writing(() => {
+        order.push('change');
+        return {};
+      }),
+    ]);
+
+    const [long] = await Promise.all([call('long'), call('change')]);
+
+    expect(order).toEqual(['long begins', 'change', 'long ends']);
+    expect(long).toEqual({ ok: true, data: { long: true } });
+  });
+});
+
+describe('a call that is refused', () => {
+  test('for its arguments is one pair, and its handler does not run', async () => {
+    const handle = vi.fn(() => ({}));
+    const { storage, call } = await stages([
+      writing(handle, { input: z.strictObject({ title: z.string() }), family: 'tasks' }),
+    ]);
+
+    const envelope = await call('change', { title: 7 });
+
+    expect(envelope).toMatchObject({ ok: false, error: { code: 'INVALID_PARAMS' } });
+    expect(handle).not.toHaveBeenCalled();
+    expect(await verifiedRows(storage)).toMatchObject([
+      { stage: 'enter', schema_valid: false, outcome: 'running' },
+      { stage: 'exit', schema_valid: false, outcome: 'rejected', error_code: 'INVALID_PARAMS' },
+    ]);
+    expect(await payloads(storage)).toEqual(new Map());
+  });
+
+  test.each([
+    ['nested a hundred thousand levels deep', '{"a":'.repeat(100_000) + '1'.padEnd(100_001, '}')],
+    ['with an infinite number', '{"a":1e999}'],
+  ])('for what no schema would notice is one pair too: %s', async (_, metadata) => {
+    const input = z.strictObject({ metadata: z.record(z.string(), z.unknown()) });
+    const { storage, call } = await stages([writing(() => ({}), { input })]);
+
+    const raw = await call('change', { metadata: JSON.parse(metadata) as unknown });
+    const asText = await call('change', { metadata });
+
+    expect([raw, asText]).toMatchObject([
+      { error: { code: 'INVALID_PARAMS' } },
+      { error: { code: 'INVALID_PARAMS' } },
+    ]);
+    expect(await outcomes(storage)).toEqual([
+      'enter change running',
+      'exit change rejected',
+      'enter change running',
+      'exit change rejected',
+    ]);
+  });
+
+  test('for its name is one pair, then an error of the protocol', async () => {
+    const { storage, call } = await stages([aTool({ name: 'task_create' }), aTool({ name: 'task_get' })]);
+
+    const refused = call('task_creat', { a: 1 });
+
+    await expect(refused).rejects.toThrow(UnknownToolError);
+    await expect(refused).rejects.toThrow(
+      'Unknown tool "task_creat". Did you mean task_create? The tools are: task_create, task_get.',
+    );
+    expect(await outcomes(storage)).toEqual(['enter task_creat running', 'exit task_creat rejected']);
+  });
+
+  test.each([
+    ['endless', 'x'.repeat(100_000), 'x'.repeat(LIMITS.toolNameCharsMax)],
+    ['ill-formed', 'task\ud800', 'task\ufffd'],
+    [
+      'cut through a character',
+      `${'x'.repeat(LIMITS.toolNameCharsMax - 1)}🐦`,
+      `${'x'.repeat(LIMITS.toolNameCharsMax - 1)}\ufffd`,
+    ],
+    ['a name every object has', 'constructor', 'constructor'],
+  ])('for a name that is %s can still be recorded', async (_, name, recorded) => {
+    const { storage, call } = await stages([aTool()]);
+
+    await expect(call(name)).rejects.toThrow(UnknownToolError);
+
+    expect((await verifiedRows(storage)).map(({ tool }) => tool)).toEqual([recorded, recorded]);
+  });
+});
+
+describe('before boot is over', () => {
+  test('a call waits at the gate, then is served', async () => {
+    const storage = await openScratch();
+    const clock = stillClock();
+    const handle = vi.fn(() => ({}));
+    let open: (backing: Backing) => void = () => undefined;
+    const ready = new Promise<Backing>((resolve) => (open = resolve));
+    const call = composeCall({
+      tools: new Map([['probe', aTool({ handle })]]),
+      lock: createToolLock(),
+      clock,
+      log: () => undefined,
+      admission: { mode: 'FULL', degraded: () => undefined },
+      ready: () => ready,
+    });
+
+    const answered = call('probe', {}, 'ada');
+    await new Promise((resolve) => setImmediate(resolve));
+    const before = handle.mock.calls.length;
+    open({ storage, sink: createAuditLog({ storage, clock, process: 'here' }) });
+
+    expect(await answered).toEqual({ ok: true, data: {} });
+    expect(before).toBe(0);
+  });
+});
+
+/** The same engine with some of its methods replaced. */
+function wrap(engine: StorageEngine, methods: Partial<StorageEngine>): StorageEngine {
+  return new Proxy(engine, {
+    get(target, name) {
+      const value: unknown = Reflect.get(name in methods ? methods : target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}

@@ -1,0 +1,254 @@
+import { describe, expect, test } from 'vitest';
+import { readDeclaration } from '../../domains/skills/declaration.ts';
+import { SKILL_LIMITS } from '../../domains/skills/limits.ts';
+
+function read(file: string | Buffer, folder = 'demo', fileName = 'SKILL.md') {
+  return readDeclaration(Buffer.from(file as string), folder, fileName).declared;
+}
+
+function loaded(file: string | Buffer, folder?: string, fileName?: string) {
+  const declared = read(file, folder, fileName);
+  if ('reason' in declared) throw new Error(`refused: ${declared.reason}`);
+  return declared;
+}
+
+function reason(file: string | Buffer): string {
+  const declared = read(file);
+  return 'reason' in declared ? declared.reason : `loaded as ${declared.name}`;
+}
+
+const head = (...lines: string[]): string => `---\n${lines.join('\n')}\n---\nbody\n`;
+const plain = head('name: demo', 'description: Shows things.');
+
+describe('a SKILL.md by the book', () => {
+  test('is loaded without a diagnostic', () => {
+    const file = head(
+      'name: demo',
+      'description: Shows things.',
+      'license: MIT',
+      'compatibility: Any.',
+      'allowed-tools: Read Bash(git:*)',
+      'metadata:',
+      '  version: "1.10"',
+      '  capabilities: show, tell',
+      '  author: somebody',
+    );
+
+    expect(loaded(file)).toEqual({
+      name: 'demo',
+      version: '1.10',
+      description: 'Shows things.',
+      capabilities: ['show', 'tell'],
+      diagnostics: [],
+    });
+  });
+
+  test.each([
+    ['version: 1.10', '1.10'],
+    ['version: "2.0.0"', '2.0.0'],
+    ['version: 3', '3'],
+    ['license: MIT', '0.0.0'],
+    ['version:', '0.0.0'],
+    ['version: 1.0\nmetadata:\n  version: "9"', '1.0'],
+  ])('with %j has version %s, exactly as written', (line, version) => {
+    expect(loaded(head('name: demo', 'description: d', line)).version).toBe(version);
+  });
+
+  test.each([
+    ['capabilities: [a, b-c]', ['a', 'b-c']],
+    ['capabilities:\n  - a\n  - b c', ['a', 'b c']],
+    ['capabilities: a, b,,c  d', ['a', 'b', 'c', 'd']],
+    ['capabilities: [a, a]', ['a']],
+    ['capabilities:', []],
+    ['metadata:\n  capabilities: x y', ['x', 'y']],
+    ['license: MIT', []],
+  ])('with %j declares %j', (line, capabilities) => {
+    expect(loaded(head('name: demo', 'description: d', line)).capabilities).toEqual(capabilities);
+  });
+
+  test('may have a description of several lines, shown as one', () => {
+    expect(
+      loaded(head('name: demo', 'description: >', '  Use this', '  when: asked.', '', '  Always.'))
+        .description,
+    ).toBe('Use this when: asked. Always.');
+    expect(loaded(head('name: demo', 'description: |', '  One.', '  Two.')).description).toBe('One. Two.');
+  });
+});
+
+describe('a SKILL.md as people write it is loaded, and what is odd is said', () => {
+  test.each<[string, string | Buffer, string]>([
+    ['a byte order mark', `\ufeff${plain}`, 'the file begins with a byte order mark'],
+    ['CRLF', plain.replaceAll('\n', '\r\n'), 'lines end with CRLF'],
+    ['blank lines before the fence', `\n  \n${plain}`, 'blank lines before the front matter'],
+    ['an unquoted colon', head('name: demo', 'description: Use when: asked'), 'description in quotes'],
+    ['no name', head('description: d'), 'no name; the folder’s is taken'],
+    ['an empty name', head('name:', 'description: d'), 'no name; the folder’s is taken'],
+    ['a capital', head('name: Demo', 'description: d'), 'the name is not of lower-case letters'],
+    ['two hyphens', head('name: de--mo', 'description: d'), 'the name is not of lower-case letters'],
+    ['another folder', head('name: other', 'description: d'), 'the name differs from the folder’s, demo'],
+    [
+      'nested metadata',
+      head('name: demo', 'description: d', 'metadata:', '  x: {y: z}'),
+      'metadata that is not text: x',
+    ],
+    [
+      'metadata that is a list',
+      head('name: demo', 'description: d', 'metadata: [a]'),
+      'metadata is not a map',
+    ],
+    [
+      'extra keys',
+      head('name: demo', 'description: d', 'colour: red', 'z: 1'),
+      'fields outside the format: colour, z',
+    ],
+    [
+      'a long description',
+      head('name: demo', `description: ${'x'.repeat(1_025)}`),
+      'has 1025 characters; shown are 1024',
+    ],
+    [
+      'a long compatibility',
+      head('name: demo', 'description: d', `compatibility: ${'x'.repeat(501)}`),
+      'compatibility is not of 1 to 500',
+    ],
+    [
+      'compatibility that is a map',
+      head('name: demo', 'description: d', 'compatibility: {a: b}'),
+      'compatibility is not text',
+    ],
+    [
+      'a version that is a list',
+      head('name: demo', 'description: d', 'version: [1]'),
+      'the version is not text',
+    ],
+    [
+      'capabilities that are a map',
+      head('name: demo', 'description: d', 'capabilities: {a: b}'),
+      'capabilities are not a list of text',
+    ],
+    [
+      'bytes that are not UTF-8',
+      Buffer.concat([Buffer.from('---\ndescription: caf'), Buffer.of(0xe9), Buffer.from('\n---\n')]),
+      'not all of the front matter is UTF-8',
+    ],
+  ])('%s', (_, file, diagnostic) => {
+    const { diagnostics } = loaded(file);
+
+    expect(diagnostics.join('\n')).toContain(diagnostic);
+  });
+
+  test('another spelling of the file’s name', () => {
+    expect(loaded(plain, 'demo', 'skill.md').diagnostics).toEqual(['the file is not called SKILL.md']);
+  });
+
+  test('blanks after both fences are not even odd', () => {
+    expect(loaded('---  \nname: demo\ndescription: d\n--- \t\nbody').diagnostics).toEqual([]);
+  });
+
+  test('a front matter that ends the file without a newline is whole', () => {
+    expect(loaded('---\nname: demo\ndescription: d\n---').diagnostics).toEqual([]);
+  });
+
+  test('fields that known clients add are not odd', () => {
+    const file = head('name: demo', 'description: d', 'disable-model-invocation: true', 'model: any');
+
+    expect(loaded(file).diagnostics).toEqual([]);
+  });
+
+  test.each([
+    '../../etc/passwd',
+    '/etc/passwd',
+    'a/b',
+    'a\\b',
+    '..',
+    '.hidden',
+    'x'.repeat(65),
+    '"a\\nb"',
+    '"a\\u0000b"',
+    '"\\ud800"',
+    '[a]',
+    '{a: b}',
+    '"  "',
+  ])('R35: the name %j is not used, the folder’s is', (name) => {
+    const declared = loaded(head(`name: ${name}`, 'description: d'));
+
+    expect(declared.name).toBe('demo');
+    expect(declared.diagnostics).toEqual(['the name cannot be used; the folder’s is taken']);
+  });
+
+  test.each([
+    ['Use when: asked, or: not', 'description: Use when: asked, or: not'],
+    ["it's: here", "description: it's: here"],
+    ['ends with:', 'description: ends with:'],
+    ['[TODO] write: this', 'description: [TODO] write: this'],
+    ['`code` first', 'description: `code` first'],
+    ['@you and me', 'description: @you and me'],
+    ['%d percent', 'description: %d percent'],
+    ['!important', 'description: !important'],
+    ['*bold* text', 'description: *bold* text'],
+    ['- dash', 'description: - dash'],
+    ['Use this when: the user asks for: it', 'description: Use this\n  when: the user\n  asks for: it'],
+    ['fine', 'argument-hint: [a] [b]\ndescription: fine # a comment: really'],
+  ])('the description %j is understood without its quotes', (description, line) => {
+    expect(loaded(head('name: demo', line)).description).toBe(description);
+  });
+
+  test.each([
+    ['allowed-tools: *'],
+    ['argument-hint: [file] [options]'],
+    ['argument-hint: {a} {b}'],
+    ['metadata:\n\tauthor: x'],
+    ['metadata:\n  note: a: b'],
+    ['metadata: # who: what\n  note: a: b'],
+  ])('the line %j does not cost the skill its place', (line) => {
+    expect(loaded(head('name: demo', 'description: d', line)).description).toBe('d');
+  });
+
+  test('a repair leaves text in blocks and quotes alone', () => {
+    const declared = loaded(
+      head('name: demo', 'argument-hint: [a] [b]', 'description: |', '  first: second: third', '  [x] y'),
+    );
+
+    expect(declared.description).toBe('first: second: third [x] y');
+  });
+});
+
+describe('a SKILL.md that cannot be one is refused with a reason', () => {
+  test.each<[string, string | Buffer, string]>([
+    ['an empty file', '', 'no front matter'],
+    ['only text', '# Title\n', 'no front matter: the first line is not ---'],
+    ['no description', head('name: demo'), 'no description'],
+    ['an empty description', head('name: demo', 'description:'), 'no description'],
+    ['a description of blanks', head('name: demo', 'description: "  "'), 'no description'],
+    ['a description of null', head('name: demo', 'description: null'), 'no description'],
+    ['a description that is a comment', head('name: demo', 'description: # text'), 'no description'],
+    ['a description that is a list', head('name: demo', 'description: [a]'), 'the description is not text'],
+    ['an empty front matter', '---\n---\n', 'not valid YAML: expected a document'],
+    ['a list', head('- a'), 'the front matter holds no fields'],
+    ['a sentence', head('just words'), 'the front matter holds no fields'],
+    ['no second fence', '---\nname: demo\ndescription: d\n', 'the front matter is never closed with ---'],
+    ['UTF-16', Buffer.from(`\ufeff${plain}`, 'utf16le'), 'the file is UTF-16; save it as UTF-8'],
+    [
+      'a merge conflict',
+      head('name: demo', '<<<<<<< ours', 'description: a', '=======', 'description: b', '>>>>>>> theirs'),
+      'not valid YAML',
+    ],
+    ['a quote that is never closed', head('name: demo', 'description: "x'), 'not valid YAML'],
+  ])('%s', (_, file, why) => {
+    expect(reason(file)).toContain(why);
+  });
+
+  test('names the line of the file that is wrong', () => {
+    expect(reason(`\n\n${head('name: demo', 'description: "x" y')}`)).toContain('(line 5)');
+  });
+
+  test.each([
+    [SKILL_LIMITS.frontMatterBytesMax, 'loaded as demo'],
+    [SKILL_LIMITS.frontMatterBytesMax + 1, 'the front matter is not closed within 64 KiB'],
+  ])('a front matter of %i bytes is %s', (bytes, outcome) => {
+    const frame = '---\nname: demo\ndescription: d\n#\n---\n';
+    const file = frame.replace('#', `#${'x'.repeat(bytes - frame.length)}`);
+
+    expect(reason(`${file}body`)).toBe(outcome);
+  });
+});

@@ -1,0 +1,350 @@
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { buildSync } from 'esbuild';
+import { describe, expect, test } from 'vitest';
+import { makePipe, makeWorkspace, skillText, type Workspace } from './workspace.ts';
+
+const root = (workspace: Workspace, ...parts: string[]): string =>
+  join(workspace.path, '.agents', 'skills', ...parts);
+
+/** A workspace with one good skill, and a secret outside its skills folder. */
+function makeWorkspaceWithSecret(): Workspace {
+  const workspace = makeWorkspace();
+  workspace.skill('good');
+  workspace.write('secret/SKILL.md', skillText('secret'));
+  workspace.write('secret/inner/SKILL.md', skillText('inner'));
+  return workspace;
+}
+
+describe('R35: what lies in a skills folder is refused with its file and reason, and the rest is served', () => {
+  const cases: [string, (workspace: Workspace) => void, { path: string; reason: string }[]][] = [
+    [
+      'a folder that is a link out of the root',
+      (w) => symlinkSync('../../secret', root(w, 'out')),
+      [{ path: 'out', reason: 'a symbolic link out of the skills folder' }],
+    ],
+    [
+      'a folder that is a link to the whole disk',
+      (w) => symlinkSync('/', root(w, 'disk')),
+      [{ path: 'disk', reason: 'a symbolic link out of the skills folder' }],
+    ],
+    [
+      'a SKILL.md that is a link out of the root',
+      (w) => {
+        mkdirSync(root(w, 'out'));
+        symlinkSync('../../../secret/SKILL.md', root(w, 'out', 'SKILL.md'));
+      },
+      [{ path: 'out/SKILL.md', reason: 'a symbolic link out of the skills folder' }],
+    ],
+    [
+      'a SKILL.md that is a link to a device',
+      (w) => {
+        mkdirSync(root(w, 'zero'));
+        symlinkSync('/dev/zero', root(w, 'zero', 'SKILL.md'));
+      },
+      [{ path: 'zero/SKILL.md', reason: 'a symbolic link out of the skills folder' }],
+    ],
+    [
+      'a link to itself',
+      (w) => symlinkSync('loop', root(w, 'loop')),
+      [{ path: 'loop', reason: 'a symbolic link that leads nowhere (ELOOP)' }],
+    ],
+    [
+      'a link to nothing',
+      (w) => symlinkSync('gone', root(w, 'dangling')),
+      [{ path: 'dangling', reason: 'a symbolic link that leads nowhere (ENOENT)' }],
+    ],
+    [
+      'a SKILL.md that is a pipe',
+      (w) => {
+        mkdirSync(root(w, 'pipe'));
+        makePipe(root(w, 'pipe', 'SKILL.md'));
+      },
+      [{ path: 'pipe/SKILL.md', reason: 'a named pipe, not a file' }],
+    ],
+    [
+      'a pipe in the root',
+      (w) => makePipe(root(w, 'pipe')),
+      [{ path: 'pipe', reason: 'a named pipe, not a file' }],
+    ],
+    [
+      'a SKILL.md that is a folder',
+      (w) => mkdirSync(root(w, 'folder', 'SKILL.md'), { recursive: true }),
+      [{ path: 'folder/SKILL.md', reason: 'a folder, not a file' }],
+    ],
+    [
+      'a SKILL.md of 100 MB',
+      (w) => {
+        w.skill('large');
+        truncateSync(root(w, 'large', 'SKILL.md'), 100_000_000);
+      },
+      [{ path: 'large/SKILL.md', reason: 'larger than 1024 KiB' }],
+    ],
+    [
+      'a SKILL.md of one byte too many',
+      (w) => w.skill('large', skillText('large').padEnd(1_048_577)),
+      [{ path: 'large/SKILL.md', reason: 'larger than 1024 KiB' }],
+    ],
+    [
+      'a file beside it of 16 MiB',
+      (w) => {
+        w.skill('large');
+        w.write('.agents/skills/large/data', Buffer.alloc(16_777_216));
+      },
+      [{ path: 'large/SKILL.md', reason: 'the files in its folder are larger than 16 MiB together' }],
+    ],
+    [
+      '512 files beside it',
+      (w) => {
+        w.skill('many');
+        for (let i = 0; i < 512; i += 1) w.write(`.agents/skills/many/${i % 3}/${i}`, '');
+      },
+      [{ path: 'many/SKILL.md', reason: 'its folder holds more than 512 files' }],
+    ],
+    [
+      'a folder of 10,001 names',
+      (w) => {
+        mkdirSync(root(w, 'names'));
+        for (let i = 0; i <= 10_000; i += 1) writeFileSync(root(w, 'names', `${i}`), '');
+      },
+      [{ path: 'names', reason: 'a folder with more than 10000 entries' }],
+    ],
+    [
+      'a name that is not UTF-8',
+      (w) => mkdirSync(Buffer.concat([Buffer.from(`${root(w)}/`), Buffer.of(0x66, 0xff)])),
+      [{ path: 'f\ufffd', reason: 'its name is not UTF-8' }],
+    ],
+    [
+      'broken YAML',
+      (w) => w.skill('broken', '---\nname: "x\n---\n'),
+      [{ path: 'broken/SKILL.md', reason: expect.stringContaining('not valid YAML') }],
+    ],
+  ];
+
+  test.each(cases)('%s', async (_, put, refused) => {
+    const workspace = makeWorkspaceWithSecret();
+    put(workspace);
+
+    const { skills, skipped } = await workspace.registry().list();
+
+    expect(skills.map(({ name }) => name)).toEqual(['good']);
+    expect(skipped).toEqual(refused.map(({ path, reason }) => ({ path: `.agents/skills/${path}`, reason })));
+  });
+
+  test('a socket is not read', async () => {
+    const workspace = makeWorkspaceWithSecret();
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(root(workspace, 'good', 'socket'), resolve));
+
+    const { skipped } = await workspace.registry().list();
+    server.close();
+
+    expect(skipped).toEqual([{ path: '.agents/skills/good/socket', reason: 'a socket, not a file' }]);
+  });
+
+  test('a file beside SKILL.md that cannot be read leaves the skill in force and is named', async () => {
+    const workspace = makeWorkspaceWithSecret();
+    makePipe(root(workspace, 'good', 'pipe'));
+    symlinkSync('/etc/passwd', root(workspace, 'good', 'passwd'));
+    symlinkSync('../../../secret', root(workspace, 'good', 'secret'));
+    mkdirSync(root(workspace, 'good', 'inside'));
+    symlinkSync('inside', root(workspace, 'good', 'to-inside'));
+
+    const { skills, skipped } = await workspace.registry().list();
+
+    expect(skills.map(({ name }) => name)).toEqual(['good']);
+    expect(skipped).toEqual([
+      { path: '.agents/skills/good/passwd', reason: 'a symbolic link out of the skills folder' },
+      { path: '.agents/skills/good/pipe', reason: 'a named pipe, not a file' },
+      { path: '.agents/skills/good/secret', reason: 'a symbolic link out of the skills folder' },
+    ]);
+  });
+
+  test('a device is not read', async ({ skip }) => {
+    const workspace = makeWorkspaceWithSecret();
+    mkdirSync(root(workspace, 'device'));
+    const made = spawnSync('mknod', [root(workspace, 'device', 'SKILL.md'), 'c', '1', '5']);
+    if (made.status !== 0) skip('only the superuser can make a device');
+
+    const { skipped } = await workspace.registry().list();
+
+    expect(skipped).toEqual([{ path: '.agents/skills/device/SKILL.md', reason: 'a device, not a file' }]);
+  });
+
+  test('a file or folder that may not be read is named', async ({ skip }) => {
+    if (process.getuid?.() === 0) skip('the superuser may read everything');
+    const workspace = makeWorkspaceWithSecret();
+    workspace.skill('closed');
+    chmodSync(root(workspace, 'closed', 'SKILL.md'), 0);
+    workspace.skill('closed-folder/x');
+    chmodSync(root(workspace, 'closed-folder'), 0);
+
+    const { skipped } = await workspace.registry().list();
+    chmodSync(root(workspace, 'closed-folder'), 0o700);
+
+    expect(skipped.map(({ reason }) => reason)).toEqual([
+      'Colibri may not read it (EACCES)',
+      'Colibri may not read it (EACCES)',
+    ]);
+  });
+
+  test('links inside the roots count once, at the place they lead to', async () => {
+    const workspace = makeWorkspaceWithSecret();
+    mkdirSync(join(workspace.path, '.claude', 'skills'), { recursive: true });
+    symlinkSync('../../.agents/skills/good', join(workspace.path, '.claude', 'skills', 'good'));
+    symlinkSync('good', root(workspace, 'again'));
+    symlinkSync('.', root(workspace, 'whole'));
+
+    const { skills, skipped } = await workspace.registry().list();
+
+    expect(skills.map(({ path }) => path)).toEqual(['.agents/skills/good/SKILL.md']);
+    expect(skipped).toEqual([]);
+  });
+
+  test('a SKILL.md that is a link inside the roots is read there, for the folder it stands in', async () => {
+    const workspace = makeWorkspace();
+    workspace.skill('one', '---\ndescription: d\n---\n');
+    mkdirSync(root(workspace, 'two'));
+    symlinkSync('../one/SKILL.md', root(workspace, 'two', 'SKILL.md'));
+    const registry = workspace.registry();
+
+    const first = await registry.list();
+
+    expect(first.skills.map(({ name }) => name)).toEqual(['one', 'two']);
+    expect(await registry.list()).toEqual(first);
+  });
+
+  test('a root that is a link to another root counts once', async () => {
+    const workspace = makeWorkspaceWithSecret();
+    mkdirSync(join(workspace.path, '.claude'));
+    symlinkSync('../.agents/skills', join(workspace.path, '.claude', 'skills'));
+
+    expect(await workspace.registry().counts()).toEqual({ loaded: 1, skipped: 0 });
+  });
+
+  test.each([
+    ['out of the workspace', '/etc', 'a symbolic link out of the workspace'],
+    ['to nothing', 'gone', 'a symbolic link that leads nowhere'],
+    ['to a file', 'secret/SKILL.md', 'not a folder'],
+  ])('a root in the workspace that is a link %s is refused', async (_, target, reason) => {
+    const workspace = makeWorkspaceWithSecret();
+    symlinkSync(target, join(workspace.path, 'skills'));
+
+    const { skills, skipped } = await workspace.registry(['skills']).list();
+
+    expect(skills).toEqual([]);
+    expect(skipped).toEqual([{ path: 'skills', reason: expect.stringContaining(reason) }]);
+  });
+
+  test('a root outside the workspace may be a link: its owner chose it', async () => {
+    const workspace = makeWorkspace();
+    const home = makeWorkspaceWithSecret();
+    symlinkSync('.agents/skills', join(home.path, 'linked'));
+
+    const { skills } = await workspace.registry([`../${home.path.split('/').at(-1)}/linked`]).list();
+
+    expect(skills.map(({ path }) => path)).toEqual([join(home.path, 'linked', 'good', 'SKILL.md')]);
+  });
+
+  test('of 5,000 folders 2,000 are searched, always the same ones', async () => {
+    const workspace = makeWorkspace();
+    for (let i = 0; i < 5_000; i += 1) workspace.skill(`skill-${i}`);
+    const began = performance.now();
+
+    const { skills, skipped } = await workspace.registry().list();
+
+    console.error(`5,000 skill folders: ${(performance.now() - began).toFixed(0)} ms`);
+    expect(skills).toHaveLength(1_999);
+    expect(skipped).toEqual([
+      { path: '.agents/skills', reason: 'more than 2000 folders; the rest is not searched' },
+    ]);
+    expect((await workspace.registry().list()).skills).toEqual(skills);
+  });
+
+  test('front matter together longer than 4 MiB is not read to the end', async () => {
+    const workspace = makeWorkspace();
+    const padding = `#${'x'.repeat(60_000)}\n`;
+    for (let i = 100; i < 180; i += 1) workspace.skill(`s-${i}`, skillText(`s-${i}`, 'd', padding));
+
+    const { skills, skipped } = await workspace.registry().list();
+
+    expect(skills.length + skipped.length).toBe(80);
+    expect(skipped.at(-1)).toEqual({
+      path: '.agents/skills/s-179/SKILL.md',
+      reason: 'its skills folder holds more than 4194304 bytes of front matter; the rest is not read',
+    });
+    expect(skills).toHaveLength(70);
+  });
+});
+
+describe('R35: what the operating system saw', () => {
+  const STRACE = 'strace';
+  const TRACED = `
+    import { createSkillRegistry } from ${JSON.stringify(join(import.meta.dirname, '../../domains/skills/index.ts'))};
+    import { existsSync } from 'node:fs';
+    const workspace = process.argv[2];
+    const registry = createSkillRegistry({
+      roots: [workspace + '/.agents/skills'],
+      workspace,
+      clock: { now: () => Date.now() + 60_000, monotonic: () => performance.now() },
+    });
+    const first = await registry.list();
+    existsSync('/second-list');
+    await registry.list();
+    existsSync('/end-of-lists');
+    process.stdout.write(JSON.stringify(first));
+  `;
+
+  /** Every open of a path below the workspace, in the two lists of a process of its own. */
+  function trace(workspace: Workspace): { first: string[]; second: string[]; listing: string } {
+    const program = join(workspace.path, 'program.mjs');
+    const stdin = { contents: TRACED, resolveDir: import.meta.dirname, loader: 'ts' } as const;
+    buildSync({ stdin, bundle: true, platform: 'node', format: 'esm', outfile: program, logLevel: 'error' });
+    const log = join(workspace.path, 'trace.log');
+    const calls = 'trace=open,openat,openat2,access,faccessat,faccessat2,stat,statx,newfstatat';
+    const args = ['-f', '-s', '4096', '-e', calls, '-o', log, process.execPath, program, workspace.path];
+    const listing = spawnSync(STRACE, args, { encoding: 'utf8' }).stdout;
+    const lines = readFileSync(log, 'utf8').split('\n');
+    const second = lines.findIndex((line) => line.includes('"/second-list"'));
+    const end = lines.findIndex((line) => line.includes('"/end-of-lists"'));
+    const opened = (part: string[]) =>
+      part
+        .filter((line) => /\bopen(at2?)?\(/.test(line) && !line.includes('O_PATH'))
+        .map((line) => line.split('"')[1] ?? '')
+        .filter((path) => path.startsWith(workspace.path) && path !== program);
+    expect(second).toBeGreaterThan(0);
+    expect(end).toBeGreaterThan(second);
+    return { first: opened(lines.slice(0, second)), second: opened(lines.slice(second, end)), listing };
+  }
+
+  test('nothing outside the root is opened, and nothing twice that did not change', ({ skip }) => {
+    if (spawnSync(STRACE, ['-V']).status !== 0) skip('strace is not installed');
+    const workspace = makeWorkspaceWithSecret();
+    workspace.write('.agents/skills/good/scripts/run.sh', 'echo');
+    symlinkSync('../../secret', root(workspace, 'out'));
+    mkdirSync(root(workspace, 'file'));
+    symlinkSync('../../../secret/SKILL.md', root(workspace, 'file', 'SKILL.md'));
+    symlinkSync('../../../secret/inner', root(workspace, 'good', 'inner'));
+    workspace.skill('named', skillText('../../../secret/SKILL.md'));
+    workspace.skill('absolute', skillText(join(workspace.path, 'secret', 'SKILL.md')));
+
+    const { first, second, listing } = trace(workspace);
+
+    expect(first.filter((path) => !path.startsWith(root(workspace)))).toEqual([]);
+    expect(first).toContain(root(workspace, 'good', 'SKILL.md'));
+    expect(first).toContain(root(workspace, 'good', 'scripts', 'run.sh'));
+    expect(second).toEqual([]);
+    expect(JSON.parse(listing).skills).toHaveLength(3);
+    rmSync(join(workspace.path, 'trace.log'));
+  });
+});

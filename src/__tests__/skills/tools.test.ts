@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest';
+import { skillTools } from '../../domains/skills/index.ts';
+import type { SkillRegistry } from '../../domains/skills/registry.ts';
+import { SkillListOutput } from '../../domains/skills/schema.ts';
+import { canonicalJson } from '../../integrity/canonical-json.ts';
+import type { CallContext, Tool } from '../../tool.ts';
+import { makeWorkspace, skillText } from './workspace.ts';
+
+const call = { breathe: async () => undefined } as unknown as CallContext;
+
+function toolOf(registry: SkillRegistry): Tool {
+  const [tool, ...others] = skillTools(registry);
+  if (tool === undefined || others.length > 0) throw new Error('there is one tool');
+  return tool;
+}
+
+async function list(registry: SkillRegistry, args: Record<string, unknown> = {}) {
+  const tool = toolOf(registry);
+  const result = await tool.handle(tool.input.parse(args), call, undefined as never);
+  return SkillListOutput.parse(result);
+}
+
+function registryOfThree(): SkillRegistry {
+  const workspace = makeWorkspace();
+  workspace.skill('pdf-forms', skillText('pdf-forms', 'Fills in forms.', 'capabilities: [fill, read]\n'));
+  workspace.skill('release', skillText('release', 'Cuts a Release of a PDF viewer.', 'capabilities: read\n'));
+  workspace.skill('odd', skillText('odd', 'Straße nach Norden.', 'colour: red\n'));
+  return workspace.registry();
+}
+
+describe('skill_list', () => {
+  test('reads, and belongs to the family whose errors are failures', () => {
+    expect(toolOf(registryOfThree())).toMatchObject({
+      name: 'skill_list',
+      effect: 'reads',
+      family: 'skills',
+    });
+  });
+
+  test('lists all skills by name, with diagnostics only where there are some', async () => {
+    const { skills, total_count, ...rest } = await list(registryOfThree());
+
+    expect(skills.map(({ name }) => name)).toEqual(['odd', 'pdf-forms', 'release']);
+    expect(skills.map(({ diagnostics }) => diagnostics)).toEqual([
+      ['fields outside the format: colour'],
+      undefined,
+      undefined,
+    ]);
+    expect(total_count).toBe(3);
+    expect(rest).toEqual({});
+  });
+
+  test.each([
+    [{ search: 'pdf' }, ['pdf-forms', 'release']],
+    [{ search: 'RELEASE' }, ['release']],
+    [{ search: 'STRASSE' }, []],
+    [{ search: 'STRAßE' }, ['odd']],
+    [{ search: '' }, ['odd', 'pdf-forms', 'release']],
+    [{ search: '.*' }, []],
+    [{ capability: 'read' }, ['pdf-forms', 'release']],
+    [{ capability: 'rea' }, []],
+    [{ capability: 'Read' }, []],
+    [{ search: 'form', capability: 'read' }, ['pdf-forms']],
+    [{ search: 'viewer', capability: 'fill' }, []],
+  ])('%j finds %j', async (args, names) => {
+    const { skills, total_count } = await list(registryOfThree(), args);
+
+    expect(skills.map(({ name }) => name)).toEqual(names);
+    expect(total_count).toBe(names.length);
+  });
+
+  test.each([[{ query: 'x' }], [{ search: 5 }], [{ capability: ['a'] }], [{ search: 'x'.repeat(257) }]])(
+    'does not take %j',
+    (args) => {
+      expect(toolOf(registryOfThree()).input.safeParse(args).success).toBe(false);
+    },
+  );
+
+  test('names what was skipped, whatever was searched for', async () => {
+    const workspace = makeWorkspace();
+    workspace.skill('broken', 'nothing');
+
+    expect(await list(workspace.registry(), { search: 'else' })).toEqual({
+      skills: [],
+      total_count: 0,
+      skipped: [
+        { path: '.agents/skills/broken/SKILL.md', reason: 'no front matter: the first line is not ---' },
+      ],
+    });
+  });
+
+  test('counts the refusals it has no room for', async () => {
+    const workspace = makeWorkspace();
+    for (let i = 0; i < 502; i += 1) workspace.skill(`broken-${i}`, '');
+
+    const { skipped } = await list(workspace.registry());
+
+    expect(skipped).toHaveLength(501);
+    expect(skipped?.at(-1)).toEqual({ path: '', reason: '2 more are not shown' });
+  });
+
+  test('an answer can always be written down and hashed', async () => {
+    const workspace = makeWorkspace();
+    workspace.skill(
+      'demo',
+      '---\nname: "\\ud800"\ndescription: "a \\udc00"\nversion: "\\ud801"\n"\\ud802": x\n---\n',
+    );
+    workspace.skill('long', skillText('long', `${'x'.repeat(1_023)}😀`));
+
+    const answer = await list(workspace.registry());
+
+    expect(canonicalJson(answer)).toContain('demo');
+    expect(answer.skills).toHaveLength(2);
+  });
+});

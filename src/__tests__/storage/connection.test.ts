@@ -1,0 +1,106 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { type Connection, openConnection } from '../../storage/sqlite/connection.ts';
+import { loadDriver, type SqliteDriver } from '../../storage/sqlite/driver.ts';
+import { availableDrivers } from './drivers.ts';
+import { openScratch, scratchPath } from './scratch.ts';
+
+describe.each(await availableDrivers())('a connection of %s', (_, driver) => {
+  async function open(path: string, writable: boolean): Promise<Connection> {
+    const connection = await openConnection(driver, path, { writable });
+    onTestFinished(() => connection.close());
+    return connection;
+  }
+
+  test('that writes has every setting that durability and safety hang on', async () => {
+    const path = scratchPath();
+    await openScratch(path);
+
+    const writer = await open(path, true);
+
+    expect(writer.journal).toBe('wal');
+    expect(
+      Object.fromEntries(
+        [
+          'synchronous',
+          'foreign_keys',
+          'trusted_schema',
+          'cell_size_check',
+          'fullfsync',
+          'checkpoint_fullfsync',
+        ].map((name) => [name, writer.pragma(name)]),
+      ),
+    ).toEqual({
+      synchronous: 1,
+      foreign_keys: 1,
+      trusted_schema: 0,
+      cell_size_check: 1,
+      fullfsync: 1,
+      checkpoint_fullfsync: 1,
+    });
+  });
+
+  test('that reads can do nothing else', async () => {
+    const path = scratchPath();
+    await openScratch(path);
+
+    const reader = await open(path, false);
+
+    expect(reader.pragma('query_only')).toBe(1);
+    expect(reader.pragma('trusted_schema')).toBe(0);
+    await expect(reader.run("INSERT INTO open_calls VALUES (1, 'x')")).rejects.toThrow();
+  });
+
+  test('in memory has a journal in memory', async () => {
+    expect((await open(':memory:', true)).journal).toBe('memory');
+  });
+
+  test('rejects instead of throwing when a statement is wrong', async () => {
+    const connection = await open(':memory:', true);
+
+    await expect(connection.get('SELECT * FROM nowhere')).rejects.toThrow('nowhere');
+    await expect(connection.all('SELECT * FROM nowhere')).rejects.toThrow('nowhere');
+    await expect(connection.run('INSERT INTO nowhere VALUES (1)')).rejects.toThrow('nowhere');
+  });
+
+  test('may roll back when nothing was begun', async () => {
+    const connection = await open(':memory:', true);
+
+    expect(() => connection.rollback()).not.toThrow();
+  });
+});
+
+describe('a setting that does not take', () => {
+  /** A driver whose connections quietly drop some statements, as an old SQLite does with a pragma it does not know. */
+  async function deafTo(statement: RegExp): Promise<SqliteDriver & { readonly closed: () => number }> {
+    const driver = await loadDriver();
+    let closed = 0;
+    return {
+      ...driver,
+      closed: () => closed,
+      open(path, options) {
+        const db = driver.open(path, options);
+        return {
+          prepare: (sql) => db.prepare(sql),
+          exec: (sql) => (statement.test(sql) ? undefined : db.exec(sql)),
+          close: () => {
+            closed += 1;
+            db.close();
+          },
+        };
+      },
+    };
+  }
+
+  test.each([
+    [/cell_size_check/, 'SQLite did not take PRAGMA cell_size_check = 1 (it reads 0)'],
+    [/synchronous/, 'SQLite did not take PRAGMA synchronous = 1 (it reads 2)'],
+    [/journal_mode/, 'journal_mode is delete, not wal'],
+  ])('is a refusal, and leaves nothing open: %s', async (statement, message) => {
+    const driver = await deafTo(statement);
+
+    const opened = openScratch(scratchPath(), { driver });
+
+    await expect(opened).rejects.toThrow(message);
+    expect(driver.closed()).toBe(1);
+  });
+});

@@ -1,0 +1,206 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import {
+  loadDriver,
+  resultOfNumber,
+  SQLITE_VERSION_MIN,
+  type SqliteConnection,
+  type SqliteDriver,
+} from '../../storage/sqlite/driver.ts';
+import { nodeSqliteDriver } from '../../storage/sqlite/node-sqlite.ts';
+import { availableDrivers, hasNodeSqlite } from './drivers.ts';
+import { scratchFolder } from './scratch.ts';
+
+afterEach(() => {
+  vi.doUnmock('../../storage/sqlite/node-sqlite.ts');
+  vi.doUnmock('../../storage/sqlite/better-sqlite3.ts');
+  vi.resetModules();
+});
+
+describe('loadDriver', () => {
+  test.skipIf(hasNodeSqlite)('takes the native module where Node has no SQLite of its own', async () => {
+    const driver = await loadDriver();
+
+    expect(driver.name).toBe('better-sqlite3');
+    expect(() => nodeSqliteDriver()).toThrow('has no node:sqlite');
+  });
+
+  test.runIf(hasNodeSqlite)('takes the SQLite of Node where it is new enough', async () => {
+    const own = nodeSqliteDriver();
+
+    const driver = await loadDriver();
+
+    expect(driver.name).toBe(isSafe(own.sqliteVersion) ? 'node:sqlite' : 'better-sqlite3');
+  });
+
+  test('never takes a SQLite that corrupts a file several processes share', async () => {
+    const driver = await loadDriver();
+
+    expect(isSafe(driver.sqliteVersion)).toBe(true);
+  });
+
+  test.each([
+    ['3.51.2', 'second'],
+    ['3.9.99', 'second'],
+    ['2.99.99', 'second'],
+    ['3.51.3', 'first'],
+    ['3.51.10', 'first'],
+    ['4.0.0', 'first'],
+  ])('compares versions by number: SQLite %s in the first driver means the %s', async (version, taken) => {
+    const { loadDriver: load } = await withDrivers(
+      () => aDriver('first', version),
+      () => aDriver('second', SQLITE_VERSION_MIN),
+    );
+
+    expect((await load()).name).toBe(taken);
+  });
+
+  test('says of each driver why it will not do, and what would', async () => {
+    const { loadDriver: load } = await withDrivers(
+      () => {
+        throw new Error('there is no node:sqlite');
+      },
+      () => aDriver('second', '3.40.0'),
+    );
+
+    await expect(load()).rejects.toThrow(
+      /no usable SQLite: there is no node:sqlite; second carries SQLite 3\.40\.0.*3\.51\.3.*Use Node 22\.13/,
+    );
+  });
+
+  async function withDrivers(first: () => SqliteDriver, second: () => SqliteDriver) {
+    vi.resetModules();
+    vi.doMock('../../storage/sqlite/node-sqlite.ts', () => ({ nodeSqliteDriver: first }));
+    vi.doMock('../../storage/sqlite/better-sqlite3.ts', () => ({
+      betterSqlite3Driver: async () => second(),
+    }));
+    return await import('../../storage/sqlite/driver.ts');
+  }
+
+  function aDriver(name: string, sqliteVersion: string): SqliteDriver {
+    const open = () => {
+      throw new Error('not to be opened');
+    };
+    return { name, sqliteVersion, open, resultCode: () => undefined };
+  }
+});
+
+describe('resultOfNumber', () => {
+  test.each([
+    [5, 'busy'],
+    [6, 'busy'],
+    [8, 'read-only'],
+    [10, 'io'],
+    [11, 'corrupt'],
+    [13, 'full'],
+    [14, 'cannot-open'],
+    [26, 'not-a-database'],
+    [19, 'other'],
+    [0x105, 'busy'],
+    [0x20a, 'io'],
+  ])('%i is %s, extended or not', (code, result) => {
+    expect(resultOfNumber(code)).toBe(result);
+  });
+});
+
+describe.each(await availableDrivers())('%s', (_, driver) => {
+  function open(path = ':memory:', readOnly = false): SqliteConnection {
+    const db = driver.open(path, { readOnly });
+    onTestFinished(() => {
+      try {
+        db.close();
+      } catch {
+        // The test closed it.
+      }
+    });
+    return db;
+  }
+
+  function codeOf(work: () => unknown): string | undefined {
+    try {
+      work();
+    } catch (error) {
+      return driver.resultCode(error);
+    }
+    throw new Error('nothing was thrown');
+  }
+
+  test('tells the version of the SQLite it really runs', () => {
+    const row = open().prepare('SELECT sqlite_version() AS version').get();
+
+    expect(row).toMatchObject({ version: driver.sqliteVersion });
+  });
+
+  test('keeps each value as it is', () => {
+    const db = open();
+    db.exec('CREATE TABLE t (a, b, c, d, e)');
+    const values = ['é\u0000🐦', 2 ** 53 - 1, 0.1, null, new Uint8Array([0, 255])] as const;
+
+    const { changes } = db.prepare('INSERT INTO t VALUES (?, ?, ?, ?, ?)').run(...values);
+    const row = db.prepare('SELECT * FROM t').get() as Record<string, unknown>;
+
+    expect(changes).toBe(1);
+    expect([row.a, row.b, row.c, row.d]).toEqual(values.slice(0, 4));
+    expect(Buffer.from(row.e as Uint8Array)).toEqual(Buffer.from([0, 255]));
+  });
+
+  test('gives undefined for no row, and an empty list for none', () => {
+    const db = open();
+
+    expect(db.prepare('SELECT 1 WHERE 0').get()).toBeUndefined();
+    expect(db.prepare('SELECT 1 WHERE 0').all()).toEqual([]);
+  });
+
+  test('counts the rows a statement changed', () => {
+    const db = open();
+    db.exec('CREATE TABLE t (a); INSERT INTO t VALUES (1), (2), (3)');
+
+    expect(db.prepare('DELETE FROM t WHERE a > ?').run(1).changes).toBe(2);
+    expect(db.prepare('DELETE FROM t WHERE a > ?').run(1).changes).toBe(0);
+  });
+
+  test('names a lock held by another connection busy, at once', () => {
+    const path = join(scratchFolder(), 'a.db');
+    const [one, other] = [open(path), open(path)];
+    one.exec('CREATE TABLE t (a); BEGIN IMMEDIATE');
+    const began = performance.now();
+
+    expect(codeOf(() => other.exec('BEGIN IMMEDIATE'))).toBe('busy');
+    expect(performance.now() - began).toBeLessThan(500);
+  });
+
+  test('names a file that is no database, a folder, and a read-only connection', () => {
+    const folder = scratchFolder();
+    const path = join(folder, 'notes.txt');
+    writeFileSync(path, 'notes '.repeat(200));
+    const database = join(folder, 'a.db');
+    open(database).exec('CREATE TABLE t (a)');
+
+    expect(codeOf(() => open(path).exec('SELECT * FROM sqlite_schema'))).toBe('not-a-database');
+    expect(codeOf(() => open(folder).exec('CREATE TABLE t (a)'))).toBe('cannot-open');
+    expect(codeOf(() => open(database, true).exec('INSERT INTO t VALUES (1)'))).toBe('read-only');
+  });
+
+  test('names a full disk', () => {
+    const db = open();
+    db.exec('CREATE TABLE t (a); PRAGMA max_page_count = 4');
+
+    expect(codeOf(() => db.prepare('INSERT INTO t VALUES (?)').run('x'.repeat(100_000)))).toBe('full');
+  });
+
+  test('names any other failure of SQLite other, and no failure of anybody else', () => {
+    const db = open();
+
+    expect(codeOf(() => db.exec('this is no SQL'))).toBe('other');
+    expect(driver.resultCode(new Error('SQLITE_BUSY'))).toBeUndefined();
+    expect(driver.resultCode(Object.assign(new Error('?'), { code: 'EACCES' }))).toBeUndefined();
+    expect(driver.resultCode('SQLITE_BUSY')).toBeUndefined();
+    expect(driver.resultCode(undefined)).toBeUndefined();
+  });
+});
+
+function isSafe(version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
+  return major * 1e6 + minor * 1e3 + patch >= 3_051_003;
+}

@@ -1,0 +1,88 @@
+import { join } from 'node:path';
+import { systemClock } from '../../clock.ts';
+import { proofTools } from '../../domains/proof/index.ts';
+import { type TaskSettings, taskTools } from '../../domains/tasks/index.ts';
+import { trailTools } from '../../domains/trail/index.ts';
+import { createAuditLog } from '../../log/audit-log.ts';
+import type { Finding } from '../../log/verify/finding.ts';
+import { verifyDatabase } from '../../log/verify/verify.ts';
+import { composeCall } from '../../middleware/compose.ts';
+import { createToolLock } from '../../middleware/tool-lock.ts';
+import type { StorageEngine } from '../../storage/engine.ts';
+import { openSqlite } from '../../storage/sqlite/engine.ts';
+
+export interface Fault {
+  readonly code: string;
+  readonly message: string;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** What a call came to, whichever pattern carried it. */
+export type Answer<T = Record<string, unknown>> =
+  | { readonly ok: true; readonly data: T }
+  | { readonly ok: false; readonly error: Fault };
+
+/** The five stages on a real file, without a process around them. */
+export interface Bench {
+  readonly path: string;
+  readonly storage: StorageEngine;
+  call<T = Record<string, unknown>>(name: string, args: object, actor?: string): Promise<Answer<T>>;
+  findings(): Promise<Finding[]>;
+  close(): Promise<void>;
+}
+
+const DEFAULTS: TaskSettings = { project: undefined, projects: undefined, workflow: 'kanban' };
+
+export async function openBench(folder: string, settings: Partial<TaskSettings> = {}): Promise<Bench> {
+  const path = join(folder, 'colibri.db');
+  const storage = await openSqlite({ path });
+  const sink = createAuditLog({ storage, clock: systemClock, process: 'bench' });
+  const tools = [
+    ...taskTools({ ...DEFAULTS, ...settings }),
+    ...trailTools({
+      evidence: { current: async () => undefined, commitExists: async () => undefined },
+      monotonic: () => systemClock.monotonic(),
+    }),
+    ...proofTools({ skillsInForce: async () => [] }),
+  ];
+  const compose = composeCall({
+    tools: new Map(tools.map((tool) => [tool.name, tool])),
+    lock: createToolLock(),
+    clock: systemClock,
+    admission: { mode: 'FULL', degraded: () => undefined },
+    log: console.error,
+    ready: async () => ({ storage: withoutWaitingForTheDisk(storage), sink }),
+  });
+  return {
+    path,
+    storage,
+    call: async <T>(name: string, args: object, actor = 'ada') =>
+      toAnswer<T>(await compose(name, args, actor)),
+    findings: () => findingsIn(storage),
+    close: () => storage.close(),
+  };
+}
+
+export async function findingsIn(storage: StorageEngine): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  await verifyDatabase(storage, { report: (finding) => findings.push(finding) });
+  return findings;
+}
+
+/** Durability is proved elsewhere; thousands of calls need not wait for it here. */
+function withoutWaitingForTheDisk(storage: StorageEngine): StorageEngine {
+  return {
+    facts: storage.facts,
+    read: (work) => storage.read(work),
+    write: (work) => storage.write(work),
+    sync: async () => undefined,
+    selfCheck: (tx) => storage.selfCheck(tx),
+    close: () => storage.close(),
+  };
+}
+
+function toAnswer<T>(envelope: { ok: boolean; data?: unknown; error?: unknown }): Answer<T> {
+  const inner = envelope.data as { ok?: boolean; error?: Fault } | undefined;
+  const error = (envelope.error ?? (inner?.ok === false ? inner.error : undefined)) as Fault | undefined;
+  return error === undefined ? { ok: true, data: envelope.data as T } : { ok: false, error };
+}

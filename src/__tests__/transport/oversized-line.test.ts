@@ -1,0 +1,100 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { LIMITS } from '../../limits.ts';
+import { OversizedLine } from '../../transport/oversized-line.ts';
+
+function idOf(text: string, sizeOfChunk = text.length): unknown {
+  const line = new OversizedLine();
+  const bytes = Buffer.from(text);
+  for (let i = 0; i < bytes.length; i += sizeOfChunk) line.feed(bytes.subarray(i, i + sizeOfChunk));
+  return line.end();
+}
+
+const long = 'x'.repeat(2_000);
+
+describe('the id of a line that passes', () => {
+  test.each<[string, string, string | number]>([
+    ['first', `{"id":7,"params":"${long}"}`, 7],
+    ['last', `{"params":{"a":"${long}"},"id":7}`, 7],
+    ['in between', `{"jsonrpc":"2.0","id":7,"params":["${long}"]}`, 7],
+    ['a text', `{"params":"${long}","id":"req-1"}`, 'req-1'],
+    ['an empty text', `{"params":"${long}","id":""}`, ''],
+    ['negative', `{"id":-1,"params":"${long}"}`, -1],
+    ['a fraction', `{"id":1.5,"params":"${long}"}`, 1.5],
+    ['among spaces', `  { "params" : "${long}" , "id" :  7  }  `, 7],
+    ['before the end of a line cut off', `{"id":7,"params":"${long}`, 7],
+  ])('is found when it is %s', (_, text, id) => {
+    expect(idOf(text)).toBe(id);
+    expect(idOf(text, 1)).toBe(id);
+  });
+
+  test('is the one at the top, never one further inside', () => {
+    expect(idOf(`{"params":{"id":1,"list":[{"id":2}],"pad":"${long}"},"id":3}`)).toBe(3);
+    expect(idOf(`{"params":{"id":1,"pad":"${long}"}}`)).toBeNull();
+    expect(idOf(`{"id":3,"params":{"id":1,"pad":"${long}"}}`)).toBe(3);
+  });
+
+  test('is not what a text only speaks of', () => {
+    expect(idOf(`{"params":"\\",\\"id\\":1,\\"","pad":"${long}"}`)).toBeNull();
+    expect(idOf(`{"params":"{\\"id\\":1}","pad":"${long}","id":2}`)).toBe(2);
+    expect(idOf(`{"a":"}","b":"]","c":"\\\\","id":4,"pad":"${long}"}`)).toBe(4);
+    expect(idOf(`{"id":"say \\"hi\\", ok}","pad":"${long}"}`)).toBe('say "hi", ok}');
+  });
+
+  test('is not the value of another key', () => {
+    expect(idOf(`{"ID":1,"idx":2,"x":"id","pad":"${long}"}`)).toBeNull();
+  });
+
+  test.each([
+    ['missing', `{"params":"${long}"}`],
+    ['null', `{"id":null,"params":"${long}"}`],
+    ['true', `{"id":true,"params":"${long}"}`],
+    ['an object', `{"id":{"id":1},"params":"${long}"}`],
+    ['an array', `{"id":[1],"params":"${long}"}`],
+    ['no JSON', `{"id":seven,"params":"${long}"}`],
+    ['infinite', `{"id":1e999,"params":"${long}"}`],
+    ['inside a batch', `[{"id":1,"params":"${long}"}]`],
+    ['inside a text', `"id:1 ${long}"`],
+  ])('is null when it is %s', (_, text) => {
+    expect(idOf(text)).toBeNull();
+  });
+
+  test('is null for a line of nothing', () => {
+    expect(new OversizedLine().end()).toBeNull();
+  });
+});
+
+describe('a long id', () => {
+  test.each([
+    ['letters', 'x'],
+    ['letters of two bytes', 'é'],
+    ['characters written as escapes', '\u0001'],
+  ])('of as many %s as an id may have is found, and one more is not', (_, letter) => {
+    const longest = letter.repeat(LIMITS.requestIdCharsMax);
+
+    expect(idOf(`{"id":${JSON.stringify(longest)},"pad":"${long}"}`)).toBe(longest);
+    expect(idOf(`{"id":${JSON.stringify(longest + letter)},"pad":"${long}"}`)).toBeNull();
+  });
+
+  test('of thousands of digits is null, not its first few', () => {
+    expect(idOf(`{"id":${'1'.repeat(5_000)},"pad":"${long}"}`)).toBeNull();
+  });
+});
+
+test('the id is the one JSON.parse finds, however the line is cut', () => {
+  const id = fc.oneof(fc.integer(), fc.string({ maxLength: 20 }));
+  const name = fc.string().filter((text) => text !== 'id' && text !== '__proto__');
+  fc.assert(
+    fc.property(
+      id,
+      fc.dictionary(name, fc.jsonValue()),
+      fc.dictionary(name, fc.jsonValue()),
+      fc.integer({ min: 1, max: 9 }),
+      (wanted, before, after, sizeOfChunk) => {
+        const text = JSON.stringify({ ...before, id: wanted, ...after });
+
+        expect(idOf(text, sizeOfChunk)).toBe((JSON.parse(text) as { id: unknown }).id);
+      },
+    ),
+  );
+});

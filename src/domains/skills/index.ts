@@ -1,0 +1,2 @@
+export { createSkillRegistry, type SkillRegistry } from './registry.ts';
+export { skillTools } from './tools.ts';
