@@ -1,8 +1,8 @@
 import { connect, inScratch } from './client.mjs';
 import { inTurns, p50, p99 } from './statistics.mjs';
 
-/** Process start to the answer to `initialize`, and to the first `tools/call`, beside a bare server bundled alike. */
-export async function coldStart({ rounds, server, bare }) {
+/** Process start to the answer to `initialize`, and to the first `tools/call`, of both servers in turns. */
+export async function coldStartSamples({ rounds, server, bare }) {
   const measure = (script, tool) => () =>
     inScratch(async (_folder, env) => {
       const client = connect(script, { env });
@@ -13,10 +13,12 @@ export async function coldStart({ rounds, server, bare }) {
       await client.close();
       return { initialized, called };
     });
-  const samples = await inTurns(rounds, {
-    bare: measure(bare, 'noop'),
-    colibri: measure(server, 'server_ping'),
-  });
+  return await inTurns(rounds, { bare: measure(bare, 'noop'), colibri: measure(server, 'server_ping') });
+}
+
+/** The same as figures, beside a bare server bundled alike. */
+export async function coldStart(options) {
+  const samples = await coldStartSamples(options);
   const row = (what, key, reach) => {
     const [a, b] = [samples.bare, samples.colibri].map((list) => list.map((sample) => sample[key]));
     return { what, reference_ms: p50(a), p50_ms: p50(b), p99_ms: p99(b), ratio: p50(b) / p50(a), reach };

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { buildBareServer, SERVER } from './build.mjs';
+import { calls } from './calls.mjs';
 import { coldStart } from './cold-start.mjs';
 import { growth } from './growth.mjs';
 import { sessions } from './sessions.mjs';
@@ -15,6 +16,13 @@ const pick = (full, quick) => (values.quick ? quick : full);
 
 const SECTIONS = {
   'cold-start': async () => coldStart({ rounds: pick(30, 8), server: SERVER, bare: await buildBareServer() }),
+  calls: async () =>
+    calls({
+      bare: await buildBareServer(),
+      rounds: pick(20, 5),
+      callsPerRound: pick(100, 50),
+      pipelined: pick(4_000, 1_000),
+    }),
   growth: () =>
     growth({
       tasks: pick(100_000, 5_000),

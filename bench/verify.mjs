@@ -50,7 +50,11 @@ async function addCall(tx, before) {
   const { systemClock: clock, TASKS } = colibri;
   const writes = before.position % 4 === 0;
   const salt = clock.salt();
-  const args = JSON.stringify({ project: 'bench', title: `Task ${before.position}`, description: 'word '.repeat(40) });
+  const args = JSON.stringify({
+    project: 'bench',
+    title: `Task ${before.position}`,
+    description: 'word '.repeat(40),
+  });
   const common = {
     tool: writes ? 'task_create' : 'task_get',
     actor: 'bench-client',
@@ -60,13 +64,23 @@ async function addCall(tx, before) {
     process: 'abcdef.123456.4242.abcd12',
     repaired: [],
   };
-  const enter = { args_hash: colibri.payloadHash(salt, args), outcome: 'running', duration_ms: null, result_hash: null };
+  const enter = {
+    args_hash: colibri.payloadHash(salt, args),
+    outcome: 'running',
+    duration_ms: null,
+    result_hash: null,
+  };
   let head = await colibri.appendRow(tx, before, { ...common, ...enter, stage: 'enter', effects: [] }, clock);
   await colibri.keepPayload(tx, head.position, salt, args);
   const sequence_no = head.position;
   const call = { position: sequence_no + 1, effects: [], salt: () => clock.salt() };
   if (writes) await colibri.insertState(tx, call, TASKS, taskOf(before.position / 4 + 1));
-  const exit = { args_hash: null, outcome: 'ok', duration_ms: 1.25, result_hash: colibri.payloadHash(salt, args) };
+  const exit = {
+    args_hash: null,
+    outcome: 'ok',
+    duration_ms: 1.25,
+    result_hash: colibri.payloadHash(salt, args),
+  };
   head = await colibri.appendRow(
     tx,
     head,
@@ -81,7 +95,14 @@ function taskOf(id) {
   const at = new Date().toISOString();
   const text = { project: 'bench', title: `Task ${id}`, description: 'word '.repeat(40), workflow: 'kanban' };
   const state = { status: 'backlog', status_since: at, status_by: 'bench', is_final: 0, queue: 1, unmet: 0 };
-  const more = { blocked_reason: null, progress: 0, priority: 'normal', type: null, proof_grade: 0, assignee: '' };
+  const more = {
+    blocked_reason: null,
+    progress: 0,
+    priority: 'normal',
+    type: null,
+    proof_grade: 0,
+    assignee: '',
+  };
   const links = { labels: '[]', estimate_hours: null, parent_id: null, depends_on: '[]' };
   const stamps = { created_at: at, created_by: 'bench', updated_at: at, updated_by: 'bench' };
   return { id, sequence: id, ...text, ...state, ...more, ...links, ...stamps };

@@ -21,6 +21,12 @@ export const bundleOptions = {
 };
 
 if (realpathSync(process.argv[1] ?? '') === fileURLToPath(import.meta.url)) {
-  await build({ ...bundleOptions, entryPoints: ['src/server.ts'], outfile: 'dist/server.js' });
+  await build({
+    ...bundleOptions,
+    // The SDK brings a JSON Schema validator of 150 KB for requests this server never makes.
+    alias: { '@modelcontextprotocol/server/_shims': './scripts/sdk-shims.mjs' },
+    entryPoints: ['src/server.ts'],
+    outfile: 'dist/server.js',
+  });
   await build({ ...bundleOptions, entryPoints: ['src/cli/main.ts'], outfile: 'dist/cli.js' });
 }

@@ -1,0 +1,64 @@
+import { code, GENERATED, list, page, table } from './markdown.mjs';
+
+/** docs/reference/environment.md */
+export function environmentPage({ VARIABLES, MODES, capabilitiesFor }, { tools }) {
+  return page(
+    '# Environment',
+    GENERATED,
+    'Colibri is configured by environment variables alone. They are read once, at the start. An empty value counts as not set.',
+    table(
+      ['Variable', 'Meaning', 'Takes', 'Otherwise'],
+      Object.entries(VARIABLES).map(([name, { means, takes, otherwise }]) => [
+        code(name),
+        means,
+        takes,
+        otherwise,
+      ]),
+    ),
+    'A value that is not allowed stops the start with exit code 1. The message names every wrong variable at once, what it was and what it takes. A variable that begins with `AMS_` is refused too: it belongs to an older program and would be ignored silently otherwise. A `COLIBRI_` name that is no setting is a warning with the nearest real name.',
+    '## Modes',
+    'The mode is fixed for the life of the process. `tools/list` shows only what it admits; a call to another tool is recorded and refused.',
+    table(
+      ['Mode', 'Tools', 'Database'],
+      MODES.map((mode) => [
+        code(mode),
+        admitted(tools, capabilitiesFor(mode)),
+        DATABASES[capabilitiesFor(mode).database],
+      ]),
+    ),
+    'In `READONLY` the calls themselves are still recorded in the file. Without a database, calls are recorded on stderr at level `info`.',
+    '## The workspace',
+    [
+      'Relative paths and the default database start at the workspace. It is, in this order:',
+      '',
+      '1. `CLAUDE_PROJECT_DIR`, where a client sets it to an absolute path;',
+      '2. the nearest folder at or above the working directory that holds `.colibri` or `.git`;',
+      '3. the per-user data folder, because desktop clients start servers in the root folder.',
+    ].join('\n'),
+    table(
+      ['Platform', 'Data', 'Keys and what was last signed'],
+      [
+        [
+          'Linux',
+          '`$XDG_DATA_HOME/colibri`, else `~/.local/share/colibri`',
+          '`$XDG_CONFIG_HOME/colibri`, else `~/.config/colibri`',
+        ],
+        ['macOS', '`~/Library/Application Support/colibri`', '`~/Library/Application Support/colibri`'],
+        ['Windows', '`%LOCALAPPDATA%\\colibri`', '`%APPDATA%\\colibri`'],
+      ],
+    ),
+    'The folder of the database is made for its owner only (0700), its files too (0600). A folder named `.colibri` gets a `.gitignore` of its own.',
+  );
+}
+
+const DATABASES = {
+  file: 'the file',
+  memory: 'in memory; nothing touches the disk',
+  none: 'none is opened',
+};
+
+function admitted(tools, { admits }) {
+  const names = tools.filter(admits).map((tool) => tool.name);
+  if (names.length === tools.length) return `all ${tools.length}`;
+  return list(names);
+}

@@ -1,0 +1,348 @@
+/**
+ * What a schema cannot say: the meaning of each field, the rules between fields, and the codes a tool answers with.
+ * Everything else on the pages comes from the code.
+ */
+const TOOLS = {
+  task_create: {
+    input: {
+      title: 'what is to be done, in one line; not blank',
+      project: 'where it belongs; a name not used before opens a project, unless `COLIBRI_PROJECTS` is set',
+      description: 'the details; Markdown is kept as it is',
+      parent_id: 'the task this one is a part of; the parent then waits for it',
+      priority: '`normal` unless said otherwise',
+      labels: 'free tags; a repeated one is kept once',
+      assignee: '`unassigned` unless said otherwise',
+      estimate_hours: 'planned effort',
+      type: 'kind of work',
+      proof_grade: '`true`: thoughts need an open session, and finishing needs a sealed one',
+      workflow: '`COLIBRI_WORKFLOW` unless said otherwise; never changes afterwards',
+      depends_on: 'tasks that must end before this one is ready',
+    },
+    errors: ['ERR_PROJECT_NOT_FOUND', 'ERR_TASK_NOT_FOUND', 'ERR_CIRCULAR_DEPENDENCY'],
+  },
+  task_get: {
+    input: {
+      task_id: 'the task',
+      include_thought_trail: '`true`: the ids of its thoughts, oldest first',
+      include_dependents: '`true`: the ids of its children',
+    },
+    rules: ['A field without a value is left out of the answer.'],
+    errors: ['ERR_TASK_NOT_FOUND'],
+  },
+  task_update: {
+    input: {
+      task_id: 'the task',
+      status: 'the next step of its workflow',
+      progress: 'percent done',
+      title: 'a new title; not blank',
+      description: 'replaces the whole description',
+      priority: 'a new priority',
+      assignee: 'who does it',
+      labels: 'replaces all labels',
+      blocked_reason: 'what it waits for; needed with `status: "blocked"`',
+      estimate_hours: 'planned effort',
+      depends_on: 'replaces all dependencies',
+    },
+    output: {
+      previous_status: 'the status before; only where `status` was sent',
+      warnings: 'what was done as asked but may not be what was meant',
+    },
+    rules: [
+      'At least one field beside `task_id` is needed. Fields that are not sent keep their value, so two agents that change different fields both keep their change.',
+      'A status the workflow has no arrow to is refused, and so is the status the task already has. Of two agents that take one task, the second is told who holds it and since when.',
+      'Finishing (`done`, `DONE`) needs a recorded thought, and on a `proof_grade` task a sealed session. It sets `progress` to 100.',
+    ],
+    errors: [
+      'ERR_TASK_NOT_FOUND',
+      'ERR_INVALID_TRANSITION',
+      'ERR_WRITEBACK_REQUIRED',
+      'ERR_PROOF_REQUIRED',
+      'ERR_CIRCULAR_DEPENDENCY',
+    ],
+  },
+  task_list: {
+    input: {
+      project: 'only this project; otherwise `COLIBRI_PROJECT`, otherwise all',
+      status: 'any of these',
+      priority: 'any of these',
+      assignee: 'only this one’s tasks',
+      label: 'only tasks that carry it',
+      created_after: 'an ISO-8601 date or time in any zone',
+      created_before: 'an ISO-8601 date or time in any zone',
+      search: 'words, or beginnings of words, that title and description hold; all of them must be there',
+      limit: 'size of the page; 50 unless said otherwise',
+      offset: 'how many to skip',
+      sort_by: '`updated` unless said otherwise',
+      sort_order: '`desc` unless said otherwise',
+    },
+    errors: [],
+  },
+  task_next_actions: {
+    input: {
+      project: 'only this project; otherwise `COLIBRI_PROJECT`, otherwise all',
+      limit: '20 unless said otherwise',
+      include_blocked: '`true`: blocked tasks too, with their reasons',
+    },
+    output: {
+      project: 'the project that was looked at; `*` for all',
+      count: 'how many next actions are in this answer',
+    },
+    rules: [
+      'Lists `todo` tasks and pipeline tasks that are not final: ready ones first, then by priority, then oldest first.',
+    ],
+    errors: ['ERR_PROJECT_NOT_FOUND'],
+  },
+  thought_record: {
+    input: {
+      task_id: 'the task the thought is about',
+      type: 'kind of thought',
+      content: 'the thought; not blank',
+      branch: 'git branch; read from the workspace where it is left out',
+      commit_sha: 'git commit; read from the workspace where it is left out',
+      tests_run: 'tests that were run',
+      blockers: 'what stands in the way',
+      metadata: 'any JSON object of at most 16,384 bytes',
+      session_id: 'the session it belongs to; otherwise the task’s open one, otherwise none',
+    },
+    output: { warnings: 'what was recorded as claimed but does not look right' },
+    rules: [
+      'A named session must be open and must cover the task.',
+      'On a `proof_grade` task an open session is needed.',
+      'A thought cannot be edited or removed.',
+    ],
+    errors: ['ERR_TASK_NOT_FOUND', 'ERR_SESSION_NOT_FOUND', 'ERR_SESSION_REQUIRED', 'ERR_ALREADY_FINALIZED'],
+  },
+  thought_record_list: {
+    input: {
+      task_id: 'the thoughts of this task',
+      session_id: 'the thoughts bound to this session',
+      type: 'only this kind',
+      limit: 'size of the page; 100 unless said otherwise',
+      offset: 'how many to skip',
+      verify_chain: '`true`: check every hash and link of the whole chain, not only of this page',
+    },
+    output: {
+      task_id: 'the task, where one was asked for',
+      session_id: 'the session, where one was asked for',
+    },
+    rules: ['Exactly one of `task_id` and `session_id` is needed.'],
+    errors: ['ERR_TASK_NOT_FOUND', 'ERR_SESSION_NOT_FOUND'],
+  },
+  audit_verify_chain: {
+    input: {
+      session_id: 'verify the records and the seal of this session',
+      task_id: 'verify the thoughts of this task',
+      full_trace: '`true`: every record with its hash',
+    },
+    output: {
+      task_id: 'the task, where one was asked for',
+      session_id: 'the session, where one was asked for',
+    },
+    rules: [
+      'Exactly one of `task_id` and `session_id` is needed.',
+      'It never stops at the first break. A broken chain is a successful answer with `chain_valid: false`.',
+    ],
+    errors: ['ERR_NOT_FOUND'],
+  },
+  audit_session_start: {
+    input: {
+      task_id: 'the task whose records are collected',
+      auditor_id: 'who is responsible for the session; not blank',
+      reason: 'why it is opened',
+      scope: '`deep` also covers the tasks below; `shallow` unless said otherwise',
+    },
+    rules: [
+      'A task has at most one open session.',
+      'The session notes which skills were in force, with their digests.',
+    ],
+    errors: ['ERR_TASK_NOT_FOUND', 'ERR_SESSION_EXISTS'],
+  },
+  merkle_finalize: {
+    input: { session_id: 'the session to seal', task_id: 'seal only the records of this task' },
+    rules: ['A sealed session takes nothing more and is never opened again.'],
+    errors: ['ERR_SESSION_NOT_FOUND', 'ERR_TASK_NOT_FOUND', 'ERR_ALREADY_FINALIZED', 'ERR_NO_RECORDS'],
+  },
+  merkle_root: {
+    input: { session_id: 'the session' },
+    rules: ['Of a session that is still open it is the root so far.'],
+    errors: ['ERR_SESSION_NOT_FOUND', 'ERR_NOT_FINALIZED'],
+  },
+  skill_list: {
+    input: {
+      search: 'a part of the name or the description, in any case',
+      capability: 'exactly this capability',
+    },
+    output: {
+      skills: 'the skills that match, by name',
+      'skills[].name': 'name of the skill',
+      'skills[].version': 'as its file says; `0.0.0` where it says none',
+      'skills[].description': 'when to use it',
+      'skills[].capabilities': 'as its file lists them',
+      'skills[].path': 'its `SKILL.md`, from the workspace',
+      'skills[].digest': 'SHA-256 over everything in its folder',
+      'skills[].diagnostics': 'where the file strays from the public format',
+      total_count: 'how many match',
+    },
+    rules: ['Disk is the truth: every answer is about the files as they are now.'],
+    errors: [],
+  },
+  server_ping: { input: {}, errors: [] },
+  server_health: {
+    input: {},
+    output: { status: '`degraded` where something keeps it from working as configured' },
+    errors: [],
+  },
+};
+
+/** Fields that mean the same wherever they are answered. */
+const OUTPUTS = {
+  task_id: 'id of the task',
+  status: 'where the task stands',
+  created_at: 'when it was created',
+  created_by: 'who created it, as claimed',
+  updated_at: 'when it was last changed',
+  updated_by: 'who last changed it, as claimed',
+  sequence: 'its number within the project',
+  workflow: 'the workflow it keeps',
+  progress: 'percent done',
+  title: 'what is to be done',
+  description: 'the details',
+  project: 'where it belongs',
+  priority: 'how urgent it is',
+  assignee: 'who does it',
+  labels: 'its tags',
+  estimate_hours: 'planned effort',
+  parent_id: 'the task it is a part of',
+  blocked_reason: 'what it waits for',
+  type: 'kind of work, or of thought',
+  proof_grade: 'whether finishing needs a sealed session',
+  depends_on: 'tasks it waits for',
+  dependencies_unmet: 'how many children and dependencies are not ended',
+  status_since: 'when it got this status',
+  status_by: 'who gave it this status, as claimed',
+  thought_trail: 'ids of its thoughts, oldest first; on request',
+  dependents: 'ids of its children; on request',
+  tasks: 'one page of tasks',
+  total_count: 'how many match in all',
+  returned_count: 'how many are in this answer',
+  offset: 'how many were skipped',
+  limit: 'size of the page',
+  next_actions: 'what to do next, in order',
+  blocked: 'blocked tasks; on request',
+  thought_id: 'id of the thought',
+  hash: 'its hash',
+  previous_hash: 'hash of the thought before it on this task; `null` for the first',
+  recorded_at: 'when it was recorded',
+  recorded_by: 'who recorded it, as claimed',
+  chain_position: 'its number on this task',
+  session_id: 'the session it is bound to',
+  thought_count: 'how many match in all',
+  thoughts: 'one page of thoughts, oldest first',
+  content: 'the thought itself',
+  branch: 'git branch',
+  commit_sha: 'git commit',
+  observed: 'which of `branch` and `commit_sha` the server read from the repository itself',
+  tests_run: 'tests that were run',
+  blockers: 'what stands in the way',
+  metadata: 'as it was sent',
+  chain_valid: 'whether nothing was found',
+  invalid_links: 'positions at which something was found',
+  total_records: 'how many records were checked',
+  integrity_score: 'percent of records nothing was found against',
+  broken_links: 'everything that was found',
+  position: 'number of the record in the walk, from 1; 0 for the task or session itself',
+  record: 'the record by its id; `#12` is an audit row',
+  what: 'what is wrong, in a sentence',
+  columns: 'the columns that were changed, where that can be told',
+  expected_hash: 'what the hash should be',
+  actual_hash: 'what it is',
+  verified_at: 'when this was checked',
+  trace: 'every record with its hash; on request',
+  auditor_id: 'who is responsible for the session',
+  started_at: 'when it was opened',
+  scope: 'what it covers',
+  merkle_root: 'root of the tree over its records, in hex',
+  tree_depth: 'levels of the tree, the leaves counted as one',
+  leaf_count: 'how many records were sealed',
+  finalized_at: 'when it was sealed',
+  frozen: 'always',
+  is_finalized: 'whether it is sealed',
+  as_of: 'when it was sealed, or when the last record joined',
+  skipped: 'what is not in force, and why',
+  path: 'where it lies',
+  reason: 'why',
+  version: 'version of Colibri',
+  mode: 'the mode it runs in',
+  uptime_ms: 'milliseconds since the start',
+  timestamp: 'time of the server',
+  db: 'the database',
+  'db.open': 'whether one is open',
+  'db.user_version': 'version of the schema',
+  'db.path': 'the file',
+  'db.schema': 'the schema in words',
+  'db.engine': 'library and version',
+  'db.journal': 'how it writes',
+  'db.writable': 'whether it can be written',
+  'db.reason': 'why it is not open',
+  log: 'the signed log, where there is one',
+  'log.origin': 'name of the log',
+  'log.signed_through': 'audit rows covered by the newest checkpoint',
+  'log.refused': 'why nothing is signed any more',
+  'log.reason': 'why nothing is signed any more',
+  middleware: 'the way of a call',
+  'middleware.stages': 'the five stages in order',
+  tools: 'the surface',
+  'tools.registered': 'how many tools this mode admits',
+  'tools.names': 'which ones',
+  process: 'the server process',
+  'process.pid': 'its number',
+  'process.memory_bytes': 'memory it holds',
+  skills: 'the skills folders',
+  'skills.loaded': 'skills in force',
+  'skills.skipped': 'files that are not',
+};
+
+/** Codes that any call can be answered with. */
+export const ANY_CALL = [
+  'INVALID_PARAMS',
+  'HANDLER_ERROR',
+  'AUDIT_ENTER_FAILED',
+  'TOOL_NOT_ADMITTED',
+  'ERR_INIT_FAILED',
+  'ERR_STORAGE_FULL',
+  'ERR_STORAGE_BUSY',
+  'ERR_STORAGE_UNCERTAIN',
+];
+
+/** Codes that end the program before it serves anything. */
+export const AT_START = ['ERR_CONFIG_INVALID', 'ERR_INVALID_MODE'];
+
+const missing = new Set();
+
+/** Fields and codes the pages asked for and nobody has written a sentence about. */
+export function missingSentences() {
+  return [...missing];
+}
+
+export function meaningOfInput(tool, path) {
+  return TOOLS[tool]?.input[path] ?? absent(`input ${path} of ${tool}`);
+}
+
+export function meaningOfOutput(tool, path) {
+  const last = path.split('.').at(-1) ?? path;
+  return TOOLS[tool]?.output?.[path] ?? OUTPUTS[path] ?? OUTPUTS[last] ?? absent(`output ${path} of ${tool}`);
+}
+
+export function rulesOf(tool) {
+  return TOOLS[tool]?.rules ?? [];
+}
+
+export function errorsOf(tool) {
+  if (TOOLS[tool] === undefined) absent(`errors of ${tool}`);
+  return TOOLS[tool]?.errors ?? [];
+}
+
+function absent(what) {
+  missing.add(what);
+  return '';
+}

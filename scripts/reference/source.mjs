@@ -1,0 +1,56 @@
+import { createRequire } from 'node:module';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
+
+/** What the pages are made of. One line a module, so that a moved export is found at once. */
+const ENTRY = `
+export { catalogue } from './src/catalogue.ts';
+export { COMMANDS } from './src/cli/commands.ts';
+export { commandHelp, COMMON } from './src/cli/help.ts';
+export { VARIABLES } from './src/config.ts';
+export { ARROWS, INITIAL } from './src/domains/tasks/workflows.ts';
+export { ERRORS } from './src/errors.ts';
+export { createAuditLog } from './src/log/audit-log.ts';
+export { composeCall } from './src/middleware/compose.ts';
+export { createToolLock } from './src/middleware/tool-lock.ts';
+export { capabilitiesFor, MODES } from './src/modes.ts';
+export { openSqlite } from './src/storage/sqlite/engine.ts';
+export { describeTool } from './src/transport/descriptor.ts';
+export { EXIT } from './src/transport/lifecycle.ts';
+export * as z from 'zod';
+`;
+
+export const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The TypeScript sources as one module: Node 20 cannot import them, so they are bundled and imported from memory. */
+export async function loadSource() {
+  const { outputFiles } = await build({
+    stdin: { contents: ENTRY, resolveDir: root, loader: 'ts' },
+    absWorkingDir: root,
+    bundle: true,
+    write: false,
+    platform: 'node',
+    format: 'esm',
+    logLevel: 'error',
+    plugins: [nativeModules],
+  });
+  const [{ contents }] = outputFiles;
+  return await import(`data:text/javascript;base64,${Buffer.from(contents).toString('base64')}`);
+}
+
+/** A module in memory has no folder to look for packages from, so the native one gets its full address. */
+const nativeModules = {
+  name: 'native-modules',
+  setup({ onResolve }) {
+    onResolve({ filter: /^better-sqlite3$/ }, () => ({ path: addressOf('better-sqlite3'), external: true }));
+  },
+};
+
+function addressOf(name) {
+  try {
+    return pathToFileURL(createRequire(import.meta.url).resolve(name)).href;
+  } catch {
+    // Optional: where Node has SQLite of its own, it may not be installed.
+    return name;
+  }
+}
