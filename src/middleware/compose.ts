@@ -51,7 +51,7 @@ export function composeCall(
     });
 
     if (tool === undefined) throw 'error' in settled ? settled.error : new UnknownToolError(name);
-    const durable = await makeDurable(backing, tool, settled);
+    const durable = await makeDurable(deps, backing, tool, settled);
     return 'error' in durable ? fail(tool.family, durable.error) : succeed(durable.result);
   };
 }
@@ -122,11 +122,16 @@ function contextOf(
 }
 
 /** The lock is free by now: the next call runs while this one waits for the disk, and their fsync is one. */
-async function makeDurable({ storage }: Backing, tool: Tool, settled: Settled): Promise<Settled> {
+async function makeDurable(
+  deps: StageDeps,
+  { storage }: Backing,
+  tool: Tool,
+  settled: Settled,
+): Promise<Settled> {
   const begun = !('error' in settled) || codeOf(settled.error) !== 'INVALID_PARAMS';
   if (tool.effect === 'reads' || !begun) return settled;
   try {
-    await storage.sync();
+    await storage.sync({ alone: deps.lock.isFree });
     return settled;
   } catch (thrown) {
     return { error: asError(thrown) };

@@ -1,5 +1,7 @@
 /** Stage 1: one queue for the whole server. */
 export interface ToolLock {
+  /** Whether nobody holds it and nobody waits for it. */
+  readonly isFree: boolean;
   /** Runs `work` when everything that asked before has ended. Never rejects by itself. */
   run<T>(work: () => Promise<T>): Promise<T>;
   /** From inside `work`: lets everybody who waits go first, then goes on. */
@@ -20,18 +22,26 @@ export function createToolLock(): ToolLock {
   let tail: Promise<void> = Promise.resolve();
   let release: () => void = () => undefined;
   let closed = false;
+  let places = 0;
 
   async function acquire(): Promise<void> {
+    places += 1;
     const before = tail;
     let free: () => void = () => undefined;
     tail = new Promise((resolve) => {
-      free = resolve;
+      free = () => {
+        places -= 1;
+        resolve();
+      };
     });
     await before;
     release = free;
   }
 
   return {
+    get isFree() {
+      return places === 0;
+    },
     async run(work) {
       await acquire();
       try {

@@ -23,8 +23,11 @@ export interface StorageEngine {
   read<T>(work: (tx: Reader) => Promise<T>): Promise<T>;
   /** Runs `work` alone, commits when it resolves, rolls back when it rejects. Committed is not yet durable: see `sync`. */
   write<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
-  /** Resolves when everything committed before the call would survive a power cut. Calls that wait together share one fsync. */
-  sync(): Promise<void>;
+  /**
+   * Resolves when everything committed before the call would survive a power cut. Calls that wait together share one
+   * fsync. `alone` says that nobody else is waiting for anything, so that the wait may be the shortest instead.
+   */
+  sync(options?: { readonly alone: boolean }): Promise<void>;
   /** What is wrong with the schema, the indexes or the pages of the file, one sentence each. */
   selfCheck(tx: Reader): Promise<string[]>;
   readonly facts: StorageFacts;
