@@ -114,6 +114,7 @@ async function measure() {
     const findings = [];
     let peak = 0;
     const began = performance.now();
+    const used = process.cpuUsage();
     const verified = await colibri.verifyDatabase(storage, {
       report: (finding) => findings.push(finding),
       onProgress: () => {
@@ -121,9 +122,10 @@ async function measure() {
       },
     });
     const took = (performance.now() - began) / 1_000;
+    const { user, system } = process.cpuUsage(used);
     await storage.close();
     console.log(
-      `${verified.size} rows in ${took.toFixed(2)} s: ${Math.round(verified.size / took)} rows/s, ${Math.round(peak / 1_048_576)} MB, ${findings.length} findings`,
+      `${verified.size} rows in ${took.toFixed(2)} s: ${Math.round(verified.size / took)} rows/s, ${((user + system) / 1e6).toFixed(2)} s of processor, ${Math.round(peak / 1_048_576)} MB, ${findings.length} findings`,
     );
     if (findings.length > 0) console.log(findings.slice(0, 3));
   }

@@ -3,6 +3,7 @@ import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
 import type { Diagnostics } from './diagnostics.ts';
 import { asError, type ColibriError } from './errors.ts';
+import { readHead } from './log/append.ts';
 import { createAuditLog } from './log/audit-log.ts';
 import { processIdentity } from './log/process-identity.ts';
 import { recoverOpenCalls } from './log/recovery.ts';
@@ -72,6 +73,8 @@ async function withDatabase(deps: BootDeps): Promise<Booted> {
 
 async function recoverAndLog(deps: BootDeps, storage: StorageEngine, inMemory: boolean): Promise<Booted> {
   const { config, clock, diagnostics } = deps;
+  // A log that cannot be read must not be found out by the first call.
+  await storage.read(readHead);
   if (!storage.facts.writable) {
     diagnostics.warn(`${config.dbPath} cannot be written: calls are served and recorded on stderr only`);
     return {

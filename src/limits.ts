@@ -43,6 +43,8 @@ export const LIMITS = Object.freeze({
   stopWaitMsMax: 5_000,
   /** After end of input: calls not begun by then are not begun. */
   drainMsMax: 2_000,
+  /** How long a stop waits for the last signature; what is unsigned then is signed after the next start. */
+  signAtStopMsMax: 1_500,
   /** How often the server looks whether its parent is still there. */
   parentCheckMs: 5_000,
   /** Read connections kept open; a further reader waits for nobody but is closed after use. */

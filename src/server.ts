@@ -13,7 +13,7 @@ import { asError, ColibriError } from './errors.ts';
 import { commitExists, readGitEvidence } from './integrations/git.ts';
 import { LIMITS } from './limits.ts';
 import { type Backing, composeCall } from './middleware/compose.ts';
-import { createToolLock, type ToolLock } from './middleware/tool-lock.ts';
+import { createToolLock, NotBegunError, type ToolLock } from './middleware/tool-lock.ts';
 import { capabilitiesFor, type RuntimeMode } from './modes.ts';
 import { createNoStorage } from './storage/none.ts';
 import type { CallContext, Tool, ToolFamily } from './tool.ts';
@@ -86,7 +86,7 @@ interface Internals {
   readonly diagnostics: Diagnostics;
   /** Calls that were received and have no answer yet. */
   readonly answering: Set<Promise<unknown>>;
-  readonly ready: { promise: Promise<Backing>; open: (backing: Backing) => void };
+  readonly ready: { promise: Promise<Backing>; open: (backing: Backing) => void; shut: () => void };
   booted?: Booted;
   connection?: Connection;
   lifecycle?: Lifecycle;
@@ -169,7 +169,7 @@ export async function start(ctx: ColibriServerContext): Promise<void> {
 /** Ends the connection after the running call, and closes the database. */
 export async function stop(ctx: ColibriServerContext): Promise<void> {
   const internals = internalsOf(ctx);
-  await within(internals.lock.close(), LIMITS.stopWaitMsMax);
+  await within(finishRunning(internals), LIMITS.stopWaitMsMax);
   // The lock is free before the answer has left: closing the connection now would lose it.
   await within(Promise.allSettled(internals.answering), LIMITS.stopWaitMsMax);
   await new Promise((resolve) => setImmediate(resolve));
@@ -338,7 +338,7 @@ function superviseServer(ctx: ColibriServerContext): Lifecycle {
     {
       stopReading: () => transport.stopReading(),
       drained: () => transport.drained(),
-      finishRunning: () => internals.lock.close(),
+      finishRunning: () => finishRunning(internals),
       flushed: () => transport.flushed(),
       close: () => closeStorage(internals),
     },
@@ -350,7 +350,8 @@ function superviseServer(ctx: ColibriServerContext): Lifecycle {
 
 /** The last rows are signed before the file is closed. */
 async function closeStorage({ booted }: Internals): Promise<void> {
-  await booted?.signer?.close();
+  // A log that is long to read again must not keep the file from being closed.
+  await within(booted?.signer?.close() ?? Promise.resolve(), LIMITS.signAtStopMsMax);
   await booted?.opened?.close();
 }
 
@@ -381,10 +382,20 @@ async function withDeadline(work: Promise<void>, msMax: number): Promise<void> {
 
 function createGate(): Internals['ready'] {
   let open: (backing: Backing) => void = () => undefined;
-  const promise = new Promise<Backing>((resolve) => {
+  let shut: () => void = () => undefined;
+  const promise = new Promise<Backing>((resolve, reject) => {
     open = resolve;
+    shut = () => reject(new NotBegunError());
   });
-  return { promise, open };
+  // Nobody may be waiting when it is shut.
+  promise.catch(() => undefined);
+  return { promise, open, shut };
+}
+
+/** Calls that wait for boot or for the lock are told that they will not begin. */
+async function finishRunning({ ready, lock }: Internals): Promise<void> {
+  ready.shut();
+  await lock.close();
 }
 
 function internalsOf(ctx: ColibriServerContext): Internals {

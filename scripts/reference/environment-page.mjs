@@ -17,7 +17,7 @@ export function environmentPage({ VARIABLES, MODES, capabilitiesFor }, { tools }
     ),
     'A value that is not allowed stops the start with exit code 1. The message names every wrong variable at once, what it was and what it takes. A variable that begins with `AMS_` is refused too: it belongs to an older program and would be ignored silently otherwise. A `COLIBRI_` name that is no setting is a warning with the nearest real name.',
     '## Modes',
-    'The mode is fixed for the life of the process. `tools/list` shows only what it admits; a call to another tool is recorded and refused.',
+    'A mode holds until the process ends. `tools/list` shows only what it admits; a call to another tool is recorded and refused.',
     table(
       ['Mode', 'Tools', 'Database'],
       MODES.map((mode) => [
@@ -32,7 +32,7 @@ export function environmentPage({ VARIABLES, MODES, capabilitiesFor }, { tools }
       'Relative paths and the default database start at the workspace. It is, in this order:',
       '',
       '1. `CLAUDE_PROJECT_DIR`, where a client sets it to an absolute path;',
-      '2. the nearest folder at or above the working directory that holds `.colibri` or `.git`;',
+      '2. upwards from the working directory, the first folder with a `.colibri` or a `.git` in it;',
       '3. the per-user data folder, because desktop clients start servers in the root folder.',
     ].join('\n'),
     table(

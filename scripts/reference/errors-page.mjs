@@ -13,7 +13,7 @@ export function errorsPage({ ERRORS }, { tools, errors }) {
   return page(
     '# Errors',
     GENERATED,
-    'Every message says what was wrong, what was expected and what to do next. `details` holds the values a program can act on. A code never changes its meaning.',
+    'A message is written so that the next try can succeed: it names the mistake and the way out. `details` holds the same as values for programs. A code never changes its meaning.',
     table(
       ['Code', 'Means', 'Remedy', 'Answered by'],
       Object.entries(ERRORS).map(([name, { remedy, text }]) => [

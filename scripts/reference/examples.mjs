@@ -61,7 +61,10 @@ const DIGEST = '5f1a7d0c'.repeat(8);
 export async function runExamples(source) {
   const clock = storyClock();
   const storage = await source.openSqlite({ path: ':memory:' });
-  const tools = new Map(source.catalogue(storyDeps(clock)).map((tool) => [tool.name, tool]));
+  // Filled below: health lists the tools that the catalogue is just about to make.
+  const names = [];
+  const tools = new Map(source.catalogue(storyDeps(clock, names)).map((tool) => [tool.name, tool]));
+  names.push(...tools.keys());
   const sink = source.createAuditLog({ storage, clock, process: 'story' });
   const call = source.composeCall({
     tools,
@@ -111,7 +114,7 @@ function storyClock() {
 }
 
 /** Stands in for everything the composition root gives the domains. What is not named here answers like a skill registry. */
-function storyDeps(clock) {
+function storyDeps(clock, names) {
   const skill = {
     name: 'code-review',
     version: '1.2.0',
@@ -141,7 +144,7 @@ function storyDeps(clock) {
       }),
       degraded: () => undefined,
       log: () => ({ origin: 'colibri/3f0c2b7a9d1e4856', signedThrough: 26, refused: undefined }),
-      toolNames: () => ['task_create', 'task_get', 'and so on'],
+      toolNames: () => names,
       skills: () => ({ loaded: 1, skipped: 0 }),
     },
     tasks: { project: undefined, projects: undefined, workflow: 'kanban' },

@@ -49,7 +49,7 @@ const TOOLS = {
     },
     rules: [
       'At least one field beside `task_id` is needed. Fields that are not sent keep their value, so two agents that change different fields both keep their change.',
-      'A status the workflow has no arrow to is refused, and so is the status the task already has. Of two agents that take one task, the second is told who holds it and since when.',
+      'A status the workflow has no arrow to is refused, and so is the status the task already has. So a second agent that takes the task is told who has it and since when.',
       'Finishing (`done`, `DONE`) needs a recorded thought, and on a `proof_grade` task a sealed session. It sets `progress` to 100.',
     ],
     errors: [
@@ -88,7 +88,7 @@ const TOOLS = {
       count: 'how many next actions are in this answer',
     },
     rules: [
-      'Lists `todo` tasks and pipeline tasks that are not final: ready ones first, then by priority, then oldest first.',
+      'Listed are kanban tasks in `todo` and every pipeline task that has not ended. What waits for nothing comes first, then the more urgent, then the older.',
     ],
     errors: ['ERR_PROJECT_NOT_FOUND'],
   },
@@ -107,7 +107,7 @@ const TOOLS = {
     output: { warnings: 'what was recorded as claimed but does not look right' },
     rules: [
       'A named session must be open and must cover the task.',
-      'On a `proof_grade` task an open session is needed.',
+      'A `proof_grade` task takes thoughts only while a session that covers it is open.',
       'A thought cannot be edited or removed.',
     ],
     errors: ['ERR_TASK_NOT_FOUND', 'ERR_SESSION_NOT_FOUND', 'ERR_SESSION_REQUIRED', 'ERR_ALREADY_FINALIZED'],

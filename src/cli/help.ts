@@ -2,10 +2,8 @@ import type { Command } from './command.ts';
 
 /** The help of the whole program, from the command table. */
 export function generalHelp(commands: readonly Command[]): string {
-  const width = Math.max(...commands.map(({ name, usage }) => `${name} ${usage}`.trim().length));
-  const lines = commands.map(
-    ({ name, usage, summary }) => `  ${`${name} ${usage}`.trim().padEnd(width)}  ${summary}`,
-  );
+  const width = Math.max(...commands.map(({ name }) => name.length));
+  const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
   return [
     'colibri: a governed place for AI agents to work. Tasks, a decision trail, and proofs anyone can check.',
     '',

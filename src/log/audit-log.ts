@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import type { StorageEngine, Transaction } from '../storage/engine.ts';
 import { appendRow, type Head, keepPayload, type NewRow, readHead, timeAfter } from './append.ts';
+import { textOfRefused } from './refused-text.ts';
 import { payloadHash } from './row.ts';
 
 export interface AuditLogOptions {
@@ -92,7 +93,7 @@ function enterRow({ event, salt, body }: Begun, process: string): NewRow {
     actor: event.actor,
     correlation_id: event.correlationId,
     schema_valid: event.schemaValid,
-    args_hash: hashOfArguments(salt, body ?? textOfRefused(event.args)),
+    args_hash: payloadHash(salt, body ?? textOfRefused(event.args)),
     outcome: 'running',
     error_code: null,
     duration_ms: null,
@@ -133,18 +134,5 @@ function textOfResult(result: unknown): string {
     return canonicalJson(result);
   } catch {
     return canonicalJson(JSON.parse(JSON.stringify(result) ?? 'null'));
-  }
-}
-
-function hashOfArguments(salt: string, body: string | undefined): string | null {
-  return body === undefined ? null : payloadHash(salt, body);
-}
-
-/** Refused arguments are hashed, not kept. Hostile ones may have no JSON text at all (too deep); then there is no hash. */
-function textOfRefused(args: unknown): string | undefined {
-  try {
-    return canonicalJson(args);
-  } catch {
-    return undefined;
   }
 }

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { makePrivateFolder, readIfPresent, replaceFile } from './private-files.ts';
+import { makePrivateFolder } from '../folders.ts';
+import { readIfPresent, replaceFile } from './private-files.ts';
 
 /** Signed heads beside the database: the newest in one file, those worth keeping in a folder under their size. */
 export class CheckpointFiles {

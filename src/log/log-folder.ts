@@ -1,11 +1,12 @@
-import { existsSync, realpathSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
+import { makePrivateFolder } from '../folders.ts';
 import { formatCheckpoint } from '../integrity/checkpoint.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { generateNoteKey, type NoteSigner, noteSigner } from '../integrity/note-key.ts';
 import { signNote } from '../integrity/signed-note.ts';
 import { EMPTY_ROOT } from '../integrity/tree.ts';
-import { makePrivateFolder, readIfPresent, replaceFile } from './private-files.ts';
+import { readIfPresent, replaceFile } from './private-files.ts';
 
 /** A log's name: fixed by its first row, so that it cannot be chosen later. */
 export function originOf(firstContentHash: string): string {
@@ -72,9 +73,26 @@ export class LogFolder {
 
   /** Puts aside what the owner has decided to give up; it stays readable beside the new. */
   retire(suffix: string): void {
-    if (this.exists) renameSync(this.path, `${this.path}.retired-${suffix}`);
+    if (this.exists) renameSync(this.path, `${this.path}${RETIRED}${suffix}`);
+  }
+
+  /** Keys of this log that were given up. What they signed is known, and no longer what the log goes on from. */
+  retiredKeys(): string[] {
+    const [folder, name] = [dirname(this.path), `${basename(this.path)}${RETIRED}`];
+    if (!existsSync(folder)) return [];
+    return readdirSync(folder)
+      .filter((entry) => entry.startsWith(name))
+      .flatMap((entry) => readIfPresent(join(folder, entry, 'key.pub'))?.trim() ?? []);
+  }
+
+  /** Says in the folder itself that the log goes on from a state that nothing vouches for, and since when. */
+  noteAdoption(entry: { readonly at: string; readonly reason: string; readonly size: number }): void {
+    const path = join(this.path, 'adopted');
+    replaceFile(path, `${readIfPresent(path) ?? ''}${JSON.stringify(entry)}\n`);
   }
 }
+
+const RETIRED = '.retired-';
 
 /** Which log was last seen at a path. Tells a replaced database from a new one. */
 export class PathMemory {
@@ -101,6 +119,10 @@ export class PathMemory {
   write(origin: string | null): void {
     makePrivateFolder(dirname(this.#file));
     replaceFile(this.#file, `${JSON.stringify({ path: this.#path, origin })}\n`);
+  }
+
+  retire(suffix: string): void {
+    if (existsSync(this.#file)) renameSync(this.#file, `${this.#file}${RETIRED}${suffix}`);
   }
 }
 

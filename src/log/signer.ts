@@ -1,7 +1,8 @@
 import type { Diagnostics } from '../diagnostics.ts';
 import { asError } from '../errors.ts';
 import { type Checkpoint, formatCheckpoint, parseCheckpoint } from '../integrity/checkpoint.ts';
-import { parseVerifierKey } from '../integrity/note-key.ts';
+import { isHash } from '../integrity/digest.ts';
+import { type NoteSigner, parseVerifierKey } from '../integrity/note-key.ts';
 import { openNote, signNote } from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
@@ -83,11 +84,15 @@ export function createSigner(options: SignerOptions): LogSigner {
     }
   }
 
-  async function check(): Promise<void> {
+  async function check(identified: Promise<LogFolder | undefined>): Promise<void> {
     await guarded(async () => {
-      folder = identify(await storage.read(firstHash), options.configDir, memory, files);
+      folder = await identified;
       const known = folder;
-      if (known !== undefined) await storage.read((tx) => extend(tx, known));
+      if (known === undefined) return;
+      requireSigner(known);
+      // Read before the snapshot is taken: another process may sign further rows at any moment.
+      const last = lastSigned(known);
+      await storage.read((tx) => extend(tx, last));
     });
   }
 
@@ -99,30 +104,35 @@ export function createSigner(options: SignerOptions): LogSigner {
     folder ??= await openFolder();
     if (folder === undefined) return undefined;
     const known = folder;
-    // A row that a power cut could still take back must not be vouched for: the next start would cry rollback.
-    await storage.sync();
     return await options.exclusively(known.lockPath, () =>
       storage.read((tx) => signUnderLock(tx, known, keep)),
     );
   }
 
-  async function openFolder(): Promise<LogFolder | undefined> {
-    return identify(await storage.read(firstHash), options.configDir, memory, files);
+  /**
+   * As a writer, and the first of this process: no row can appear between the look at the log and the note that this
+   * path was seen empty, neither by a call that waits at the gate nor by another process.
+   */
+  function openFolder(): Promise<LogFolder | undefined> {
+    return storage.write(async (tx) => identify(await firstHash(tx), options.configDir, memory, files));
   }
 
   async function signUnderLock(tx: Reader, known: LogFolder, keep: boolean): Promise<string | undefined> {
-    const last = await extend(tx, known);
+    const last = lastSigned(known);
+    await extend(tx, last);
     const head = await readHead(tx);
     if (head.position > last.size) {
-      const signer = known.signer();
-      if (signer === undefined) throw new RefusalError(lostKey(known));
+      const signer = requireSigner(known);
       const grown = await growTo(tx, head.position);
+      // A row that a power cut could still take back must not be vouched for: the next start would cry rollback.
+      // Only now: rows may have come since the signing began.
+      await storage.sync();
       const note = signNote(
         formatCheckpoint({ origin: known.origin, size: grown.size, root: grown.root() }),
         signer,
       );
       known.remember(note);
-      memory.write(known.origin);
+      if (memory.read() !== known.origin) memory.write(known.origin);
       [newest, signedThrough] = [note, grown.size];
     }
     if (newest !== undefined) files.write(signedThrough, newest, keep);
@@ -130,16 +140,12 @@ export function createSigner(options: SignerOptions): LogSigner {
   }
 
   /** The database must still begin with what was signed last. Anything else is the one thing a log must never sign over. */
-  async function extend(tx: Reader, known: LogFolder): Promise<Checkpoint> {
-    const note = known.lastSigned();
-    if (note === undefined) throw new RefusalError(lostMemory(known));
-    const last = openOwn(note, known);
+  async function extend(tx: Reader, last: LastSigned): Promise<void> {
     const head = await readHead(tx);
     if (head.position < last.size) throw new RefusalError(cutTail(options.dbPath, head.position, last.size));
     const there = await growTo(tx, last.size);
     if (there.root() !== last.root) throw new RefusalError(rewritten(options.dbPath, last.size));
-    if (last.size > 0) [newest, signedThrough] = [note, last.size];
-    return last;
+    if (last.size > 0) [newest, signedThrough] = [last.note, last.size];
   }
 
   async function growTo(tx: Reader, size: number): Promise<Frontier> {
@@ -152,7 +158,10 @@ export function createSigner(options: SignerOptions): LogSigner {
         PAGE,
       );
       if (rows.length === 0) throw new RefusalError(rewritten(options.dbPath, size));
-      for (const row of rows) tree.add(row.content_hash);
+      for (const { content_hash } of rows) {
+        if (!isHash(content_hash)) throw new RefusalError(rewritten(options.dbPath, size));
+        tree.add(content_hash);
+      }
       // A long log takes seconds to read again; calls go first.
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -160,7 +169,11 @@ export function createSigner(options: SignerOptions): LogSigner {
   }
 
   return {
-    check: () => inTurn(check),
+    check() {
+      const identified = openFolder();
+      identified.catch(() => undefined);
+      return inTurn(() => check(identified));
+    },
     sign,
     touch(sealed) {
       if (refused !== undefined) return;
@@ -206,9 +219,32 @@ function identify(
   if (typeof seen === 'string' && seen !== folder.origin)
     throw new RefusalError(replaced(seen, folder.origin));
   if (folder.exists) return folder;
-  if (seen === undefined || files.newest() !== undefined) throw new RefusalError(unknownLog(folder.origin));
+  // Only a log that was seen here from its start is new. One that was signed before, here or elsewhere, lost its key.
+  if (seen !== null || files.newest() !== undefined) throw new RefusalError(unknownLog(folder.origin));
   folder.create();
   return folder;
+}
+
+/** What was signed last, with the note that says so. */
+interface LastSigned extends Checkpoint {
+  readonly note: string;
+}
+
+function lastSigned(folder: LogFolder): LastSigned {
+  const note = folder.lastSigned();
+  if (note === undefined) throw new RefusalError(lostMemory(folder));
+  return { ...openOwn(note, folder), note };
+}
+
+/** The key, which must be the one whose public half is on record: another one would start a second history. */
+function requireSigner(folder: LogFolder): NoteSigner {
+  try {
+    const signer = folder.signer();
+    if (signer !== undefined && signer.verifierKey === folder.verifierKey()) return signer;
+  } catch {
+    // Falls through: a key that cannot be read is as good as none.
+  }
+  throw new RefusalError(lostKey(folder));
 }
 
 /** Opens a note that must be this log's own. */
@@ -244,7 +280,7 @@ function unknownLog(origin: string): string {
 }
 
 function lostKey(folder: LogFolder): string {
-  return `the key in ${folder.path} is gone. Restore it from a backup. ${ACCEPT}.`;
+  return `the key in ${folder.path} is gone or is another one. Restore it from a backup. ${ACCEPT}.`;
 }
 
 function lostMemory(folder: LogFolder): string {

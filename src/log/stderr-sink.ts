@@ -9,7 +9,8 @@ export function createStderrSink(diagnostics: Diagnostics): AuditSink {
     },
     exit(event: Parameters<AuditSink['exit']>[0]) {
       const { tool, correlationId, outcome, errorCode, durationMs, entered } = event;
-      diagnostics.info(
+      // Whatever the level is set to: this line is the call's only record.
+      diagnostics.error(
         'call',
         JSON.stringify({ tool, actor: entered.actor, correlationId, outcome, errorCode, durationMs }),
       );

@@ -2,11 +2,12 @@ import type { AuditSink, ToolEnterEvent } from '../audit-sink.ts';
 import type { Clock } from '../clock.ts';
 import { asError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
+import { capabilitiesFor } from '../modes.ts';
 import { nearest } from '../nearest.ts';
 import type { StorageEngine, Transaction } from '../storage/engine.ts';
 import type { CallContext, Effect, Tool } from '../tool.ts';
 import { type AuditStage, createAuditStage, type Settled } from './audit.ts';
-import { type Admission, dispatch } from './dispatch.ts';
+import { type Admission, assertAdmitted, dispatch } from './dispatch.ts';
 import { codeOf, type Envelope, fail, succeed } from './envelope.ts';
 import type { ToolLock } from './tool-lock.ts';
 import { type Judged, validate } from './validate.ts';
@@ -83,6 +84,7 @@ async function perform(
   };
   try {
     if (!judged.valid) throw judged.error;
+    assertAdmitted(deps.admission, tool);
     if (tool.effect === 'reads') {
       const result = await storage.read((reader) => handle(reader as Transaction, judged.args));
       await audit.exit(entered, { result }, effects);
@@ -155,11 +157,15 @@ async function refuseUnknown(
     schemaValid: false,
     repaired: [],
   });
-  const meant = nearest(shown, deps.tools.keys());
+  const { admits } = capabilitiesFor(deps.admission.mode);
+  const admitted = [...deps.tools.values()].filter(admits).map((tool) => tool.name);
+  const meant = nearest(shown, admitted);
   const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
-  const error = new UnknownToolError(
-    `Unknown tool ${JSON.stringify(shown)}.${hint} The tools are: ${[...deps.tools.keys()].join(', ')}.`,
-  );
+  const wrong =
+    shown === ''
+      ? 'A call needs "name", the name of a tool, as a text.'
+      : `Unknown tool ${JSON.stringify(shown)}.${hint}`;
+  const error = new UnknownToolError(`${wrong} The tools are: ${admitted.join(', ')}.`);
   await audit.exit(entered, { error }, []);
   return { error };
 }

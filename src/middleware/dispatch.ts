@@ -10,7 +10,7 @@ export interface Admission {
   readonly degraded: () => string | undefined;
 }
 
-/** Stage 4: the mode's gate, then the handler. Nothing else calls a handler. */
+/** Stage 4: the gate, then the handler. Nothing else calls a handler. */
 export async function dispatch(
   admission: Admission,
   tool: Tool,
@@ -18,6 +18,12 @@ export async function dispatch(
   call: CallContext,
   tx: Transaction,
 ): Promise<unknown> {
+  assertAdmitted(admission, tool);
+  return await tool.handle(args, call, tx);
+}
+
+/** The gate alone, for before a transaction is opened: a mode that admits no writing may stand on a file that takes none. */
+export function assertAdmitted(admission: Admission, tool: Tool): void {
   if (!capabilitiesFor(admission.mode).admits(tool)) {
     throw new ColibriError(
       'TOOL_NOT_ADMITTED',
@@ -30,8 +36,9 @@ export async function dispatch(
     throw new ColibriError(
       'ERR_INIT_FAILED',
       `Colibri runs without its database: ${reason} Then start it again.`,
-      { reason },
+      {
+        reason,
+      },
     );
   }
-  return await tool.handle(args, call, tx);
 }

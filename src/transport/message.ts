@@ -1,4 +1,5 @@
 import { LIMITS } from '../limits.ts';
+import { complaintAboutParams } from './params.ts';
 
 /** JSON-RPC's own codes, and the two of the protocol that are answered here. */
 export const RPC = {
@@ -110,6 +111,9 @@ function readMessage(value: unknown, modernVersions: readonly string[]): ReadLin
   if (params !== undefined && (typeof params !== 'object' || params === null || Array.isArray(params))) {
     return refuse(answerTo, RPC.invalidRequest, 'Invalid request: "params" must be an object.');
   }
+  const complaint = complaintAboutParams(method, params as Record<string, unknown> | undefined);
+  if (complaint !== undefined && isRequestId(id))
+    return refuse(id, RPC.invalidParams, `Invalid params: ${complaint}`);
   const version = claimedVersion(params);
   if (isRequestId(id) && version !== undefined && !modernVersions.includes(version)) {
     return refuse(id, RPC.unsupportedVersion, `Unsupported protocol version ${JSON.stringify(version)}.`, {
@@ -123,18 +127,20 @@ function readMessage(value: unknown, modernVersions: readonly string[]): ReadLin
       jsonrpc,
       ...(isRequestId(id) && { id }),
       method,
-      ...(params !== undefined && {
-        params: method === 'tools/call' ? carryArguments(params) : { ...params },
-      }),
+      ...(method === 'tools/call'
+        ? { params: carryCall(params ?? {}) }
+        : params !== undefined && { params: { ...params } }),
     },
   };
 }
 
-function carryArguments(params: object): Record<string, unknown> {
-  const { arguments: args, ...rest } = params as Record<string, unknown>;
-  if (args === undefined) return rest;
+/** Mistakes in a call are for the stages to judge and record, so nothing of it may fail before them. */
+function carryCall(params: object): Record<string, unknown> {
+  const { arguments: args, name, ...rest } = params as Record<string, unknown>;
+  const call = { ...rest, name: typeof name === 'string' ? name : '' };
+  if (args === undefined) return call;
   const isObject = typeof args === 'object' && args !== null && !Array.isArray(args);
-  return { ...rest, arguments: isObject ? args : { [RAW_ARGUMENTS]: args } };
+  return { ...call, arguments: isObject ? args : { [RAW_ARGUMENTS]: args } };
 }
 
 /** What stage 2 should judge: the arguments as the client sent them. */

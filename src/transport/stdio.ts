@@ -5,6 +5,9 @@ import { type IncomingMessage, type ReadLine, type RequestId, readLine, refuseOv
 import type { JSONRPCMessage, Transport } from './sdk.ts';
 import { MODERN_VERSIONS } from './sdk.ts';
 
+/** A subscription is answered when it ends, and it ends with the connection: nothing to wait for. */
+const SUBSCRIBE = 'subscriptions/listen';
+
 /**
  * MCP's stdio binding. Unlike the SDK's own transport it answers every line, survives a long one, keeps its place open
  * until everything received was answered, and stops reading while the client does not.
@@ -100,7 +103,7 @@ export class StdioTransport implements Transport {
   }
 
   #pass(message: IncomingMessage): void {
-    if (message.method !== undefined && message.id !== undefined) {
+    if (message.method !== undefined && message.id !== undefined && message.method !== SUBSCRIBE) {
       this.#pending.set(message.id, (this.#pending.get(message.id) ?? 0) + 1);
     } else if (message.method === 'notifications/cancelled') {
       const id = message.params?.requestId;

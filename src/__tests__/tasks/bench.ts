@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { Parameters as PropertyParameters } from 'fast-check';
 import { systemClock } from '../../clock.ts';
 import { proofTools } from '../../domains/proof/index.ts';
 import { type TaskSettings, taskTools } from '../../domains/tasks/index.ts';
@@ -58,9 +59,19 @@ export async function openBench(folder: string, settings: Partial<TaskSettings> 
     storage,
     call: async <T>(name: string, args: object, actor = 'ada') =>
       toAnswer<T>(await compose(name, args, actor)),
-    findings: () => findingsIn(storage),
+    findings: () => findingsAt(path),
     close: () => storage.close(),
   };
+}
+
+/** What the verifier finds, on connections of its own: as `colibri verify` does. */
+export async function findingsAt(path: string): Promise<Finding[]> {
+  const storage = await openSqlite({ path });
+  try {
+    return await findingsIn(storage);
+  } finally {
+    await storage.close();
+  }
 }
 
 export async function findingsIn(storage: StorageEngine): Promise<Finding[]> {
@@ -85,4 +96,11 @@ function toAnswer<T>(envelope: { ok: boolean; data?: unknown; error?: unknown })
   const inner = envelope.data as { ok?: boolean; error?: Fault } | undefined;
   const error = (envelope.error ?? (inner?.ok === false ? inner.error : undefined)) as Fault | undefined;
   return error === undefined ? { ok: true, data: envelope.data as T } : { ok: false, error };
+}
+
+/** How often a property is tried, and from which seed. COLIBRI_TEST_RUNS tries more, COLIBRI_TEST_SEED repeats a failure. */
+export function trials<T>(what: string, runs: number): PropertyParameters<T> {
+  const seed = Number(process.env.COLIBRI_TEST_SEED ?? (Date.now() ^ process.pid) >>> 0);
+  console.error(`${what}: COLIBRI_TEST_SEED=${seed}`);
+  return { seed, numRuns: Number(process.env.COLIBRI_TEST_RUNS ?? runs), endOnFailure: false };
 }

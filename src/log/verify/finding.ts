@@ -11,7 +11,17 @@ export interface Finding {
     | 'stale'
     | 'index'
     | 'schema'
-    | 'damaged';
+    | 'damaged'
+    // What only a head kept outside the database can show.
+    | 'cut-tail'
+    | 'older-copy'
+    | 'rewritten'
+    | 'replaced'
+    | 'foreign-key'
+    | 'bad-checkpoint'
+    | 'bad-anchor'
+    | 'lost-key'
+    | 'lost-memory';
   readonly table: string;
   /** The record as people name it: `#12` for an audit row, `T-0001` for a task. */
   readonly record: string;

@@ -1,9 +1,9 @@
-import { canonicalJson } from '../../integrity/canonical-json.ts';
-import { sha256Hex } from '../../integrity/digest.ts';
+import { isHash, sha256Hex } from '../../integrity/digest.ts';
 import { Frontier } from '../../integrity/tree.ts';
 import type { Reader } from '../../storage/engine.ts';
 import type { AuditRow } from '../row.ts';
 import { auditRow, type Report } from './finding.ts';
+import { readRowText } from './row-text.ts';
 
 interface Stored {
   readonly position: number;
@@ -19,10 +19,8 @@ export interface ReadRow {
 }
 
 const FIRST_LINK = '0'.repeat(64);
-const PAGE = 1_000;
+const PAGE = 2_000;
 const BLOCK_ROWS = 256;
-const FIELDS =
-  'actor,args_hash,at,correlation_id,duration_ms,effects,error_code,outcome,position,process,repaired,result_hash,schema_valid,sequence_no,stage,tool';
 
 /** Carried from page to page; nothing in it grows with the log but the calls that never ended. */
 export class LogWalk {
@@ -36,9 +34,19 @@ export class LogWalk {
   #link = FIRST_LINK;
   #time = '';
   readonly #report: Report;
+  /** Sizes at which the root is wanted, the smallest last. */
+  readonly #wanted: number[];
+  /**
+   * Roots at those of the wanted sizes that the walk has passed. Two where a row's text and its content_hash disagree: a
+   * row that is reported as altered must not make all heads after it look wrong.
+   */
+  readonly roots = new Map<number, readonly string[]>();
+  /** The tree over content_hash as stored, from the first row on where it is not the hash of the text. */
+  #claimed: Frontier | undefined;
 
-  constructor(report: Report) {
+  constructor(report: Report, sizes: readonly number[] = []) {
     this.#report = report;
+    this.#wanted = [...new Set(sizes)].filter((size) => size > 0).sort((a, b) => b - a);
   }
 
   /** Reads the next page and checks each row by itself and against its neighbours. Undefined at the end. */
@@ -63,9 +71,13 @@ export class LogWalk {
 
   /** Size and root of the tree over everything read so far. */
   get head(): { readonly size: number; readonly root: string } {
+    const tree = this.#tree();
+    return { size: tree.size, root: tree.root() };
+  }
+
+  #tree(): Frontier {
     const size = this.#blocks.size * BLOCK_ROWS + this.#rest.size;
-    const tree = new Frontier({ size, hashes: [...this.#blocks.state.hashes, ...this.#rest.state.hashes] });
-    return { size, root: tree.root() };
+    return new Frontier({ size, hashes: [...this.#blocks.state.hashes, ...this.#rest.state.hashes] });
   }
 
   /** Position, content and link. After a break the walk goes on from what is stored, so that one edit is one finding. */
@@ -110,9 +122,20 @@ export class LogWalk {
         actual: chain_hash,
       });
     }
+    if (hash !== content_hash) this.#claimed ??= this.#tree();
+    this.#claimed?.add(isHash(content_hash) ? content_hash : hash);
     this.#grow(hash);
+    this.#keepRoot();
     this.position = position;
     this.#link = chain_hash;
+  }
+
+  #keepRoot(): void {
+    const wanted = this.#wanted.at(-1);
+    if (wanted === undefined || wanted !== this.#blocks.size * BLOCK_ROWS + this.#rest.size) return;
+    const claimed = this.#claimed === undefined ? [] : [this.#claimed.root()];
+    this.roots.set(wanted, [this.head.root, ...claimed]);
+    this.#wanted.pop();
   }
 
   /** Full blocks are compared with the roots the writer stored for them. */
@@ -163,19 +186,10 @@ export class LogWalk {
   }
 
   #parse({ position, text }: Stored): AuditRow | undefined {
-    try {
-      const row = JSON.parse(text) as AuditRow;
-      if (
-        Object.keys(row).join(',') === FIELDS &&
-        row.position === position &&
-        row.at >= this.#time &&
-        canonicalJson(row) === text
-      ) {
-        this.#time = row.at;
-        return row;
-      }
-    } catch {
-      // Falls through to the same finding: a row nobody can read is a row nobody wrote.
+    const row = readRowText(text);
+    if (row !== undefined && row.position === position && row.at >= this.#time) {
+      this.#time = row.at;
+      return row;
     }
     this.#report({
       kind: 'malformed',

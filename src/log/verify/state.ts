@@ -71,9 +71,10 @@ export async function checkTable(
   report: Report,
   breathe: () => Promise<void>,
 ): Promise<number> {
-  const columns = (await tx.all<{ name: string }>('SELECT name FROM pragma_table_info(?)', table.name)).map(
-    (column) => column.name,
-  );
+  // In the order of their names, so that a row as it is read has the order of its canonical form.
+  const columns = (await tx.all<{ name: string }>('SELECT name FROM pragma_table_info(?)', table.name))
+    .map((column) => column.name)
+    .sort();
   let last = Number.MIN_SAFE_INTEGER;
   let count = 0;
   for (;;) {
@@ -131,18 +132,36 @@ function checkRow(table: StateTable, row: StateRow, effects: readonly Effect[], 
     report({ ...base, kind: 'unexplained', columns: ['id', 'position'], message });
     return;
   }
-  const actual = sha256Hex(canonicalJson(row));
-  if (actual === effect.hash) return;
+  if (isWritten(row, effect.hash)) return;
+  const actual = sha256Hex(jsonText(row));
   const columns = changedColumns(row, effect.columns);
   const message = `${record} is not as audit row ${row.position} left it: ${columns.join(', ')} changed.`;
   report({ ...base, kind: 'altered', columns, message, expected: effect.hash, actual });
+}
+
+/**
+ * Whether a row is the one that was hashed. A row read in the order of its names is in canonical order already, which is
+ * five times as fast as sorting it again. JSON writes infinity as null, so that no such number may get there.
+ */
+function isWritten(row: StateRow, hash: string): boolean {
+  for (const value of Object.values(row)) if (value === Infinity || value === -Infinity) return false;
+  return sha256Hex(JSON.stringify(row)) === hash || sha256Hex(jsonText(row)) === hash;
+}
+
+/** Canonical JSON, or what can never be one: no call wrote a value that has none. */
+function jsonText(value: unknown): string {
+  try {
+    return canonicalJson(value);
+  } catch {
+    return 'no JSON';
+  }
 }
 
 /** Each column has a four-digit mark, salted with the row's salt; if all of them differ, it is the salt that changed. */
 function changedColumns(row: StateRow, marks: string): string[] {
   const columns = Object.keys(row).sort();
   const changed = columns.filter((column, i) => {
-    const mark = sha256Hex(`${row.salt}\n${column}\n${canonicalJson(row[column])}`).slice(0, 4);
+    const mark = sha256Hex(`${row.salt}\n${column}\n${jsonText(row[column])}`).slice(0, 4);
     return mark !== marks.slice(4 * i, 4 * i + 4);
   });
   return changed.length >= columns.length - 1 ? ['salt'] : changed;

@@ -1,5 +1,6 @@
-import type { StorageEngine } from '../../storage/engine.ts';
+import type { Reader, StorageEngine } from '../../storage/engine.ts';
 import { STATE_TABLES } from '../tables.ts';
+import { DamageError, noticingDamage } from './damage.ts';
 import type { Report } from './finding.ts';
 import { checkIndexes, checkOpenCalls } from './indexes.ts';
 import { checkPayloads, checkPayloadsBeyond } from './payloads.ts';
@@ -14,10 +15,16 @@ export interface Verified {
   /** No finding speaks of a position up to here. */
   readonly intactThrough: number;
   readonly findings: number;
+  /** Whether the log was read to its end. Past damage nobody can say how long it is. */
+  readonly complete: boolean;
+  /** Roots at the sizes that were asked for, as far as the log reaches. */
+  readonly roots: ReadonlyMap<number, readonly string[]>;
 }
 
 export interface VerifyOptions {
   readonly report: Report;
+  /** Sizes at which the root is wanted: those of checkpoints that claim to know it. */
+  readonly sizes?: readonly number[];
   /** Rows read so far and rows there are. */
   readonly onProgress?: (done: number, total: number) => void;
   /** Called between pages, so that others get their turn. */
@@ -38,22 +45,61 @@ export async function verifyDatabase(storage: StorageEngine, options: VerifyOpti
     options.report(finding);
   };
 
-  return await storage.read(async (tx) => {
-    for (const message of await storage.selfCheck(tx))
-      report({ kind: 'schema', table: 'sqlite_schema', record: 'schema', message });
-    const total = (await tx.get<{ count: number }>('SELECT count(*) AS count FROM actions'))?.count ?? 0;
-    const walk = new LogWalk(report);
-    for (let rows = await walk.next(tx); rows !== undefined; rows = await walk.next(tx)) {
-      await checkPayloads(tx, rows, report);
-      await checkEffects(tx, STATE_TABLES, rows, report);
-      options.onProgress?.(walk.position, total);
-      await breathe();
+  return await storage.read(async (snapshot) => {
+    const tx = noticingDamage(snapshot);
+    const walk = new LogWalk(report, options.sizes);
+    await noted('sqlite_schema', walk, report, () => checkSchema(storage, tx, report));
+    const complete = await noted('actions', walk, report, () =>
+      walkLog(tx, walk, { ...options, report }, breathe),
+    );
+    if (complete) {
+      await noted('log_blocks', walk, report, () => walk.checkBlocksBeyond(tx));
+      await noted('action_payloads', walk, report, () => checkPayloadsBeyond(tx, walk.position, report));
+      await noted('open_calls', walk, report, () => checkOpenCalls(tx, walk.open, report));
+      for (const table of STATE_TABLES)
+        await noted(table.name, walk, report, () => checkTable(tx, table, report, breathe));
+      await noted('task_words', walk, report, () => checkIndexes(tx, report));
     }
-    await walk.checkBlocksBeyond(tx);
-    await checkPayloadsBeyond(tx, walk.position, report);
-    await checkOpenCalls(tx, walk.open, report);
-    for (const table of STATE_TABLES) await checkTable(tx, table, report, breathe);
-    await checkIndexes(tx, report);
-    return { ...walk.head, intactThrough: Math.min(walk.position, firstBad - 1), findings };
+    const intactThrough = Math.min(walk.position, firstBad - 1);
+    return { ...walk.head, intactThrough, findings, complete, roots: walk.roots };
   });
+}
+
+async function checkSchema(storage: StorageEngine, tx: Reader, report: Report): Promise<void> {
+  for (const message of await storage.selfCheck(tx))
+    report({ kind: 'schema', table: 'sqlite_schema', record: 'schema', message });
+}
+
+async function walkLog(
+  tx: Reader,
+  walk: LogWalk,
+  { report, onProgress }: VerifyOptions,
+  breathe: () => Promise<void>,
+): Promise<void> {
+  const total = (await tx.get<{ count: number }>('SELECT count(*) AS count FROM actions'))?.count ?? 0;
+  for (let rows = await walk.next(tx); rows !== undefined; rows = await walk.next(tx)) {
+    await checkPayloads(tx, rows, report);
+    await checkEffects(tx, STATE_TABLES, rows, report);
+    onProgress?.(walk.position, total);
+    await breathe();
+  }
+}
+
+/** Runs one part of the verification. A part of the file that cannot be read is a finding; whether it could is the answer. */
+async function noted(
+  table: string,
+  walk: LogWalk,
+  report: Report,
+  part: () => Promise<unknown>,
+): Promise<boolean> {
+  try {
+    await part();
+    return true;
+  } catch (error) {
+    if (!(error instanceof DamageError)) throw error;
+    const position = walk.position + 1;
+    const message = `The file is damaged and ${table} cannot be read: ${error.message}.`;
+    report({ kind: 'damaged', table, record: table, message, ...(table === 'actions' && { position }) });
+    return false;
+  }
 }

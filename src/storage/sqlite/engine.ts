@@ -138,7 +138,7 @@ class SqliteEngine implements StorageEngine {
    * for all calls that wait together. A caller that arrives while one runs waits for the next: its commit may be too late for this one.
    */
   async sync({ alone }: { readonly alone: boolean } = { alone: false }): Promise<void> {
-    if (this.#inMemory) return;
+    if (this.#inMemory || !this.#writer.writable) return;
     // Handing the fsync to another thread costs half as much again as the fsync; with nobody to share it, do it here.
     if (alone && this.#runningSync === undefined && this.#nextSync === undefined) return this.#fdatasyncNow();
     this.#nextSync ??= (this.#runningSync ?? Promise.resolve()).then(() => this.#startSync());

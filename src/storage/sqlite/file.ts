@@ -3,13 +3,13 @@ import {
   closeSync,
   existsSync,
   lstatSync,
-  mkdirSync,
   openSync,
   readSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { makePrivateFolder } from '../../folders.ts';
 import type { SqliteDriver } from './driver.ts';
 import { APPLICATION_ID } from './migrations.ts';
 
@@ -23,7 +23,7 @@ const MAGIC = 'SQLite format 3\0';
 export function preparePrivateFile(path: string): void {
   refuseOddFile(path);
   const folder = dirname(path);
-  if (!existsSync(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makePrivateFolder(folder);
   if (basename(folder) === '.colibri') keepOutOfGit(folder);
   closeSync(openSync(path, 'a', 0o600));
   for (const file of [path, `${path}-wal`, `${path}-shm`]) restrictToOwner(file);

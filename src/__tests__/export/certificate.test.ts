@@ -1,0 +1,161 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Playground } from '../../../tests/driver/playground.ts';
+import { seededRandom } from '../../../tests/driver/random.ts';
+import { type Certificate, formatCertificate } from '../../export/certificate.ts';
+import { checkManyWithPython, checkProof, checkWithPython, damage, exportTo, prove } from './evidence.ts';
+import { playRealLog, type RealLog } from './real-log.ts';
+
+let log: RealLog;
+let key: string;
+
+beforeAll(async () => {
+  log = await playRealLog(new Playground());
+  await exportTo(log, log.colibri.path('whole'));
+  key = readFileSync(log.colibri.path('whole', 'key.pub'), 'utf8').trim();
+});
+
+afterAll(async () => {
+  await log.colibri.dispose();
+});
+
+test.each(['T-0001', 'T-0002', 'T-0003', 'Θ-0001', 'Θ-0002', 'A-0001', 'A-0002', '#1', '#12', '#20', '#44'])(
+  'the certificate of %s holds, here and with Python',
+  async (subject) => {
+    const path = await write(`${subject}.json`, await prove(log, subject));
+
+    const { verdict, findings } = await checkProof(path, { trustedKey: key });
+    const python = await checkWithPython(path, key);
+
+    expect(findings).toEqual([]);
+    expect(verdict).toMatchObject({ subject, origin: key.split('+')[0], size: 44 });
+    expect(python.output).toContain(`${subject}: `);
+    expect(python.code).toBe(0);
+  },
+);
+
+test('a completion certificate tells every step, by whom and when, and the seal behind it', async () => {
+  const { summary, seals, log: rows } = await prove(log, log.task);
+
+  expect(summary.transitions.map(({ from, to, by }) => [from, to, by])).toEqual([
+    [null, 'backlog', 'builder'],
+    ['backlog', 'todo', 'builder'],
+    ['todo', 'in_progress', 'builder'],
+    ['in_progress', 'review', 'builder'],
+    ['review', 'done', 'builder'],
+  ]);
+  expect(summary.thoughts.map(({ record }) => record)).toEqual(['Θ-0001', 'Θ-0002']);
+  expect(seals.map(({ session_id, leaf_count }) => [session_id, leaf_count])).toEqual([['A-0001', 7]]);
+  // Refused steps concern the task too: their calls are among the rows.
+  expect(rows.some((text) => text.includes('ERR_INVALID_TRANSITION'))).toBe(true);
+});
+
+test('a certificate of a thought shows the hashes before it and not what was thought', async () => {
+  const certificate = await prove(log, 'Θ-0002');
+
+  expect(certificate.log).toHaveLength(3);
+  expect(certificate.payloads.filter(({ body }) => body.includes('"content"'))).toHaveLength(1);
+});
+
+test.each(['T-9999', 'Θ-9999', 'A-9999', '#9999'])('there is no certificate of %s', async (subject) => {
+  await expect(prove(log, subject)).rejects.toThrow(/[Tt]here is no/);
+});
+
+test('a seal proof out of a bundle is checked alone, with the key', async () => {
+  const path = log.colibri.path('whole', 'proofs', 'A-0001.tlog-proof');
+
+  const { verdict, findings } = await checkProof(path, { trustedKey: key });
+
+  expect(findings).toEqual([]);
+  expect(verdict.subject).toBe('#34');
+  expect((await checkProof(path)).findings).not.toEqual([]);
+});
+
+test('another key, or a checkpoint that cannot be compared, is a finding', async () => {
+  const path = await write('task.json', await prove(log, log.task));
+  const older = readFileSync(log.colibri.path('whole', 'checkpoints', '34'), 'utf8');
+  const newest = readFileSync(log.colibri.path('whole', 'checkpoint'), 'utf8');
+
+  expect((await checkProof(path, { against: newest })).findings).toEqual([]);
+  expect((await checkProof(path, { against: older })).findings).not.toEqual([]);
+  expect((await checkProof(path, { trustedKey: key.replace('colibri', 'colibry') })).findings).not.toEqual(
+    [],
+  );
+});
+
+const FORGERIES: Readonly<Record<string, (certificate: Certificate) => unknown>> = {
+  'a row left out': (c) => ({ ...c, log: c.log.slice(1), proofs: c.proofs.slice(1) }),
+  'a proof left out': (c) => ({ ...c, proofs: c.proofs.slice(1) }),
+  'proofs swapped': (c) => ({ ...c, proofs: c.proofs.toReversed() }),
+  'a step left out of the summary': (c) => ({
+    ...c,
+    summary: { ...c.summary, transitions: c.summary.transitions.slice(0, -1) },
+  }),
+  'another name in the summary': (c) =>
+    JSON.parse(JSON.stringify(c).replace('"by":"builder"', '"by":"somebody"')),
+  'the task’s row left out': (c) => ({ ...c, state: c.state.slice(1) }),
+  'the task’s row changed': (c) => ({
+    ...c,
+    state: c.state.map((line) => line.replace('"progress":100', '"progress":99')),
+  }),
+  'no seal': (c) => ({ ...c, seals: [] }),
+  'a seal twice': (c) => ({ ...c, seals: [...c.seals, ...c.seals] }),
+  'a sealed record swapped': (c) => ({
+    ...c,
+    seals: c.seals.map((seal) => ({ ...seal, records: seal.records.toReversed() })),
+  }),
+  'no payloads': (c) => ({ ...c, payloads: [] }),
+  'a payload that belongs to nothing': (c) => ({
+    ...c,
+    payloads: [...c.payloads, { body: '{}', position: 999, salt: '' }],
+  }),
+  'another subject': (c) => ({ ...c, subject: 'T-0001' }),
+  'an unknown member': (c) => ({ ...c, note: 'trust me' }),
+  'nothing at all': () => ({}),
+  'a list': () => [],
+};
+
+test.each(Object.entries(FORGERIES))('%s is found, here and by Python', async (what, forge) => {
+  const forged = forge(await prove(log, log.task));
+  const path = log.colibri.path(`${what.replaceAll(/\W/g, '-')}.json`);
+  writeFileSync(path, formatCertificate(forged as Certificate));
+
+  const { findings } = await checkProof(path);
+  const python = await checkWithPython(path);
+
+  expect(findings).not.toEqual([]);
+  for (const { message } of findings) expect(message).toMatch(/^[^\n]+\.$/);
+  if (what !== 'an unknown member') expect(python.code, python.output).toBe(1);
+});
+
+test.each(['', '{', '[[[[', 'null', '{"kind":1,"kind":2}', '\uFEFF{}', 'c2sp.org/tlog-proof@v1\n\n', '\0'])(
+  '%j is a finding, never a crash',
+  async (text) => {
+    const path = log.colibri.path('odd.json');
+    writeFileSync(path, text);
+
+    expect((await checkProof(path)).findings).toHaveLength(1);
+  },
+);
+
+test('after any byte was changed a certificate does not hold, here and with Python', async () => {
+  const random = seededRandom('certificate damage');
+  const text = formatCertificate(await prove(log, log.task));
+  const where = new Map<string, string>();
+  for (let i = 0; i < 200; i += 1) {
+    const path = log.colibri.path(`damaged-${i}.json`);
+    writeFileSync(path, text);
+    where.set(path, damage(path, random));
+  }
+
+  const codes = await checkManyWithPython([...where.keys()]);
+
+  expect([...where.values()].filter((_, i) => codes[i] !== 1)).toEqual([]);
+  for (const [path, byte] of where) expect((await checkProof(path)).findings, byte).not.toEqual([]);
+});
+
+async function write(name: string, certificate: Certificate): Promise<string> {
+  const path = log.colibri.path(name);
+  writeFileSync(path, formatCertificate(certificate));
+  return path;
+}

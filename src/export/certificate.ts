@@ -1,0 +1,165 @@
+import * as z from 'zod';
+import type { StoredSession } from '../domains/trail/sessions.ts';
+import { isHash } from '../integrity/digest.ts';
+import { TASKS } from '../log/tables.ts';
+import type { Reader, StorageEngine } from '../storage/engine.ts';
+import {
+  assertNotCut,
+  payloadsAt,
+  requireHead,
+  rowsAt,
+  sealedRecords,
+  sealFacts,
+  selectedState,
+} from './bundle.ts';
+import { type Heads, type LogPlace, readHeads } from './heads.ts';
+import { createRowProver } from './row-proofs.ts';
+import { describeRecord } from './seal.ts';
+import { type Selection, select } from './selection.ts';
+import { summarize } from './summary.ts';
+
+const KIND = 'colibri-certificate';
+const VERSION = 1;
+
+/** A certificate beyond this is refused, by whoever writes it and by whoever reads it. */
+export const CERTIFICATE_BYTES_MAX = 67_108_864;
+
+const hash = z.string().refine(isHash);
+const count = z.int().min(0);
+
+/** Everything in a certificate is a text or a whole number, so that every language reads and writes the same bytes. */
+export const CertificateShape = z.strictObject({
+  kind: z.literal(KIND),
+  version: z.literal(VERSION),
+  /** What it is about: `T-0001`, `Θ-0001`, `A-0001` or `#12`. */
+  subject: z.string(),
+  /** What the rest shows, for people; the verifier works it out again and compares. */
+  summary: z.strictObject({
+    skills: z.array(z.strictObject({ digest: z.string(), name: z.string() })),
+    thoughts: z.array(
+      z.strictObject({
+        at: z.string(),
+        by: z.string(),
+        position: count,
+        record: z.string(),
+        type: z.string(),
+      }),
+    ),
+    transitions: z.array(
+      z.strictObject({
+        at: z.string(),
+        by: z.string(),
+        from: z.string().nullable(),
+        position: count,
+        to: z.string(),
+      }),
+    ),
+  }),
+  /** Audit rows in order, each the exact text. */
+  log: z.array(z.string()),
+  /** What lies beside them, in the same order. */
+  payloads: z.array(z.strictObject({ body: z.string(), position: count, salt: z.string() })),
+  /** For each row of the log the way to the checkpoint's root. */
+  proofs: z.array(z.array(hash).max(53)),
+  /** Rows of state as canonical JSON; the digest of each is in the effects of one of the rows. */
+  state: z.array(z.string()),
+  seals: z.array(
+    z.strictObject({
+      leaf_count: count,
+      merkle_root: hash,
+      position: count,
+      records: z.array(
+        // A record of another task than the certificate's is a hash and nothing more.
+        z.union([
+          z.strictObject({
+            hash,
+            kind: z.enum(['thought', 'change']),
+            record: z.string(),
+            task_id: z.string(),
+          }),
+          z.strictObject({ hash }),
+        ]),
+      ),
+      sealed_task_id: z.string().nullable(),
+      session_id: z.string(),
+      tree_depth: count,
+    }),
+  ),
+  checkpoint: z.string(),
+  key: z.string(),
+});
+
+export type Certificate = z.output<typeof CertificateShape>;
+
+/** Proves one record against the newest checkpoint. Throws where there is no such record or no checkpoint that covers it. */
+export async function buildCertificate(
+  storage: StorageEngine,
+  place: LogPlace,
+  subject: string,
+): Promise<Certificate> {
+  const heads = await storage.read((tx) => readHeads(tx, place));
+  return await storage.read(async (tx) => await prove(tx, heads, await select(tx, subject)));
+}
+
+/** The one text of a certificate: names in order, two spaces, a newline at the end. */
+export function formatCertificate(certificate: Certificate): string {
+  const text = `${JSON.stringify(inOrder(certificate), null, 2)}\n`;
+  if (Buffer.byteLength(text) > CERTIFICATE_BYTES_MAX)
+    throw new Error('The certificate would be too large. Export a bundle instead: "colibri export".');
+  return text;
+}
+
+async function prove(tx: Reader, heads: Heads, selection: Selection): Promise<Certificate> {
+  const size = (await tx.get<{ size: number }>('SELECT count(*) AS size FROM actions'))?.size ?? 0;
+  assertNotCut(heads, size);
+  const head = requireHead(heads, selection.positions.at(-1) ?? 1, size);
+  const proveRow = createRowProver(tx, head);
+  const log: string[] = [];
+  const proofs: string[][] = [];
+  for await (const { position, text, content_hash } of rowsAt(tx, selection.positions)) {
+    log.push(text);
+    proofs.push([...(await proveRow(position, content_hash))]);
+  }
+  const payloads: Certificate['payloads'] = [];
+  for await (const { position, body, salt } of payloadsAt(tx, selection.positions))
+    payloads.push({ body, position, salt });
+  const state: string[] = [];
+  for await (const line of selectedState(tx, selection)) state.push(line.slice(0, -1));
+  const certificate = {
+    kind: KIND,
+    version: VERSION,
+    subject: selection.subject,
+    log,
+    payloads,
+    proofs,
+    state,
+    seals: await sealsOf(tx, selection),
+    checkpoint: head.note,
+    key: heads.key ?? '',
+  } as const;
+  return { ...certificate, summary: summarize(certificate) };
+}
+
+async function sealsOf(tx: Reader, { sessions, state }: Selection): Promise<Certificate['seals']> {
+  const seals: Certificate['seals'] = [];
+  const shown = new Set(state.find(({ table }) => table === TASKS)?.ids);
+  for (const id of sessions) {
+    const session = await tx.get<StoredSession>(
+      "SELECT * FROM sessions WHERE id = ? AND status = 'finalized'",
+      id,
+    );
+    if (session === undefined) continue;
+    const records: Certificate['seals'][number]['records'] = [];
+    for await (const record of sealedRecords(tx, session))
+      records.push(shown.has(record.task_id) ? describeRecord(record) : { hash: record.hash });
+    seals.push({ ...sealFacts(session), records });
+  }
+  return seals;
+}
+
+function inOrder(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inOrder);
+  if (typeof value !== 'object' || value === null) return value;
+  const members: [string, unknown][] = Object.entries(value);
+  return Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1)).map(([k, v]) => [k, inOrder(v)]));
+}

@@ -1,0 +1,35 @@
+import type { WrittenBundle } from './bundle.ts';
+
+/** What someone reads who finds the bundle and has never heard of Colibri. */
+export function readmeText({ origin, scope, rows, size, checkpointedThrough }: WrittenBundle): string {
+  const what =
+    scope === 'log'
+      ? `It holds the whole log ${origin ?? '(empty)'}: ${rows} audit rows, of which a signed checkpoint covers ${checkpointedThrough}.`
+      : `It holds the session ${scope} of the log ${origin ?? ''}: ${rows} of ${size} audit rows, each with its own proof.`;
+  return `A Colibri bundle
+================
+
+${what}
+Everything here can be checked without Colibri, with sha256sum, openssl and a few lines of any language.
+
+  SHA256SUMS        run "sha256sum -c SHA256SUMS"
+  bundle.json       what this is; root and chain_hash of the log as exported
+  log.jsonl         one audit row a line, in order; the SHA-256 of a line is the row's content_hash
+  payloads.jsonl    what calls were given and answered; SHA-256(salt + body) is the row's args_hash or result_hash
+  state.jsonl       tasks, thoughts, sessions, session records; the SHA-256 of a line is the hash in the effects of the
+                    audit row named by its "position", the last one that wrote it
+  checkpoint        the newest signed head of the log (C2SP tlog-checkpoint: origin, size, base64 root, signature)
+  checkpoints/      older ones, by size
+  key.pub           the key that signed them: name+id+base64(0x01, Ed25519 public key)
+  seals/            for each sealed session its root and its records in order
+  proofs/           C2SP tlog-proof files: that a row is in the log the checkpoint signs
+
+The log is a tree after RFC 6962 (section 2.1). A leaf is SHA-256(0x00, content_hash), an inner node
+SHA-256(0x01, left, right), hashes as 32 bytes. The chain is SHA-256(content_hash + chain_hash before), hashes as 64 hex
+digits, 64 zeros before the first row. A session's tree is built the same way over its records' hashes: the "hash" of a
+thought, the content_hash of a change.
+
+What it proves rests on the key. Compare key.pub with one you got on another way, or the checkpoint with one you kept.
+The script docs/verify-bundle.py of Colibri does every check in one short file of plain Python; "colibri verify" does them too.
+`;
+}

@@ -1,0 +1,179 @@
+/// <reference lib="dom" />
+import type { Call, Opened, Task } from '../protocol.ts';
+import { type Child, h, number, plural, said, time } from './dom.ts';
+
+const DONE: readonly string[] = ['done', 'DONE'];
+const CANCELLED: readonly string[] = ['cancelled', 'CANCELLED'];
+const RECENT_MAX = 8;
+const ACTORS_MAX = 50;
+
+/** What a manager wants to know: what was done, by whom, when, and what can be relied on. */
+export function summaryView(opened: Opened, openTask: (task: Task) => void): HTMLElement {
+  const { calls, tasks, sessions, verdict } = opened;
+  const done = tasks.filter(({ status }) => DONE.includes(status));
+  const open = tasks.filter(({ status }) => !DONE.includes(status) && !CANCELLED.includes(status));
+  const thoughts = calls.filter(({ kind }) => kind === 'thought').length;
+  const failures = calls.filter(({ kind }) => kind === 'failure').length;
+  const sealed = sessions.filter(({ sealHolds }) => sealHolds === true).length;
+  return h(
+    'div',
+    { class: 'summary' },
+    h(
+      'div',
+      { class: 'figures' },
+      figure(done.length, 'tasks finished', `of ${number(tasks.length)}; ${number(open.length)} open`),
+      figure(thoughts, 'thoughts recorded', 'decisions, risks, plans'),
+      figure(sealed, 'sessions sealed', `of ${number(sessions.length)}, each seal checked`),
+      figure(
+        calls.length,
+        'calls in the log',
+        failures === 0 ? 'none failed' : `${number(failures)} failed or refused`,
+      ),
+    ),
+    h('p', { class: 'span' }, ...spanOf(calls)),
+    h(
+      'div',
+      { class: 'columns' },
+      section('Finished last', recent(done, openTask, 'No task is finished yet.')),
+      section(
+        'Who did what',
+        actors(calls, tasks),
+        'Names are what each client said of itself; nothing proves them.',
+      ),
+      section(
+        'What this rests on',
+        h('ul', { class: 'grounds' }, ...grounds(opened).map((line) => h('li', {}, ...line))),
+      ),
+      section('Open and moving', recent(open, openTask, 'Nothing is open.')),
+    ),
+    verdict.findingCount > 0 &&
+      h(
+        'p',
+        { class: 'warning' },
+        'Something in this bundle is not as it was written. What is shown here may be wrong; see Checks.',
+      ),
+  );
+}
+
+function figure(value: number, label: string, note: string): HTMLElement {
+  return h('div', { class: 'figure' }, h('b', {}, number(value)), h('span', {}, label), h('small', {}, note));
+}
+
+function section(title: string, content: HTMLElement, note?: string): HTMLElement {
+  return h(
+    'section',
+    { class: 'card' },
+    h('h2', {}, title),
+    note !== undefined && h('p', { class: 'note' }, note),
+    content,
+  );
+}
+
+function spanOf(calls: readonly Call[]): Child[] {
+  const [first, last] = [calls[0], calls.at(-1)];
+  if (first === undefined || last === undefined) return ['No calls.'];
+  return ['From ', time(first.at), ' to ', time(last.at), ' UTC, as this machine’s clock had it.'];
+}
+
+function recent(tasks: readonly Task[], openTask: (task: Task) => void, none: string): HTMLElement {
+  if (tasks.length === 0) return h('p', { class: 'note' }, none);
+  const latest = [...tasks].sort((a, b) => (a.statusSince < b.statusSince ? 1 : -1)).slice(0, RECENT_MAX);
+  return h(
+    'ul',
+    { class: 'plain' },
+    ...latest.map((task) =>
+      h(
+        'li',
+        {},
+        h(
+          'button',
+          { class: 'line', type: 'button', on: { click: () => openTask(task) } },
+          h('span', { class: 'id' }, task.id),
+          h('span', { class: 'clip' }, said(task.title, 200)),
+        ),
+        h(
+          'small',
+          {},
+          `${task.status.replaceAll('_', ' ')} by `,
+          said(task.statusBy, 60),
+          ', ',
+          time(task.statusSince),
+        ),
+      ),
+    ),
+    tasks.length > RECENT_MAX &&
+      h('li', { class: 'note' }, `and ${number(tasks.length - RECENT_MAX)} more on the board`),
+  );
+}
+
+function actors(calls: readonly Call[], tasks: readonly Task[]): HTMLElement {
+  const counts = new Map<string, { calls: number; thoughts: number; failures: number }>();
+  for (const { actor, kind } of calls) {
+    const count = counts.get(actor) ?? { calls: 0, thoughts: 0, failures: 0 };
+    count.calls += 1;
+    if (kind === 'thought') count.thoughts += 1;
+    if (kind === 'failure') count.failures += 1;
+    counts.set(actor, count);
+  }
+  const finished = new Map<string, number>();
+  for (const { status, statusBy } of tasks)
+    if (DONE.includes(status)) finished.set(statusBy, (finished.get(statusBy) ?? 0) + 1);
+  const rows = [...counts].sort(([, a], [, b]) => b.calls - a.calls).slice(0, ACTORS_MAX);
+  return h(
+    'div',
+    { class: 'scroll' },
+    h(
+      'table',
+      {},
+      h(
+        'thead',
+        {},
+        h(
+          'tr',
+          {},
+          ...['Actor', 'Finished', 'Thoughts', 'Calls', 'Failed'].map((name) =>
+            h('th', { scope: 'col' }, name),
+          ),
+        ),
+      ),
+      h(
+        'tbody',
+        {},
+        ...rows.map(([actor, count]) =>
+          h(
+            'tr',
+            {},
+            h('th', { scope: 'row' }, said(actor, 60)),
+            ...[finished.get(actor) ?? 0, count.thoughts, count.calls, count.failures].map((value) =>
+              h('td', {}, number(value)),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+/** What the verdict stands on and what it does not, in sentences. */
+function grounds({ verdict }: Opened): Child[][] {
+  const { key, heads, checkpointedThrough, rows, scope } = verdict;
+  const good = heads.filter(({ agrees, signature }) => agrees === true && signature === 'valid');
+  const lines: Child[][] = [[`${plural(rows, 'audit row')} hashed in this browser, not taken on trust.`]];
+  const oldest = good[0];
+  if (oldest !== undefined && scope === 'log')
+    lines.push([
+      `${plural(good.length, 'checkpoint')} signed by one key, the first at row ${number(oldest.size)}`,
+      ...(oldest.at === '' ? [] : [', written ', time(oldest.at)]),
+      `, the newest covers ${number(checkpointedThrough)} rows.`,
+    ]);
+  if (key !== undefined)
+    lines.push([
+      'The key ',
+      h('code', { class: 'hash' }, key.id),
+      ' came with the bundle: it shows that one key signed, not whose it is. Compare it under Checks.',
+    ]);
+  lines.push([
+    'A bundle holds no anchor. A checkpoint you kept elsewhere shows that nothing before it was rewritten.',
+  ]);
+  return lines;
+}

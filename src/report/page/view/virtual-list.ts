@@ -1,0 +1,137 @@
+/// <reference lib="dom" />
+import { h } from './dom.ts';
+
+export interface VirtualList {
+  readonly element: HTMLElement;
+  /** Shows other items, from the top. */
+  show(count: number): void;
+}
+
+/** Rows drawn above and below what is seen. */
+const MARGIN_ROWS = 6;
+/** Browsers stop drawing somewhat above 30 million pixels. */
+const PIXELS_MAX = 16_000_000;
+
+/**
+ * A list of any length of which only what is seen exists. To a keyboard and a screen reader it is a list box: arrows,
+ * Page, Home and End move, Enter opens.
+ */
+export function virtualList(options: {
+  readonly label: string;
+  readonly rowHeight: () => number;
+  readonly draw: (index: number) => readonly Node[];
+  readonly open: (index: number) => void;
+}): VirtualList {
+  const body = h('div', { class: 'list-body', role: 'presentation' });
+  const element = h(
+    'div',
+    { class: 'list', role: 'listbox', tabindex: 0, 'aria-label': options.label },
+    body,
+  );
+  const rows = new Map<number, HTMLElement>();
+  let count = 0;
+  let active = 0;
+  let height = 1;
+
+  function measure(): void {
+    height = options.rowHeight();
+    body.style.setProperty('height', `${Math.min(PIXELS_MAX, count * height)}px`);
+  }
+
+  function draw(): void {
+    const first = Math.max(0, Math.floor(element.scrollTop / height) - MARGIN_ROWS);
+    const end = Math.min(
+      count,
+      Math.ceil((element.scrollTop + element.clientHeight) / height) + MARGIN_ROWS,
+      Math.floor(PIXELS_MAX / height),
+    );
+    for (const [index, row] of rows)
+      if (index < first || index >= end) {
+        row.remove();
+        rows.delete(index);
+      }
+    for (let index = first; index < end; index += 1) if (!rows.has(index)) place(index);
+    mark();
+  }
+
+  function place(index: number): void {
+    const row = h(
+      'div',
+      {
+        class: 'list-row',
+        role: 'option',
+        id: `row-${index}`,
+        'aria-posinset': index + 1,
+        'aria-setsize': count,
+        on: {
+          click() {
+            active = index;
+            mark();
+            options.open(index);
+          },
+        },
+      },
+      ...options.draw(index),
+    );
+    row.style.setProperty('top', `${index * height}px`);
+    row.style.setProperty('height', `${height}px`);
+    rows.set(index, row);
+    body.append(row);
+  }
+
+  function mark(): void {
+    for (const [index, row] of rows) row.setAttribute('aria-selected', String(index === active));
+    if (rows.has(active)) element.setAttribute('aria-activedescendant', `row-${active}`);
+    else element.removeAttribute('aria-activedescendant');
+  }
+
+  function moveTo(index: number): void {
+    active = Math.max(0, Math.min(count - 1, index));
+    const top = active * height;
+    if (top < element.scrollTop) element.scrollTop = top;
+    if (top + height > element.scrollTop + element.clientHeight)
+      element.scrollTop = top + height - element.clientHeight;
+    draw();
+  }
+
+  const page = () => Math.max(1, Math.floor(element.clientHeight / height) - 1);
+  const moves: Readonly<Record<string, () => number>> = {
+    ArrowDown: () => active + 1,
+    ArrowUp: () => active - 1,
+    PageDown: () => active + page(),
+    PageUp: () => active - page(),
+    Home: () => 0,
+    End: () => count - 1,
+  };
+  element.addEventListener('keydown', (event) => {
+    const move = moves[event.key];
+    if (move !== undefined) moveTo(move());
+    else if (event.key === 'Enter' && count > 0) options.open(active);
+    else return;
+    event.preventDefault();
+  });
+  element.addEventListener('scroll', draw, { passive: true });
+  new ResizeObserver(() => {
+    const before = height;
+    measure();
+    if (height !== before) clear();
+    draw();
+  }).observe(element);
+
+  function clear(): void {
+    for (const row of rows.values()) row.remove();
+    rows.clear();
+  }
+
+  return {
+    element,
+    show(newCount) {
+      count = newCount;
+      active = 0;
+      element.scrollTop = 0;
+      clear();
+      measure();
+      draw();
+    },
+  };
+}

@@ -1,0 +1,424 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { copyFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { formatCheckpoint, parseCheckpoint } from '../../src/integrity/checkpoint.ts';
+import { noteSigner } from '../../src/integrity/note-key.ts';
+import { verifyInclusion } from '../../src/integrity/proof-verifier.ts';
+import { signNote } from '../../src/integrity/signed-note.ts';
+import { leafHash, nodeHash, treeRoot } from '../../src/integrity/tree.ts';
+import { sha256 } from '../driver/audit-file.ts';
+import { cutCleanly, type LogDesk, logTest, rewrite, rewriteText } from './log-desk.ts';
+
+// PROOFS 1.1, row by row, and the first four of 1.2: the file is changed as written there, and the finding has its name.
+
+describe('attacks on rows (PROOFS 1.1)', () => {
+  logTest('an untouched log is intact and covered by a checkpoint to its last row', async (desk) => {
+    await desk.work();
+
+    const verdict = await desk.verify();
+
+    expect(verdict).toMatchObject({ ok: true, code: 0, findings: [], remarks: [] });
+    expect(verdict.intact_through).toBe(verdict.size);
+    expect(verdict.checkpointed_through).toBe(verdict.size);
+    expect(verdict.unanchored_tail).toBe(verdict.size);
+  });
+
+  logTest('1: an edited row is named', async (desk) => {
+    await desk.work();
+    desk.tamper((db) =>
+      db.exec(`UPDATE actions SET text = replace(text, 'contract-test', 'somebody') WHERE position = 3`),
+    );
+
+    const { findings, code, intact_through } = await desk.verify();
+
+    expect(code).toBe(1);
+    expect(findings).toContainEqual(
+      expect.objectContaining({ kind: 'altered', table: 'actions', record: '#3' }),
+    );
+    expect(intact_through).toBe(2);
+  });
+
+  logTest('2: a history that was rewritten and recomputed is found and refused', async (desk) => {
+    await desk.work();
+    const kept = desk.lastSigned;
+    desk.tamper((db) =>
+      rewrite(db, (row) => {
+        if (row.position === 5) row.actor = 'nobody';
+      }),
+    );
+
+    const against = await desk.verify('--against', kept);
+    const { health, stderr } = await desk.refusalAtStart();
+
+    expect(await desk.findings()).toEqual(['rewritten']);
+    expect(against.against?.verdict).toBe('inconsistent');
+    expect(against.code).toBe(1);
+    expect(health.log.refused).toContain('history was rewritten');
+    expect(stderr).toContain('history was rewritten');
+    expect(desk.lastSigned).toBe(kept);
+  });
+
+  logTest('3: a cut tail is found and refused, with or without what the rows left behind', async (desk) => {
+    await desk.work();
+    const end = desk.positions().length;
+    await desk.moreWork();
+    const kept = desk.lastSigned;
+    desk.tamper((db) => db.prepare('DELETE FROM actions WHERE position > ?').run(end));
+    const untidy = await desk.findings();
+    desk.tamper((db) => cutCleanly(db, end));
+    const tidy = await desk.verify('--against', kept);
+
+    const { health, stderr } = await desk.refusalAtStart();
+
+    expect(untidy).toContain('cut-tail');
+    expect([...new Set(tidy.findings.map(({ kind }) => kind))]).toEqual(['older-copy']);
+    expect(tidy.against?.verdict).toBe('inconsistent');
+    expect(tidy.intact_through).toBe(end);
+    expect(health.log.refused).toContain('were cut off or an older copy was put back');
+    expect(stderr).toContain('nothing is signed');
+    expect(desk.lastSigned).toBe(kept);
+  });
+
+  logTest('4: an older copy of the file is found and refused', async (desk) => {
+    await desk.work();
+    const copy = desk.colibri.path('yesterday.db');
+    desk.copyTo(copy);
+    await desk.moreWork();
+    const kept = desk.lastSigned;
+    desk.restore(copy);
+
+    const verdict = await desk.verify('--against', kept);
+    const { health } = await desk.refusalAtStart();
+
+    expect([...new Set(verdict.findings.map(({ kind }) => kind))]).toEqual(['older-copy']);
+    expect(verdict.against?.verdict).toBe('inconsistent');
+    expect(health.log.refused).toContain('an older copy was put back');
+    // The server wrote rows meanwhile, past the old size perhaps: they change nothing.
+    expect(await desk.findings('--against', kept)).not.toEqual([]);
+    expect(desk.lastSigned).toBe(kept);
+  });
+
+  const columns: readonly [number, string, string, unknown][] = [
+    [5, 'thoughts', 'type', 'risk'],
+    [5, 'thoughts', 'session_id', null],
+    [5, 'thoughts', 'recorded_at', '2020-01-01T00:00:00.000Z'],
+    [5, 'tasks', 'created_at', '2020-01-01T00:00:00.000Z'],
+    [6, 'thoughts', 'metadata', '{"a":1}'],
+    [6, 'thoughts', 'tests_run', '["none"]'],
+    [6, 'thoughts', 'commit_sha', 'abcdef0'],
+    [6, 'thoughts', 'chain_position', 99],
+    [8, 'sessions', 'leaf_count', 2],
+    [11, 'sessions', 'merkle_root', sha256('a chain link')],
+    [15, 'tasks', 'estimate_hours', Number.POSITIVE_INFINITY],
+    [16, 'tasks', 'progress', 1e-300],
+  ];
+
+  logTest('5, 6, 8, 11, 15: every changed column of every table is named', async (desk) => {
+    await desk.work();
+    const copy = desk.colibri.path('good.db');
+    desk.copyTo(copy);
+
+    for (const [attack, table, column, value] of columns) {
+      desk.restore(copy);
+      desk.tamper((db) => db.prepare(`UPDATE ${table} SET ${column} = ? WHERE id = 1`).run(value));
+      const { findings } = await desk.verify();
+      const altered = findings.filter(({ kind }) => kind === 'altered');
+      expect(altered, `${attack}: ${table}.${column}`).toEqual([
+        expect.objectContaining({ table, columns: [column] }),
+      ]);
+    }
+  });
+
+  logTest('5: a changed id is a row nobody wrote and one that is gone', async (desk) => {
+    await desk.work();
+    desk.tamper((db) => db.exec('UPDATE thoughts SET id = 77 WHERE id = 1'));
+
+    const kinds = await desk.findings();
+
+    expect(kinds).toContain('missing');
+    expect(kinds).toContain('unexplained');
+  });
+
+  logTest('7: a changed author, recomputed down to the last hash, is a rewritten history', async (desk) => {
+    await desk.work();
+    forgeAuthor(desk);
+
+    expect(await desk.findings()).toEqual(['rewritten']);
+  });
+
+  const texts: readonly [number, string, (text: string) => string][] = [
+    [
+      12,
+      'keys in another order',
+      (text) => text.replace(/^\{("actor":"[^"]*"),("args_hash":[^,]*)/, '{$2,$1'),
+    ],
+    [
+      13,
+      'an integer beyond 2^53',
+      (text) => text.replace(/"duration_ms":[^,]*/, '"duration_ms":9007199254740993'),
+    ],
+    [14, 'a repeated name', (text) => text.replace(/^\{/, '{"actor":"other",')],
+    [15, 'infinity', (text) => text.replace(/"duration_ms":[^,]*/, '"duration_ms":Infinity')],
+    [16, 'minus zero', (text) => text.replace(/"duration_ms":[^,]*/, '"duration_ms":-0')],
+    [16, 'a field left out', (text) => text.replace(/"error_code":null,/, '')],
+    [16, 'effects that are none', (text) => text.replace(/"effects":\[[^\]]*\]/, '"effects":5')],
+    [17, 'a space', (text) => text.replace('":', '": ')],
+  ];
+
+  logTest('12 to 17: a row in any other form is malformed, even with every hash recomputed', async (desk) => {
+    await desk.work();
+    const copy = desk.colibri.path('good.db');
+    desk.copyTo(copy);
+
+    for (const [attack, what, change] of texts) {
+      desk.restore(copy);
+      desk.tamper((db) => rewriteText(db, (text, position) => (position === 4 ? change(text) : text)));
+      const { findings } = await desk.verify();
+      const kinds = findings.filter(({ record }) => record === '#4').map(({ kind }) => kind);
+      expect(kinds, `${attack}: ${what}`).toContain('malformed');
+      expect(findings.map(({ kind }) => kind)).toContain('rewritten');
+    }
+  });
+
+  logTest('13, 15: numbers that cannot be kept exactly never get in', async (desk) => {
+    const server = await desk.colibri.start();
+    await desk.ok(server, 'task_create', { title: 'a', project: 'demo' });
+    const call = (metadata: string) =>
+      server.sendLine(
+        `{"jsonrpc":"2.0","id":"n","method":"tools/call","params":{"name":"thought_record","arguments":{"task_id":"T-0001","type":"plan","content":"c","metadata":${metadata}}}}`,
+        'n',
+      );
+
+    const beyond = await call('{"n":9007199254740993}');
+    const huge = await call('{"n":1e999}');
+
+    for (const answer of [beyond, huge])
+      expect((answer.result?.structuredContent ?? { ok: false }) as object).toMatchObject({ ok: false });
+    await server.closeInput();
+    expect(await desk.findings()).toEqual([]);
+  });
+
+  logTest('17: keys that look like numbers are no false alarm', async (desk) => {
+    const server = await desk.colibri.start();
+    await desk.ok(server, 'task_create', { title: 'a', project: 'demo' });
+    await desk.think(server, 'numbers as names', { metadata: { 10: 'ten', 9: 'nine', a: -0 } });
+    await server.closeInput();
+
+    expect(await desk.findings()).toEqual([]);
+  });
+
+  logTest('10: the last row once more is not the same log', async (desk) => {
+    await desk.work();
+    const size = desk.positions().length;
+    desk.tamper((db) => {
+      db.exec(
+        `INSERT INTO actions (position, text, content_hash, chain_hash) SELECT position + 1, text, content_hash, chain_hash FROM actions WHERE position = ${size}`,
+      );
+      rewriteText(db, (text) => text);
+    });
+
+    const { findings } = await desk.verify();
+
+    expect(findings.map(({ kind, record }) => `${kind} ${record}`)).toContain(`malformed #${size + 1}`);
+  });
+});
+
+describe('attacks on trees (PROOFS 1.1)', () => {
+  const [a, b, c, d] = ['a', 'b', 'c', 'd'].map(sha256) as [string, string, string, string];
+
+  test('8: four leaves are not two, whatever the two are', () => {
+    const inner = [nodeHash(leafHash(a), leafHash(b)), nodeHash(leafHash(c), leafHash(d))] as const;
+    const root = treeRoot([a, b, c, d]);
+
+    expect(treeRoot(inner)).not.toBe(root);
+    expect(() => verifyInclusion({ index: 0, size: 4, leafHash: inner[0], root, proof: [inner[1]] })).toThrow(
+      'too short',
+    );
+    // An inner node shown as the leaf of a smaller tree leads to the root; that tree's size is what no key signed.
+    expect(() =>
+      verifyInclusion({ index: 0, size: 2, leafHash: leafHash(inner[0]), root, proof: [inner[1]] }),
+    ).toThrow('another root');
+  });
+
+  test('9: a record made of two child hashes does not hash to their parent', () => {
+    const children = leafHash(a) + leafHash(b);
+    const made = [sha256(children), sha256(Buffer.from(children, 'hex').toString('latin1'))];
+
+    for (const record of made) expect(treeRoot([record])).not.toBe(treeRoot([a, b]));
+  });
+
+  test('10: three leaves and the last one twice have different roots', () => {
+    expect(treeRoot([a, b, c])).not.toBe(treeRoot([a, b, c, c]));
+  });
+
+  test('11: a chain link is no root', () => {
+    expect(sha256(a + b)).not.toBe(treeRoot([a, b]));
+  });
+});
+
+describe('attacks that need more than hashing (PROOFS 1.2)', () => {
+  logTest(
+    'split view: of two logs shown under one name, each denies the other’s checkpoint',
+    async (desk) => {
+      await desk.work();
+      const before = desk.lastSigned;
+      const fork = desk.colibri.path('fork.db');
+      desk.copyTo(fork);
+      await desk.moreWork('shown to ada');
+      const adas = desk.lastSigned;
+      const server = await desk.colibri.start({
+        env: { COLIBRI_DB_PATH: fork, XDG_CONFIG_HOME: aside(desk, before) },
+      });
+      await desk.think(server, 'shown to bob');
+      await server.closeInput();
+      const bobs = readFileSync(`${fork}.checkpoint`, 'utf8');
+
+      expect((await desk.verify('--against', bobs)).against?.verdict).toBe('inconsistent');
+      expect((await desk.verify(fork, '--against', adas)).against?.verdict).toBe('inconsistent');
+      expect((await desk.verify('--against', before)).against?.verdict).toBe('consistent');
+    },
+  );
+
+  logTest('clock: a row dated before its neighbour is malformed', async (desk) => {
+    await desk.work();
+    desk.tamper((db) =>
+      rewrite(db, (row) => {
+        if (row.position === 6) row.at = '2020-01-01T00:00:00.000Z';
+      }),
+    );
+
+    const { findings } = await desk.verify();
+
+    expect(findings).toContainEqual(expect.objectContaining({ kind: 'malformed', record: '#6' }));
+    expect(findings.map(({ kind }) => kind)).toContain('rewritten');
+  });
+
+  logTest('impersonation: a name changed later is found; before that it is a claim', async (desk) => {
+    await desk.work();
+    desk.tamper((db) => db.exec(`UPDATE thoughts SET recorded_by = 'the boss' WHERE id = 2`));
+
+    const { findings } = await desk.verify();
+
+    expect(findings).toEqual([
+      expect.objectContaining({ kind: 'altered', record: 'Θ-0002', columns: ['recorded_by'] }),
+    ]);
+  });
+
+  logTest(
+    'key theft: a history signed anew with the stolen key is found by an older anchor',
+    async (desk) => {
+      await desk.work();
+      await desk.run('anchor', '--file', desk.colibri.path('kept'));
+      const [before] = [desk.lastSigned];
+      forgeAuthor(desk);
+      signAnew(desk, before);
+
+      const verdict = await desk.verify();
+
+      expect(verdict.checkpoints.find(({ source }) => source === 'last-signed')?.status).toBe('consistent');
+      expect(verdict.findings.map(({ kind, record }) => [kind, record])).toEqual([
+        ['rewritten', desk.colibri.path('kept')],
+      ]);
+      expect(verdict.intact_through).toBe(0);
+    },
+  );
+
+  logTest('a checkpoint from another key is a finding', async (desk) => {
+    await desk.work();
+    const { origin, size, root } = headIn(desk.lastSigned);
+    const { privateKey } = generateKeyPairSync('ed25519');
+    const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+    const forged = signNote(formatCheckpoint({ origin, size, root }), noteSigner(origin, pem));
+    writeFileSync(`${desk.dbPath}.checkpoint`, forged);
+
+    expect(await desk.findings()).toEqual(['foreign-key']);
+    expect((await desk.verify('--against', forged)).against?.verdict).toBe('not comparable');
+  });
+
+  logTest('a checkpoint whose signature was broken is a finding', async (desk) => {
+    await desk.work();
+    const note = desk.lastSigned;
+    writeFileSync(
+      `${desk.dbPath}.checkpoint`,
+      note.replace(/\n(\d+)\n/, (_, size) => `\n${Number(size) - 1}\n`),
+    );
+
+    expect(await desk.findings()).toEqual(['bad-checkpoint']);
+  });
+
+  logTest('a log made anew from its first row is another log', async (desk) => {
+    await desk.work();
+    const kept = desk.lastSigned;
+    desk.tamper((db) =>
+      rewrite(db, (row) => {
+        row.actor = 'nobody';
+      }),
+    );
+
+    const verdict = await desk.verify('--against', kept);
+    const { health } = await desk.refusalAtStart();
+
+    expect(new Set(verdict.findings.map(({ kind }) => kind))).toEqual(new Set(['replaced']));
+    expect(verdict.against?.verdict).toBe('not comparable');
+    expect(health.log.refused).toContain('was the log');
+  });
+});
+
+/** The author of a thought, its hash, the digests of its row and everything that follows from them. */
+function forgeAuthor(desk: LogDesk): void {
+  desk.tamper((db) => {
+    const thought = db.prepare('SELECT * FROM thoughts ORDER BY id DESC LIMIT 1').get() as Record<
+      string,
+      unknown
+    >;
+    thought.recorded_by = 'the boss';
+    const { type, content, previous_hash, recorded_at, recorded_by } = thought;
+    const task_id = 'T-0001';
+    thought.hash = sha256(
+      JSON.stringify({ task_id, type, content, previous_hash, recorded_at, recorded_by }),
+    );
+    db.prepare('UPDATE thoughts SET recorded_by = ?, hash = ? WHERE id = ?').run(
+      recorded_by,
+      thought.hash,
+      thought.id,
+    );
+    const names = Object.keys(thought).sort();
+    const text = `{${names.map((name) => `${JSON.stringify(name)}:${JSON.stringify(thought[name])}`).join(',')}}`;
+    const marks = names.map((name) =>
+      sha256(`${thought.salt}\n${name}\n${JSON.stringify(thought[name])}`).slice(0, 4),
+    );
+    rewrite(db, (row) => {
+      for (const effect of row.effects as { table: string; id: string; hash: string; columns: string }[]) {
+        if (effect.table !== 'thoughts' || Number(effect.id.slice(2)) !== thought.id) continue;
+        effect.hash = sha256(text);
+        effect.columns = marks.join('');
+      }
+    });
+  });
+}
+
+/** What a thief does: the real key under the new head, in every place that this machine looks at. */
+function signAnew(desk: LogDesk, before: string): void {
+  const { origin, size } = headIn(before);
+  const hashes = desk.colibri.readAudit().entries.map((entry) => entry.content_hash);
+  const signer = noteSigner(origin, readFileSync(join(desk.logFolder, 'key.pem'), 'utf8'));
+  const note = signNote(formatCheckpoint({ origin, size, root: treeRoot(hashes) }), signer);
+  writeFileSync(join(desk.logFolder, 'last-signed'), note);
+  writeFileSync(`${desk.dbPath}.checkpoint`, note);
+  writeFileSync(`${desk.dbPath}.checkpoints/${size}`, note);
+}
+
+/** A second configuration folder with the same key that knows nothing later than `note`. */
+function aside(desk: LogDesk, note: string): string {
+  const folder = desk.colibri.path('config-of-bob');
+  cpSync(desk.colibri.path('config'), folder, { recursive: true });
+  const log = desk.logFolder.replace(desk.colibri.path('config'), folder);
+  writeFileSync(join(log, 'last-signed'), note);
+  copyFileSync(join(desk.logFolder, 'key.pem'), join(log, 'key.pem'));
+  return folder;
+}
+
+function headIn(note: string) {
+  return parseCheckpoint(note.slice(0, note.indexOf('\n\n') + 1));
+}

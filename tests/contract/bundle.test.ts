@@ -1,0 +1,128 @@
+import { execFile } from 'node:child_process';
+import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  checkBundle,
+  checkManyWithPython,
+  checkWithPython,
+  damage,
+  exportTo,
+  filesIn,
+  recomputeSums,
+} from '../../src/__tests__/export/evidence.ts';
+import { playRealLog, type RealLog } from '../../src/__tests__/export/real-log.ts';
+import { Playground } from '../driver/playground.ts';
+import { seededRandom } from '../driver/random.ts';
+import { NODE } from '../driver/server-process.ts';
+
+const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+const DOCS = fileURLToPath(new URL('../../docs', import.meta.url));
+const DAMAGES = 200;
+
+let log: RealLog;
+let bundle: string;
+
+beforeAll(async () => {
+  log = await playRealLog(new Playground());
+  bundle = log.colibri.path('original');
+  await exportTo(log, bundle);
+});
+
+afterAll(async () => {
+  await log.colibri.dispose();
+});
+
+test('a bundle is accepted by Colibri and by Python with openssl, as folder, zip and session', async () => {
+  await exportTo(log, log.colibri.path('bundle.zip'));
+  await exportTo(log, log.colibri.path('session'), log.session);
+
+  for (const path of [bundle, log.colibri.path('bundle.zip'), log.colibri.path('session')]) {
+    const python = await checkWithPython(path);
+    expect(python.output).toContain('audit rows hold');
+    expect(python.code).toBe(0);
+    expect((await checkBundle(path)).findings).toEqual([]);
+  }
+});
+
+test(`a bundle with any byte of any file changed is refused by both, ${DAMAGES} times`, {
+  timeout: 300_000,
+}, async () => {
+  const random = seededRandom('bundle damage');
+  const names = filesIn(bundle);
+  const where = new Map<string, string>();
+  for (let i = 0; i < DAMAGES; i += 1) {
+    const folder = log.colibri.path(`damaged-${i}`);
+    restore(folder);
+    // Every file gets its turn; in every other round the forger makes the sums fit again.
+    const name = names[i % names.length] ?? '';
+    where.set(folder, damage(join(folder, name), random));
+    if (Math.floor(i / names.length) % 2 === 1 && SIGNED.test(name)) recomputeSums(folder);
+  }
+
+  const codes = await checkManyWithPython([...where.keys(), bundle]);
+
+  expect(codes.pop()).toBe(0);
+  expect([...where.values()].filter((_, i) => codes[i] !== 1)).toEqual([]);
+  for (const [folder, byte] of where) expect((await checkBundle(folder)).findings, byte).not.toEqual([]);
+});
+
+/** Files that the signature covers, directly or through hashes; the others only the sums protect. */
+const SIGNED = /^(?:log\.jsonl|state\.jsonl|payloads\.jsonl|key\.pub|checkpoint)/;
+
+test('with the sums recomputed Colibri finds any change but one in README.txt', async () => {
+  const random = seededRandom('forged bundle');
+  const folder = log.colibri.path('forged');
+  const names = filesIn(bundle).filter((name) => name !== 'README.txt' && name !== 'SHA256SUMS');
+  for (let i = 0; i < DAMAGES; i += 1) {
+    restore(folder);
+    const where = damage(join(folder, random.pick(names)), random);
+    recomputeSums(folder);
+
+    expect((await checkBundle(folder)).findings, where).not.toEqual([]);
+  }
+});
+
+test('every command of the auditing guide does what the guide says', async () => {
+  const work = log.colibri.path('guide');
+  mkdirSync(join(work, 'bin'), { recursive: true });
+  copyFileSync(join(DOCS, 'verify-bundle.py'), join(work, 'verify-bundle.py'));
+  writeFileSync(join(work, 'bin', 'colibri'), `#!/bin/sh\nexec "${NODE}" "${CLI}" "$@"\n`);
+  chmodSync(join(work, 'bin', 'colibri'), 0o755);
+  const guide = readFileSync(join(DOCS, 'guides', 'auditing.md'), 'utf8');
+  const blocks = [...guide.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, commands = '']) => commands);
+
+  const outputs: string[] = [];
+  for (const commands of blocks) outputs.push(await runShell(commands, work));
+
+  const [, sums, row, payload, effects, signature, everything] = outputs;
+  expect(blocks).toHaveLength(7);
+  expect(sums).toBe('');
+  const [first = '', name = ''] = (row ?? '').split('\n');
+  expect(name).toBe(`colibri/${first}`);
+  expect(payload).toContain('builder called task_create with {');
+  expect(Number(effects)).toBeGreaterThan(0);
+  expect(signature).toContain('Signature Verified Successfully');
+  expect(everything?.match(/audit rows hold/g)).toHaveLength(4);
+});
+
+function restore(folder: string): void {
+  rmSync(folder, { recursive: true, force: true });
+  cpSync(bundle, folder, { recursive: true });
+}
+
+async function runShell(commands: string, cwd: string): Promise<string> {
+  const env = {
+    PATH: `${join(cwd, 'bin')}:${process.env.PATH}`,
+    HOME: log.colibri.path('home'),
+    XDG_CONFIG_HOME: log.colibri.path('config'),
+    COLIBRI_DB_PATH: log.dbPath,
+  };
+  return await new Promise((resolve, reject) => {
+    execFile('sh', ['-e', '-c', commands], { cwd, env }, (error, stdout, stderr) => {
+      if (error === null) resolve(stdout);
+      else reject(new Error(`${commands}\n${stderr}`, { cause: error }));
+    });
+  });
+}

@@ -1,0 +1,346 @@
+import { spawnSync } from 'node:child_process';
+import { createHash, createPublicKey, verify as verifySignature } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect } from 'vitest';
+import { generateNoteKey } from '../../src/integrity/note-key.ts';
+import { runColibri } from '../driver/command-line.ts';
+import { type LogDesk, logTest } from './log-desk.ts';
+
+interface CheckpointJson {
+  readonly origin?: string;
+  readonly size?: number;
+  readonly key?: string;
+  readonly note?: string;
+  readonly refused?: string;
+  readonly adopted?: boolean;
+  readonly given_up?: readonly string[];
+}
+
+describe('checkpoints', () => {
+  logTest(
+    'a checkpoint opens with a strict reader of signed notes that shares no code with us',
+    async (desk) => {
+      await desk.work();
+
+      const { note = '', key = '', size } = await checkpoint(desk);
+
+      const opened = openStrictly(note, key);
+      expect(opened).toEqual({ origin: expect.stringMatching(/^colibri\/[0-9a-f]{16}$/), size });
+      expect(size).toBe(desk.positions().length);
+      expect(() => openStrictly(note.replace(/\n\d+\n/, '\n1\n'), key)).toThrow('signature');
+    },
+  );
+
+  logTest('a checkpoint is valid for openssl', async (desk) => {
+    await desk.work();
+    const { note = '', key = '' } = await checkpoint(desk);
+    const at = (name: string) => desk.colibri.path(name);
+    const spki = Buffer.concat([
+      Buffer.from('302a300506032b6570032100', 'hex'),
+      Buffer.from(key.split('+').slice(2).join('+'), 'base64').subarray(1),
+    ]);
+    writeFileSync(at('key.der'), spki);
+    writeFileSync(at('text'), note.slice(0, note.indexOf('\n\n') + 1));
+    writeFileSync(at('sig'), Buffer.from(note.trim().split(' ').at(-1) ?? '', 'base64').subarray(4));
+
+    const args = ['pkeyutl', '-verify', '-pubin', '-keyform', 'DER', '-inkey', at('key.der'), '-rawin'];
+    const { stdout } = spawnSync('openssl', [...args, '-in', at('text'), '-sigfile', at('sig')]);
+
+    expect(stdout.toString()).toContain('Signature Verified Successfully');
+  });
+
+  logTest('the newest checkpoint reaches the client with its answers within seconds', async (desk) => {
+    const server = await desk.colibri.start();
+    await desk.ok(server, 'task_create', { title: 'a', project: 'demo' });
+
+    const note = await until(
+      async () => metaOf((await server.call('server_ping', {})).message.result),
+      10_000,
+    );
+
+    const key = readFileSync(join(desk.logFolder, 'key.pub'), 'utf8').trim();
+    expect(openStrictly(note, key).size).toBeGreaterThanOrEqual(2);
+    await server.closeInput();
+    expect(
+      (await desk.verify('--against', JSON.stringify({ _meta: { 'colibri/checkpoint': note } }))).against,
+    ).toMatchObject({
+      verdict: 'consistent',
+    });
+  });
+
+  logTest('a sealed session and a clean stop each leave a checkpoint for good', async (desk) => {
+    await desk.work();
+
+    const sizes = readdirSync(`${desk.dbPath}.checkpoints`).map(Number);
+
+    expect(sizes).toContain(desk.positions().length);
+    expect(readFileSync(`${desk.dbPath}.checkpoint`, 'utf8')).toBe(desk.lastSigned);
+  });
+
+  logTest(
+    'calls in the first breath of the first start do not make a new log look like a stranger’s',
+    async (desk) => {
+      for (let i = 0; i < 5; i += 1) {
+        const env = { COLIBRI_DB_PATH: desk.colibri.path(`fresh-${i}`, 'colibri.db') };
+        const servers = [desk.colibri.spawn({ env }), desk.colibri.spawn({ env })];
+        const answers = servers.flatMap((server) => [
+          server.initialize(),
+          server.call('server_ping', {}),
+          server.call('task_create', { title: 'at once', project: 'demo' }),
+        ]);
+        await Promise.all(answers);
+        for (const server of servers) expect((await desk.health(server)).status).toBe('ok');
+        await Promise.all(servers.map((server) => server.closeInput()));
+        for (const server of servers) expect(server.stderr).not.toContain('nothing is signed');
+      }
+    },
+  );
+
+  logTest(
+    'several processes that sign at once make one history, and last-signed only grows',
+    async (desk) => {
+      await desk.work();
+      const servers = await Promise.all([1, 2, 3, 4].map(() => desk.colibri.start()));
+      const sizes: number[] = [];
+      const watch = setInterval(() => sizes.push(sizeIn(desk.lastSigned)), 5);
+      for (let round = 0; round < 4; round += 1) {
+        await Promise.all(servers.map((server) => desk.think(server, `round ${round}`)));
+        await Promise.all([1, 2, 3].map(() => desk.run('checkpoint')));
+      }
+      await Promise.all(servers.map((server) => server.closeInput()));
+      clearInterval(watch);
+
+      const verdict = await desk.verify();
+
+      expect(verdict).toMatchObject({ ok: true, findings: [] });
+      expect(verdict.checkpoints.every(({ status }) => status === 'consistent')).toBe(true);
+      expect(verdict.checkpointed_through).toBe(desk.positions().length);
+      expect(sizes).toEqual([...sizes].sort((a, b) => a - b));
+      for (const server of servers) expect(server.stderr).not.toContain('nothing is signed');
+    },
+  );
+
+  logTest('nothing is signed in TEST and MINIMAL', async (desk) => {
+    for (const mode of ['TEST', 'MINIMAL']) {
+      const server = await desk.colibri.start({ env: { COLIBRI_MODE: mode } });
+      const answer = await server.call('server_ping', {});
+      await server.closeInput();
+      expect(metaOf(answer.message.result)).toBeUndefined();
+    }
+    expect(existsSync(join(desk.colibri.folder, 'config', 'colibri'))).toBe(false);
+    expect((await runColibri(desk.colibri, ['checkpoint'], { env: { COLIBRI_MODE: 'TEST' } })).code).toBe(2);
+  });
+});
+
+describe('what a log refuses to be signed over, and how its owner goes on', () => {
+  /** Each loss: what happens, what the refusal says, what verify says before it is adopted. */
+  const losses: readonly {
+    readonly name: string;
+    readonly says: string;
+    readonly finds: readonly string[];
+    lose(desk: LogDesk): Promise<void> | void;
+  }[] = [
+    {
+      name: 'the private key is gone',
+      says: 'is gone or is another one',
+      finds: ['lost-key'],
+      lose: (desk) => rmSync(join(desk.logFolder, 'key.pem')),
+    },
+    {
+      name: 'the private key is another one',
+      says: 'is gone or is another one',
+      finds: ['lost-key'],
+      lose: (desk) => writeFileSync(join(desk.logFolder, 'key.pem'), generateNoteKey('x').privateKeyPem),
+    },
+    {
+      name: 'the private key is damaged',
+      says: 'is gone or is another one',
+      finds: ['lost-key'],
+      lose: (desk) => writeFileSync(join(desk.logFolder, 'key.pem'), 'not a key'),
+    },
+    {
+      name: 'last-signed is gone',
+      says: 'nobody can say what was signed last',
+      finds: ['lost-memory'],
+      lose: (desk) => rmSync(join(desk.logFolder, 'last-signed')),
+    },
+    {
+      name: 'last-signed is damaged',
+      says: 'nobody can say what was signed last',
+      finds: ['bad-checkpoint'],
+      lose: (desk) => writeFileSync(join(desk.logFolder, 'last-signed'), desk.lastSigned.slice(0, 40)),
+    },
+    {
+      name: 'the whole folder of the log is gone, and the checkpoints beside the database too',
+      says: 'this user has no key for it',
+      finds: ['lost-key'],
+      lose(desk) {
+        rmSync(desk.logFolder, { recursive: true });
+        rmSync(`${desk.dbPath}.checkpoint`);
+        rmSync(`${desk.dbPath}.checkpoints`, { recursive: true });
+      },
+    },
+    {
+      name: 'a content_hash is no hash any more',
+      says: 'history was rewritten',
+      finds: ['altered', 'unexplained', 'unlinked'],
+      lose: (desk) =>
+        desk.tamper((db) => db.exec(`UPDATE actions SET content_hash = 'x' WHERE position = 2`)),
+    },
+    {
+      name: 'an older copy was put back',
+      says: 'an older copy was put back',
+      finds: ['older-copy'],
+      async lose(desk) {
+        desk.copyTo(desk.colibri.path('old.db'));
+        await desk.moreWork();
+        desk.restore(desk.colibri.path('old.db'));
+      },
+    },
+  ];
+
+  for (const { name, says, finds, lose } of losses) {
+    logTest(`${name}: refused with the reason, in the server and on the command line`, async (desk) => {
+      await desk.work();
+      await lose(desk);
+
+      const found = await desk.findings();
+      const command = await checkpoint(desk);
+      const { health, stderr } = await desk.refusalAtStart();
+
+      expect(found).toEqual(finds);
+      expect(health.status).toBe('degraded');
+      expect(health.log.refused).toContain(says);
+      expect(stderr).toContain(says);
+      expect(command).toMatchObject({ refused: expect.stringContaining(says) });
+      expect(command.note).toBeUndefined();
+    });
+  }
+
+  for (const { name, lose } of losses.filter((loss) => !loss.finds.includes('altered'))) {
+    logTest(`${name}: adopting says what is given up, and the log goes on`, async (desk) => {
+      await desk.work();
+      await lose(desk);
+
+      const adopted = await checkpoint(desk, '--adopt');
+      await desk.moreWork();
+      const verdict = await desk.verify();
+
+      expect(adopted).toMatchObject({ adopted: true, size: expect.any(Number) });
+      expect(adopted.given_up?.join(' ')).toContain('Nothing vouches any more');
+      expect(readFileSync(join(desk.logFolder, 'adopted'), 'utf8')).toContain('"reason"');
+      expect(verdict).toMatchObject({ ok: true, findings: [] });
+      expect(verdict.checkpointed_through).toBe(verdict.size);
+    });
+  }
+
+  logTest('adopting where nothing was refused gives up nothing', async (desk) => {
+    await desk.work();
+    const before = readFileSync(join(desk.logFolder, 'key.pub'), 'utf8');
+
+    const adopted = await checkpoint(desk, '--adopt');
+
+    expect(adopted).toMatchObject({ adopted: false, given_up: [] });
+    expect(readFileSync(join(desk.logFolder, 'key.pub'), 'utf8')).toBe(before);
+  });
+
+  logTest('on another machine the log is refused until its folder comes along', async (desk) => {
+    await desk.work();
+    const elsewhere = desk.colibri.path('elsewhere');
+    mkdirSync(join(elsewhere, 'colibri'), { recursive: true });
+
+    const alone = await desk.refusalAtStart({ XDG_CONFIG_HOME: elsewhere });
+    cpSync(desk.colibri.path('config', 'colibri', 'logs'), join(elsewhere, 'colibri', 'logs'), {
+      recursive: true,
+    });
+    const server = await desk.colibri.start({ env: { XDG_CONFIG_HOME: elsewhere } });
+    await desk.think(server, 'at home again');
+    await server.closeInput();
+
+    expect(alone.health.log.refused).toContain('moved from another machine or user');
+    expect(server.stderr).not.toContain('nothing is signed');
+    const { stdout } = await runColibri(desk.colibri, ['verify', '--json'], {
+      env: { XDG_CONFIG_HOME: elsewhere },
+    });
+    expect(JSON.parse(stdout)).toMatchObject({ ok: true });
+  });
+
+  logTest('of two copies with one key, the one that signs second is refused', async (desk) => {
+    await desk.work();
+    const copy = desk.colibri.path('copy.db');
+    desk.copyTo(copy);
+    const env = { COLIBRI_DB_PATH: copy };
+    await desk.moreWork('in the original');
+    const second = await desk.colibri.start({ env });
+    await desk.think(second, 'in the copy, one');
+    await second.closeInput();
+
+    const { health } = await desk.refusalAtStart(env);
+    const { stdout } = await runColibri(desk.colibri, ['verify', '--json', copy]);
+
+    expect(second.stderr).toContain('nothing is signed');
+    expect(health.log.refused).toMatch(/history was rewritten|were cut off/);
+    expect(JSON.parse(stdout)).toMatchObject({ ok: false });
+    expect((await desk.verify()).ok).toBe(true);
+  });
+
+  logTest('a deleted database is not quietly begun anew', async (desk) => {
+    await desk.work();
+    for (const suffix of ['', '-wal', '-shm']) rmSync(`${desk.dbPath}${suffix}`, { force: true });
+
+    const gone = await desk.verify();
+    const { health } = await desk.refusalAtStart();
+    const adopted = await checkpoint(desk, '--adopt');
+    await desk.colibri.start().then((server) => server.closeInput());
+
+    expect(gone.findings).toEqual([expect.objectContaining({ kind: 'missing' })]);
+    expect(health.log.refused).toContain('is now an empty one');
+    expect(adopted).toMatchObject({ adopted: true });
+    expect((await desk.verify()).findings).toEqual([]);
+  });
+});
+
+async function checkpoint(desk: LogDesk, ...args: string[]): Promise<CheckpointJson> {
+  const { stdout, stderr } = await desk.run('checkpoint', '--json', ...args);
+  if (stdout === '') throw new Error(stderr);
+  return JSON.parse(stdout) as CheckpointJson;
+}
+
+function metaOf(result: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  return (result?._meta as Record<string, string> | undefined)?.['colibri/checkpoint'];
+}
+
+function sizeIn(note: string): number {
+  return Number(note.split('\n')[1]);
+}
+
+/** C2SP signed-note and tlog-checkpoint, read once more from their texts alone. */
+function openStrictly(note: string, vkey: string): { origin: string; size: number } {
+  const match =
+    /^([^\n]+)\n(0|[1-9]\d*)\n([A-Za-z0-9+/]{43}=)\n\n\u2014 ([^ \n+]+) ([A-Za-z0-9+/]+=*)\n$/.exec(note);
+  if (match === null) throw new Error('not a checkpoint in one signed note');
+  const [, origin = '', size, , name, base64 = ''] = match;
+  const key = Buffer.from(vkey.split('+').slice(2).join('+'), 'base64');
+  const id = createHash('sha256').update(`${name}\n`).update(key).digest().subarray(0, 4);
+  const signature = Buffer.from(base64, 'base64');
+  if (key[0] !== 1 || name !== origin || !signature.subarray(0, 4).equals(id)) throw new Error('another key');
+  const publicKey = createPublicKey({
+    format: 'jwk',
+    key: { kty: 'OKP', crv: 'Ed25519', x: key.subarray(1).toString('base64url') },
+  });
+  const text = Buffer.from(note.slice(0, note.indexOf('\n\n') + 1));
+  if (!verifySignature(null, text, publicKey, signature.subarray(4)))
+    throw new Error('the signature is wrong');
+  return { origin, size: Number(size) };
+}
+
+async function until<T>(look: () => Promise<T | undefined>, msMax: number): Promise<T> {
+  const deadline = performance.now() + msMax;
+  while (performance.now() < deadline) {
+    const found = await look();
+    if (found !== undefined) return found;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`nothing within ${msMax} ms`);
+}

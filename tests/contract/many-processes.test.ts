@@ -1,0 +1,239 @@
+import Sqlite from 'better-sqlite3';
+import { expect } from 'vitest';
+import { withDatabase } from '../driver/audit-file.ts';
+import { type ServerProcess, sleepMs } from '../driver/server-process.ts';
+import { openCalls, stateFindings } from '../driver/state-file.ts';
+import { toolsMissing } from '../driver/surface.ts';
+import { holdWriteLock } from '../driver/write-lock.ts';
+import { proves } from './proves.ts';
+
+const PROCESSES = Number(process.env.COLIBRI_TEST_PROCESSES ?? 4);
+const CALLS = Number(process.env.COLIBRI_TEST_CALLS ?? 100);
+const ROUNDS = Number(process.env.COLIBRI_TEST_ROUNDS ?? 5);
+const IN_FLIGHT = 8;
+
+const noTasks = await toolsMissing('task_create', 'task_get');
+
+proves(
+  ['processes.one-chain', 'processes.no-busy', 'log.positions', 'log.pairs'],
+  `${PROCESSES} processes × ${CALLS} reads on one file: one chain, no gap, no error`,
+  async ({ colibri }) => {
+    const servers = await Promise.all(Array.from({ length: PROCESSES }, () => colibri.start()));
+
+    const errors = await Promise.all(servers.map((server) => callMany(server, 'server_ping', () => ({}))));
+
+    expect(errors.flat()).toEqual([]);
+    const { rows, findings, calls } = colibri.readAudit();
+    expect(findings).toEqual([]);
+    expect(rows).toHaveLength(2 * PROCESSES * CALLS);
+    expect(calls.filter(({ exits }) => exits.length !== 1)).toEqual([]);
+    report('reads', servers);
+  },
+  { timeoutMs: 60_000 + PROCESSES * CALLS * 50 },
+);
+
+proves(
+  [
+    'processes.one-chain',
+    'processes.no-busy',
+    'processes.unique-ids',
+    'ids.global',
+    'ids.sequence',
+    'write.whole',
+  ],
+  `${PROCESSES} processes × ${CALLS} writes on one file: one chain, no id twice, no error`,
+  async ({ colibri }) => {
+    const servers = await Promise.all(Array.from({ length: PROCESSES }, () => colibri.start()));
+
+    const errors = await Promise.all(
+      servers.map((server, p) =>
+        callMany(server, 'task_create', (i) => ({ title: `${p}/${i}`, project: i % 2 ? 'odd' : 'even' })),
+      ),
+    );
+
+    expect(errors.flat()).toEqual([]);
+    const { rows, findings, calls } = colibri.readAudit();
+    expect(findings).toEqual([]);
+    expect(rows).toHaveLength(2 * PROCESSES * CALLS);
+    expect(calls.filter(({ exits }) => exits.map((row) => row.outcome).join() !== 'ok')).toEqual([]);
+    const tasks = withDatabase(colibri.dbPath, (db) =>
+      db.prepare('SELECT id, title, project, sequence FROM tasks ORDER BY id').all(),
+    ) as { id: number; title: string; project: string; sequence: number }[];
+    expect(tasks.map((task) => task.id)).toEqual(Array.from({ length: PROCESSES * CALLS }, (_, i) => i + 1));
+    expect(new Set(tasks.map((task) => task.title)).size).toBe(PROCESSES * CALLS);
+    for (const project of ['odd', 'even']) {
+      const sequences = tasks.filter((task) => task.project === project).map((task) => task.sequence);
+      expect(sequences).toEqual(sequences.map((_, i) => i + 1));
+    }
+    expect(stateFindings(colibri.dbPath)).toEqual([]);
+    expect(openCalls(colibri.dbPath)).toEqual([]);
+    report('writes', servers);
+  },
+  { unless: noTasks, timeoutMs: 60_000 + PROCESSES * CALLS * 100 },
+);
+
+proves(
+  ['processes.first-start', 'processes.no-busy'],
+  `eight processes that start at once on no file all come up healthy, ${ROUNDS} times`,
+  async ({ colibri }) => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const path = colibri.path(`round-${round}`, 'colibri.db');
+
+      expect(await reasonsOfEight(() => colibri.start({ env: { COLIBRI_DB_PATH: path } }))).toEqual([]);
+
+      expect(colibri.readAudit(path)).toMatchObject({ findings: [], rows: { length: 16 } });
+    }
+  },
+  { timeoutMs: 60_000 + ROUNDS * 20_000 },
+);
+
+proves(
+  ['processes.first-start', 'processes.no-busy', 'recovery.crashed'],
+  'eight processes that start at once on the file of a crashed one all come up healthy',
+  async ({ colibri }) => {
+    for (let round = 0; round < Math.ceil(ROUNDS / 2); round += 1) {
+      const path = colibri.path(`round-${round}`, 'colibri.db');
+      const env = { COLIBRI_DB_PATH: path };
+      const crashed = await colibri.start({ env });
+      await Promise.all(Array.from({ length: 300 }, () => crashed.call('server_ping')));
+      await crashed.killHard();
+
+      expect(await reasonsOfEight(() => colibri.start({ env }))).toEqual([]);
+
+      expect(colibri.readAudit(path).findings).toEqual([]);
+    }
+  },
+  { timeoutMs: 60_000 + ROUNDS * 20_000 },
+);
+
+proves(
+  'processes.first-start',
+  'processes that come and go on one file never find it locked',
+  async ({ colibri }) => {
+    const comeAndGo = async () => {
+      const reasons: unknown[] = [];
+      for (let i = 0; i < 6; i += 1) {
+        const server = await colibri.start();
+        reasons.push(await reasonOf(server));
+        expect((await server.closeInput()).code).toBe(0);
+      }
+      return reasons;
+    };
+
+    const reasons = await Promise.all([comeAndGo(), comeAndGo(), comeAndGo()]);
+
+    expect(reasons.flat().filter((reason) => reason !== undefined)).toEqual([]);
+    expect(colibri.readAudit()).toMatchObject({ findings: [], rows: { length: 36 } });
+  },
+);
+
+proves(
+  ['processes.slow-reader', 'processes.no-busy'],
+  'a reader that takes its time does not hold up a writer',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('task_create', { title: 'before', project: 'demo' });
+    const reader = new Sqlite(colibri.dbPath, { readonly: true });
+    colibri.onDispose(() => reader.close());
+    reader.exec('BEGIN');
+    const seen = () => reader.prepare('SELECT count(*) FROM tasks').pluck().get();
+    seen();
+
+    const errors = await callMany(server, 'task_create', (i) => ({ title: `${i}`, project: 'demo' }), 30);
+
+    expect(errors).toEqual([]);
+    expect(seen()).toBe(1);
+    expect((await server.call('task_get', { task_id: 'T-0031' })).envelope?.data).toMatchObject({
+      task_id: 'T-0031',
+    });
+  },
+  { unless: noTasks },
+);
+
+proves(
+  'processes.no-busy',
+  'a writer that has to wait a second for another is not refused',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('server_ping');
+    const lock = holdWriteLock(colibri);
+
+    const calls = [server.call('task_create', { title: 'a', project: 'demo' }), server.call('server_ping')];
+    await sleepMs(1_000);
+    lock.release();
+
+    for (const { envelope } of await Promise.all(calls))
+      expect(envelope).toMatchObject({ ok: true, data: expect.not.objectContaining({ ok: false }) });
+  },
+  { unless: noTasks },
+);
+
+proves(
+  ['processes.stuck', 'processes.one-chain'],
+  'a process that is stopped while it works holds up nobody for good, and goes on where it was',
+  async ({ colibri }) => {
+    const [stopped, other] = [await colibri.start(), await colibri.start()];
+    const calls = Array.from({ length: 50 }, (_, i) =>
+      stopped.call('task_create', { title: `${i}`, project: 'demo' }),
+    );
+    await calls[2];
+
+    stopped.kill('SIGSTOP');
+    const meanwhile = await other.call('task_create', { title: 'other', project: 'demo' });
+    stopped.kill('SIGCONT');
+    const answers = await Promise.all(calls);
+
+    const busy = meanwhile.error?.code === 'ERR_STORAGE_BUSY';
+    expect(busy || meanwhile.error === undefined).toBe(true);
+    expect(answers.filter(({ error }) => error !== undefined)).toEqual([]);
+    expect(colibri.readAudit().findings).toEqual([]);
+    expect(stateFindings(colibri.dbPath)).toEqual([]);
+  },
+  { unless: noTasks },
+);
+
+/** Keeps a few calls in flight, as an agent with parallel tools does. Returns what went wrong. */
+async function callMany(
+  server: ServerProcess,
+  tool: string,
+  args: (i: number) => object,
+  count = CALLS,
+): Promise<unknown[]> {
+  const errors: unknown[] = [];
+  let next = 0;
+  const worker = async () => {
+    while (next < count) {
+      const { message, error } = await server.call(tool, args(next++));
+      if (message.error !== undefined || error !== undefined) errors.push(message.error ?? error);
+    }
+  };
+  await Promise.all(Array.from({ length: IN_FLIGHT }, worker));
+  return errors;
+}
+
+/** Why any of eight servers started at once is not healthy. */
+async function reasonsOfEight(start: () => Promise<ServerProcess>): Promise<unknown[]> {
+  const servers = await Promise.all(Array.from({ length: 8 }, start));
+  const reasons = await Promise.all(servers.map(reasonOf));
+  await Promise.all(servers.map((server) => server.closeInput()));
+  return reasons.filter((reason) => reason !== undefined);
+}
+
+async function reasonOf(server: ServerProcess): Promise<unknown> {
+  const { envelope } = await server.call('server_health');
+  const health = envelope?.data as { status: string; db: { reason?: string } } | undefined;
+  return health?.status === 'ok' ? undefined : (health?.db.reason ?? 'no health');
+}
+
+/** The slowest calls, for whoever runs the big numbers. Never asserted: the machine is shared. */
+function report(what: string, servers: readonly ServerProcess[]): void {
+  const waits = servers
+    .flatMap((server) => server.history)
+    .filter((sent) => sent.what === 'tools/call')
+    .map((sent) => (sent.settledMs ?? 0) - sent.sentMs)
+    .sort((a, b) => a - b);
+  const at = (share: number) => waits[Math.floor((waits.length - 1) * share)]?.toFixed(0);
+  console.error(
+    `measured ${waits.length} ${what}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, worst ${at(1)} ms, ${IN_FLIGHT} in flight each`,
+  );
+}

@@ -1,0 +1,16 @@
+import { ONE_PATH } from './requirements/one-path.ts';
+import { RECORDS } from './requirements/records.ts';
+import { START_MODES_STOP } from './requirements/start-modes-stop.ts';
+import { TASKS } from './requirements-tasks.ts';
+
+/** Each promise of SPEC, section by section: an id, and the promise in our own words. A new section is a new line here. */
+export const sections = [
+  { section: 2, title: 'Start, modes, stop', requirements: START_MODES_STOP },
+  { section: 3, title: 'One path for every call', requirements: ONE_PATH },
+  { section: 4, title: 'Records', requirements: RECORDS },
+  { section: 5, title: 'Tasks', requirements: TASKS },
+] as const;
+
+type IdsOf<S> = S extends { readonly requirements: infer R } ? keyof R : never;
+
+export type RequirementId = IdsOf<(typeof sections)[number]>;

@@ -1,0 +1,219 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { expect } from 'vitest';
+import type { Playground } from '../driver/playground.ts';
+import { NODE, SERVER_FILE, type ServerProcess, sleepMs } from '../driver/server-process.ts';
+import { toolsMissing } from '../driver/surface.ts';
+import { gone, startClient } from '../driver/wrapped-client.ts';
+import { holdWriteLock } from '../driver/write-lock.ts';
+import { proves } from './proves.ts';
+
+const noTasks = await toolsMissing('task_create');
+
+const TASK = { title: 'a task', project: 'demo' };
+const CLEAN = { code: 0, signal: null };
+/** Far above what is promised, far below for ever: a loaded machine must not fail the test. */
+const GONE_MS_MAX = 10_000;
+
+proves(
+  ['stop.end-of-input', 'stop.merged'],
+  'an idle server ends with its input, with 0, and leaves no write-ahead log',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('server_ping');
+
+    expect(await server.closeInput()).toEqual(CLEAN);
+    expect(unmerged(colibri)).toEqual([]);
+  },
+);
+
+proves('stop.end-of-input', 'a server nobody spoke to ends with its input', async ({ colibri }) => {
+  const server = colibri.spawn();
+
+  expect(await server.closeInput()).toEqual(CLEAN);
+});
+
+proves(
+  ['stop.end-of-input', 'stop.merged'],
+  'a script may send fifty calls and close: all are answered and recorded',
+  async ({ colibri }) => {
+    const server = colibri.spawn();
+    const calls = Array.from({ length: 50 }, () => server.call('server_ping'));
+
+    const exit = await server.closeInput();
+
+    expect(exit).toEqual(CLEAN);
+    expect((await Promise.all(calls)).filter(({ envelope }) => envelope?.ok)).toHaveLength(50);
+    expect(unmerged(colibri)).toEqual([]);
+    expect(colibri.readAudit()).toMatchObject({ findings: [], rows: { length: 100 } });
+  },
+);
+
+proves(
+  'stop.end-of-input',
+  'writing calls received before the end are answered, and what was answered is stored',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    const calls = Array.from({ length: 50 }, () => server.call('task_create', TASK));
+
+    expect(await server.closeInput()).toEqual(CLEAN);
+    const ids = (await Promise.all(calls)).map(({ envelope }) => envelope?.data?.task_id);
+    expect(new Set(ids).size).toBe(50);
+    expect(colibri.readAudit().rows.filter((row) => row.outcome === 'ok')).toHaveLength(50);
+  },
+  { unless: noTasks },
+);
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  proves(
+    ['stop.signal', 'stop.merged', 'stop.answered'],
+    `${signal} under load: exit 0, every call received is answered once, all is recorded`,
+    async ({ colibri }) => {
+      const server = await colibri.start();
+      await server.call('server_ping');
+      const calls = Array.from({ length: 100 }, () => server.call('server_ping').catch(() => undefined));
+      await calls[5];
+
+      server.kill(signal);
+      const exit = await server.waitForExit();
+      const answered = (await Promise.all(calls)).filter((answer) => answer !== undefined);
+
+      expect(exit).toEqual(CLEAN);
+      const served = answered.filter(({ envelope }) => envelope?.ok).length;
+      const refused = answered.filter(({ message }) => message.error?.code === -32000).length;
+      expect(served).toBeGreaterThan(5);
+      expect(served + refused).toBe(answered.length);
+      expect(unmerged(colibri)).toEqual([]);
+      const { findings, calls: recorded } = colibri.readAudit();
+      expect(findings).toEqual([]);
+      expect(recorded).toHaveLength(served + 1);
+      expect(recorded.filter(({ exits }) => exits.length !== 1)).toEqual([]);
+    },
+  );
+
+  proves('stop.signal', `${signal} ends an idle server with 0`, async ({ colibri }) => {
+    const server = await colibri.start();
+
+    server.kill(signal);
+
+    expect(await server.waitForExit()).toEqual(CLEAN);
+  });
+}
+
+proves(
+  'stop.signal',
+  'SIGTERM during a writing call: it ends, and its answer and its record agree',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    const calls = Array.from({ length: 20 }, () => server.call('task_create', TASK).catch(() => undefined));
+    await calls[3];
+
+    server.kill('SIGTERM');
+
+    expect(await server.waitForExit()).toEqual(CLEAN);
+    const acked = (await Promise.all(calls)).filter((answer) => answer?.envelope?.ok === true).length;
+    const { calls: recorded, findings } = colibri.readAudit();
+    expect(findings).toEqual([]);
+    expect(recorded.map(({ exits }) => exits.map((row) => row.outcome))).toEqual(Array(acked).fill(['ok']));
+  },
+  { unless: noTasks },
+);
+
+proves(
+  'stop.second-signal',
+  'a second signal ends a server at once that is waiting for somebody else',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('server_ping');
+    holdWriteLock(colibri);
+    server.call('server_ping').catch(() => undefined);
+    await sleepMs(200);
+
+    server.kill('SIGTERM');
+    await server.stderrHolds('SIGTERM');
+    server.kill('SIGTERM');
+    const began = performance.now();
+    const exit = await server.waitForExit();
+
+    expect(exit.code).toBe(130);
+    expect(performance.now() - began).toBeLessThan(2_000);
+  },
+);
+
+proves('stop.end-of-input', 'an open subscription does not keep the server', async ({ colibri }) => {
+  const server = colibri.spawn();
+  await server.callModern('server_ping', {});
+  server.modern('subscriptions/listen', { notifications: { toolsListChanged: true } }).catch(() => undefined);
+  await server.callModern('server_ping', {});
+  const began = performance.now();
+
+  const exit = await server.closeInput();
+
+  expect(exit).toEqual(CLEAN);
+  expect(performance.now() - began).toBeLessThan(4_000);
+});
+
+proves(
+  ['stop.no-orphan', 'protocol.pure-stdout'],
+  'a client that closes its reading end is gone: the server goes too, without a crash',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('server_ping');
+
+    server.closeOutput();
+    for (let i = 0; i < 5; i += 1) server.call('server_ping').catch(() => undefined);
+
+    expect(await server.waitForExit(GONE_MS_MAX)).toEqual(CLEAN);
+    expect(server.stderr).not.toMatch(/EPIPE|uncaught|unhandled/i);
+  },
+);
+
+proves('stop.no-orphan', 'a client that is killed leaves no server', async ({ colibri }) => {
+  const client = await startClient(colibri, [NODE, SERVER_FILE]);
+
+  client.killHard();
+
+  await gone(client.serverPid, GONE_MS_MAX);
+});
+
+proves('stop.no-orphan', 'a client that is killed behind a wrapper leaves neither', async ({ colibri }) => {
+  const client = await startClient(colibri, ['/bin/sh', '-c', '"$@"; exit $?', 'sh', NODE, SERVER_FILE]);
+
+  client.killHard();
+
+  await gone(client.serverPid, GONE_MS_MAX);
+});
+
+proves(
+  ['protocol.bounded-memory', 'protocol.one-answer', 'stop.no-orphan'],
+  'a client that does not read, then reads, has lost nothing',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    server.pauseReading();
+    const lists = Array.from({ length: 3_000 }, () => server.request('tools/list'));
+    await settled(server);
+
+    const rss = server.rssBytes;
+    server.resumeReading();
+    const answers = await Promise.all(lists);
+
+    expect(answers.filter((answer) => answer.result !== undefined)).toHaveLength(3_000);
+    expect(rss).toBeLessThan(200_000_000);
+    expect(server.stderr).not.toContain('Warning');
+    expect(await server.closeInput()).toEqual(CLEAN);
+  },
+);
+
+/** What SQLite keeps beside a file that is in use or was not closed. */
+function unmerged(colibri: Playground): string[] {
+  return readdirSync(dirname(colibri.dbPath)).filter((name) => /-(wal|shm|journal)$/.test(name));
+}
+
+/** Waits until the server has stopped working through its input: its clock of used time stands still. */
+async function settled(server: ServerProcess): Promise<void> {
+  const used = () => readFileSync(`/proc/${server.pid}/stat`, 'utf8').split(' ').slice(13, 15).join();
+  for (let last = ''; last !== used(); ) {
+    last = used();
+    await sleepMs(300);
+  }
+}

@@ -1,0 +1,399 @@
+import { spawnSync } from 'node:child_process';
+import { closeSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs';
+import { describe, expect } from 'vitest';
+import { generateNoteKey } from '../../src/integrity/note-key.ts';
+import { inclusionProof, nodesInMemory } from '../../src/integrity/proofs.ts';
+import { formatTlogProof } from '../../src/integrity/tlog-proof.ts';
+import { leafHash } from '../../src/integrity/tree.ts';
+import { sha256 } from '../driver/audit-file.ts';
+import { runColibri } from '../driver/command-line.ts';
+import { type LogDesk, logTest } from './log-desk.ts';
+
+describe('colibri verify', () => {
+  logTest('changes no byte of the database, its log or its checkpoints', async (desk) => {
+    await desk.work();
+    const before = digests(desk);
+
+    await desk.verify();
+
+    expect(digests(desk)).toEqual(before);
+  });
+
+  logTest('works while servers write, and finds nothing wrong', async (desk) => {
+    await desk.work();
+    const server = await desk.colibri.start();
+    let busy = true;
+    const writing = (async () => {
+      for (let i = 0; busy; i += 1) await desk.think(server, `thought ${i}`);
+    })();
+
+    const verdicts = [];
+    for (let i = 0; i < 6; i += 1) {
+      await desk.run('checkpoint');
+      verdicts.push(await desk.verify());
+    }
+    busy = false;
+    await writing;
+
+    for (const verdict of verdicts) expect(verdict).toMatchObject({ ok: true, findings: [] });
+    await server.closeInput();
+  });
+
+  logTest('tells people the four ranges, and that nothing is wrong', async (desk) => {
+    await desk.work();
+
+    const { code, stdout } = await desk.run('verify');
+
+    expect(code).toBe(0);
+    for (const range of ['intact through', 'checkpointed through', 'anchored through', 'unanchored tail'])
+      expect(stdout).toContain(range);
+    expect(stdout).toContain('Nothing is wrong.');
+  });
+
+  logTest('shows people the first twenty findings and the count, and programs all of them', async (desk) => {
+    await desk.work();
+    desk.tamper((db) => db.exec(`UPDATE actions SET chain_hash = content_hash`));
+
+    const people = await desk.run('verify');
+    const { findings } = await desk.verify();
+
+    const lines = people.stdout.split('\n').filter((line) => line.startsWith('unlinked'));
+    expect(people.code).toBe(1);
+    expect(findings.length).toBeGreaterThan(desk.positions().length - 2);
+    expect(lines.length).toBe(Math.min(20, findings.length));
+    if (findings.length > 20) expect(people.stdout).toContain(`and ${findings.length - 20} more`);
+  });
+
+  logTest('a damaged file is a finding, wherever the damage is', async (desk) => {
+    await desk.work();
+    const copy = desk.colibri.path('good.db');
+    desk.copyTo(copy);
+    const pages = statSync(copy).size / 4096;
+
+    for (let page = 0; page < pages; page += 1) {
+      desk.restore(copy);
+      overwrite(desk.dbPath, page * 4096 + (page === 0 ? 100 : 0), 512);
+      const { code, stdout, stderr } = await desk.run('verify', '--json');
+      expect(stdout, `page ${page}: ${stderr}`).not.toBe('');
+      const { findings } = JSON.parse(stdout) as { findings: unknown[] };
+      expect(findings, `page ${page}`).not.toEqual([]);
+      expect(code).toBe(1);
+    }
+    desk.restore(copy);
+    overwrite(desk.dbPath, 0, 4096);
+    expect((await desk.verify()).findings).toEqual([expect.objectContaining({ kind: 'damaged' })]);
+  });
+
+  logTest(
+    'is used wrongly with a file that is nothing it knows, a key that is none, a checkpoint that is none',
+    async (desk) => {
+      await desk.work();
+      const text = desk.colibri.path('notes.txt');
+      writeFileSync(text, 'shopping list');
+
+      for (const args of [
+        [text],
+        [desk.colibri.path('nowhere')],
+        ['--key', 'not a key'],
+        ['--against', 'not a checkpoint'],
+        ['--unknown'],
+      ])
+        expect((await desk.run('verify', ...args)).code, args.join(' ')).toBe(2);
+    },
+  );
+
+  logTest(
+    '--against takes a note file, a proof, and the text itself, with or without its last newline',
+    async (desk) => {
+      await desk.work();
+      const note = desk.lastSigned;
+      const size = Number(note.split('\n')[1]);
+      await desk.moreWork();
+      const file = desk.colibri.path('kept.note');
+      const proof = desk.colibri.path('kept.tlog-proof');
+      writeFileSync(file, note);
+      writeFileSync(proof, await proofOf(desk, 4, size, note));
+
+      for (const form of [
+        file,
+        proof,
+        note,
+        note.trimEnd(),
+        JSON.stringify(note),
+        note.replaceAll('\n', '\\n'),
+      ]) {
+        const { against, code } = await desk.verify('--against', form);
+        expect([against?.verdict, code], form).toEqual(['consistent', 0]);
+      }
+    },
+  );
+
+  logTest('a proof of another record than the one that stands there is a finding', async (desk) => {
+    await desk.work();
+    const note = desk.lastSigned;
+    const proof = desk.colibri.path('kept.tlog-proof');
+    const size = Number(note.split('\n')[1]);
+    writeFileSync(proof, (await proofOf(desk, 4, size, note)).replace('index 4', 'index 5'));
+
+    const { findings } = await desk.verify('--against', proof);
+
+    expect(findings).toEqual([expect.objectContaining({ kind: 'altered', record: '#6' })]);
+  });
+
+  logTest(
+    '--key decides whom to believe; without any key signatures are not claimed to be checked',
+    async (desk) => {
+      await desk.work();
+      const key = readFileSync(`${desk.logFolder}/key.pub`, 'utf8').trim();
+      const stranger = { env: { XDG_CONFIG_HOME: desk.colibri.path('nobody') } };
+      const run = async (...args: string[]) =>
+        JSON.parse((await runColibri(desk.colibri, ['verify', '--json', ...args], stranger)).stdout);
+
+      const without = await run();
+      const given = await run('--key', key);
+
+      expect(without).toMatchObject({ ok: true, checkpointed_through: 0 });
+      expect(without.remarks.join(' ')).toContain('signatures were not checked');
+      expect(given).toMatchObject({ ok: true, checkpointed_through: desk.positions().length });
+    },
+  );
+});
+
+describe('colibri verify of what was taken out of the database', () => {
+  logTest('a bundle and a proof hold, under the right key only, and a changed one does not', async (desk) => {
+    await desk.work();
+    const key = `${desk.logFolder}/key.pub`;
+    const [bundle, proof] = [desk.colibri.path('bundle'), desk.colibri.path('proof')];
+    await desk.run('export', '-o', bundle);
+    await desk.run('prove', 'T-0001', '-o', proof);
+    const other = desk.colibri.path('other.pub');
+    writeFileSync(other, generateNoteKey(desk.lastSigned.split('\n')[0] ?? '').verifierKey);
+
+    const good = await Promise.all([bundle, proof].map((path) => desk.run('verify', path, '--key', key)));
+    const wrongKey = await Promise.all(
+      [bundle, proof].map((path) => desk.run('verify', path, '--key', other)),
+    );
+    const rows = `${bundle}/log.jsonl`;
+    writeFileSync(rows, readFileSync(rows, 'utf8').replace('contract-test', 'somebody-else'));
+    const changed = await desk.run('verify', bundle, '--json');
+
+    expect(good.map(({ code }) => code)).toEqual([0, 0]);
+    expect(wrongKey.map(({ code }) => code)).toEqual([1, 1]);
+    expect(changed.code).toBe(1);
+    expect(JSON.parse(changed.stdout)).toMatchObject({ ok: false, what: 'bundle' });
+  });
+});
+
+describe('colibri anchor', () => {
+  logTest(
+    '--git commits to a reference of its own and touches nothing else; verify finds it',
+    async (desk) => {
+      const git = repository(desk);
+      await desk.work();
+      git('commit', '--allow-empty', '-qm', 'start');
+      writeFileSync(desk.colibri.path('staged'), 'x');
+      git('add', 'staged');
+      const before = [git('rev-parse', 'HEAD'), git('status', '--porcelain', '-uno'), git('write-tree')];
+
+      const first = await desk.run('anchor', '--git');
+      await desk.moreWork();
+      const second = await desk.run('anchor', '--git', '--json');
+      const verdict = await desk.verify();
+
+      expect(first.code, first.stderr).toBe(0);
+      expect(first.stdout).toContain('git push origin refs/colibri/checkpoints');
+      expect([git('rev-parse', 'HEAD'), git('status', '--porcelain', '-uno'), git('write-tree')]).toEqual(
+        before,
+      );
+      expect(git('rev-list', '--count', 'refs/colibri/checkpoints').trim()).toBe('2');
+      expect(git('log', '-1', '--format=%B', 'refs/colibri/checkpoints')).toContain(desk.lastSigned.trim());
+      expect(JSON.parse(second.stdout)).toMatchObject({ already: false });
+      expect(verdict).toMatchObject({ ok: true, anchored_by: ['git'], unanchored_tail: 0 });
+    },
+  );
+
+  logTest('--git works in a further worktree, and never moves a branch that is checked out', async (desk) => {
+    const git = repository(desk);
+    await desk.work();
+    git('commit', '--allow-empty', '-qm', 'start');
+    git('worktree', 'add', '-q', 'second');
+    const cwd = desk.colibri.path('second');
+
+    const there = await runColibri(desk.colibri, ['anchor', '--git'], { cwd });
+    const branch = await desk.run('anchor', '--git', '--ref', 'refs/heads/second');
+    const other = await desk.run('anchor', '--git', '--ref', git('symbolic-ref', 'HEAD').trim());
+
+    expect(there.code, there.stderr).toBe(0);
+    expect(git('rev-list', '--count', 'refs/colibri/checkpoints').trim()).toBe('1');
+    for (const refused of [branch, other]) {
+      expect(refused.code).toBe(1);
+      expect(refused.stderr).toContain('is checked out');
+    }
+  });
+
+  logTest('a history rewritten after it was committed is found in git', async (desk) => {
+    repository(desk);
+    await desk.work();
+    await desk.run('anchor', '--git');
+    const copy = desk.colibri.path('old.db');
+    desk.copyTo(copy);
+    await desk.moreWork();
+    await desk.run('anchor', '--git');
+    desk.restore(copy);
+
+    const { findings } = await desk.verify();
+
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        kind: 'older-copy',
+        record: expect.stringContaining('refs/colibri/checkpoints'),
+      }),
+    );
+  });
+
+  logTest('--file keeps a copy, renews it, and never overwrites anything else', async (desk) => {
+    await desk.work();
+    const kept = desk.colibri.path('kept');
+    const other = desk.colibri.path('other');
+    writeFileSync(other, 'mine');
+
+    await desk.run('anchor', '--file', kept);
+    await desk.moreWork();
+    const partly = await desk.verify();
+    await desk.run('anchor', '--file', kept);
+    const refused = await desk.run('anchor', '--file', other);
+
+    expect(partly).toMatchObject({ ok: true, anchored_by: ['file'] });
+    expect(partly.unanchored_tail).toBe(partly.size - partly.anchored_through);
+    expect(partly.unanchored_tail).toBeGreaterThan(0);
+    expect((await desk.verify()).unanchored_tail).toBe(0);
+    expect(refused.code).toBe(2);
+    expect(readFileSync(other, 'utf8')).toBe('mine');
+  });
+
+  logTest(
+    '--tsq and --tsr: a token counts once its authority is named, and not with a wrong one',
+    async (desk) => {
+      await desk.work();
+      const at = (name: string) => desk.colibri.path(name);
+      const authority = timeStampAuthority(desk, 'good');
+      const wrong = timeStampAuthority(desk, 'wrong');
+
+      const asked = await desk.run('anchor', '--tsq', at('q.tsq'));
+      authority.answer(at('q.tsq'), at('a.tsr'));
+      await desk.moreWork();
+      const unnamed = await desk.run('anchor', '--tsr', at('a.tsr'), '--json');
+      const before = await desk.verify();
+      const refused = await desk.run('anchor', '--tsr', at('a.tsr'), '--ca', wrong.certificate);
+      const named = await desk.run('anchor', '--tsr', at('a.tsr'), '--ca', authority.certificate, '--json');
+      const after = await desk.verify();
+
+      expect(asked.code, asked.stderr).toBe(0);
+      expect(JSON.parse(unnamed.stdout)).toMatchObject({ checked: 'imprint' });
+      expect(before).toMatchObject({ ok: true, anchored_by: [] });
+      expect(before.remarks.join(' ')).toContain('its authority was not checked');
+      expect(refused.code).toBe(1);
+      expect(JSON.parse(named.stdout)).toMatchObject({ checked: 'authority' });
+      expect(after).toMatchObject({ ok: true, anchored_by: ['tsr'] });
+      expect(after.anchored_through).toBeGreaterThan(0);
+    },
+  );
+
+  logTest(
+    'a token of something else is refused, and one put beside the database is a finding',
+    async (desk) => {
+      await desk.work();
+      const at = (name: string) => desk.colibri.path(name);
+      const authority = timeStampAuthority(desk, 'good');
+      writeFileSync(at('else'), 'something else');
+      spawnSync('openssl', ['ts', '-query', '-data', at('else'), '-sha256', '-cert', '-out', at('e.tsq')]);
+      authority.answer(at('e.tsq'), at('e.tsr'));
+      await desk.run('anchor', '--tsq', at('q.tsq'));
+
+      const refused = await desk.run('anchor', '--tsr', at('e.tsr'));
+      writeFileSync(`${desk.dbPath}.anchors/${desk.positions().length}.tsr`, readFileSync(at('e.tsr')));
+
+      expect(refused.code).toBe(1);
+      expect(await desk.findings()).toEqual(['bad-anchor']);
+    },
+  );
+
+  logTest(
+    'says what is missing where git or openssl is not installed, and takes one place at a time',
+    async (desk) => {
+      await desk.work();
+      const nothing = { env: { PATH: desk.colibri.path('empty') } };
+
+      const git = await runColibri(desk.colibri, ['anchor', '--git'], nothing);
+      const openssl = await runColibri(desk.colibri, ['anchor', '--tsq', desk.colibri.path('q')], nothing);
+      const verify = await runColibri(desk.colibri, ['verify'], nothing);
+
+      expect(git.stderr).toContain('git was not found');
+      expect(openssl.stderr).toContain('openssl was not found');
+      expect(verify.code).toBe(0);
+      for (const args of [[], ['--git', '--file', 'x'], ['--git', '--ca', 'x'], ['--tsr', 'nowhere']])
+        expect((await desk.run('anchor', ...args)).code, args.join(' ')).toBe(2);
+    },
+  );
+});
+
+function digests(desk: LogDesk): string[] {
+  const { dbPath } = desk;
+  return [dbPath, `${dbPath}.checkpoint`, `${desk.logFolder}/last-signed`].map((path) =>
+    sha256(readFileSync(path, 'latin1')),
+  );
+}
+
+function overwrite(path: string, at: number, length: number): void {
+  const fd = openSync(path, 'r+');
+  writeSync(fd, Buffer.alloc(length, 0xa5), 0, length, at);
+  closeSync(fd);
+}
+
+async function proofOf(desk: LogDesk, index: number, size: number, checkpoint: string): Promise<string> {
+  const leaves = desk.colibri
+    .readAudit()
+    .entries.slice(0, size)
+    .map((entry) => leafHash(entry.content_hash));
+  return formatTlogProof({
+    index,
+    checkpoint,
+    proof: await inclusionProof(nodesInMemory(leaves), index, size),
+  });
+}
+
+/** Makes the playground a repository, and runs git in it. */
+function repository(desk: LogDesk): (...args: string[]) => string {
+  const who = ['-c', 'user.name=ada', '-c', 'user.email=ada@localhost'];
+  const git = (...args: string[]) => {
+    const { status, stdout, stderr } = spawnSync('git', ['-C', desk.colibri.folder, ...who, ...args], {
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH ?? '', HOME: desk.colibri.path('home') },
+    });
+    if (status !== 0) throw new Error(`git ${args.join(' ')}: ${stderr}`);
+    return stdout;
+  };
+  git('init', '-q');
+  return git;
+}
+
+/** A time-stamping authority in a folder: a certificate that may stamp, and the answers it gives. */
+function timeStampAuthority(desk: LogDesk, name: string) {
+  const at = (file: string) => desk.colibri.path(`${name}-${file}`);
+  writeFileSync(
+    at('conf'),
+    `[req]\ndistinguished_name=dn\nx509_extensions=ext\nprompt=no\n[dn]\nCN=${name}\n[ext]\nextendedKeyUsage=critical,timeStamping\nkeyUsage=critical,digitalSignature\n[tsa]\ndefault_tsa=t\n[t]\nserial=${at('serial')}\nsigner_cert=${at('cert')}\nsigner_key=${at('key')}\nsigner_digest=sha256\ndefault_policy=1.2.3.4\ndigests=sha256\n`,
+  );
+  writeFileSync(at('serial'), '01\n');
+  const openssl = (...args: string[]) => {
+    const { status, stderr } = spawnSync('openssl', args, { encoding: 'utf8' });
+    if (status !== 0) throw new Error(stderr);
+  };
+  const files = ['-keyout', at('key'), '-out', at('cert'), '-config', at('conf')];
+  openssl('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', ...files);
+  return {
+    certificate: at('cert'),
+    answer: (query: string, answer: string) =>
+      openssl('ts', '-reply', '-config', at('conf'), '-section', 't', '-queryfile', query, '-out', answer),
+  };
+}

@@ -1,0 +1,110 @@
+import { expect } from 'vitest';
+import { NODE, SERVER_FILE, sleepMs } from '../driver/server-process.ts';
+import { toolsMissing } from '../driver/surface.ts';
+import { gone, startClient } from '../driver/wrapped-client.ts';
+import { holdWriteLock, lockNewFile } from '../driver/write-lock.ts';
+import { proves } from './proves.ts';
+
+// What can only be seen by waiting for it, side by side: together they take as long as the longest.
+
+const noTasks = await toolsMissing('task_create');
+
+const CLEAN = { code: 0, signal: null };
+const GONE_MS_MAX = 10_000;
+
+proves(
+  ['boot.degraded', 'processes.stuck'],
+  'a file that stays locked degrades the server, which then answers',
+  async ({ colibri }) => {
+    lockNewFile(colibri);
+    const server = await colibri.start();
+
+    const { envelope } = await server.call('server_health');
+
+    expect(envelope?.data).toMatchObject({
+      status: 'degraded',
+      db: { reason: expect.stringMatching(/locked/) },
+    });
+  },
+  { concurrent: true },
+);
+
+proves(
+  ['processes.stuck', 'exit.failure-of-read', 'envelope.pattern-b'],
+  'a lock held for more than 10 s is ERR_STORAGE_BUSY to a writer, not before, and is over when it is released',
+  async ({ colibri }) => {
+    const [writing, reading] = [await colibri.start(), await colibri.start()];
+    await Promise.all([writing.call('server_ping'), reading.call('server_ping')]);
+    const lock = holdWriteLock(colibri);
+    const began = performance.now();
+
+    const [write, read] = await Promise.all([
+      writing.call('task_create', { title: 'a', project: 'demo' }),
+      reading.call('server_ping'),
+    ]);
+    const waited = performance.now() - began;
+    lock.release();
+
+    expect(write.envelope).toMatchObject({
+      ok: true,
+      data: { ok: false, error: { code: 'ERR_STORAGE_BUSY' } },
+    });
+    expect(waited).toBeGreaterThan(9_500);
+    expect(read.envelope?.ok).toBe(true);
+    await reading.stderrHolds('could not be recorded');
+    expect((await writing.call('task_create', { title: 'b', project: 'demo' })).envelope?.data).toMatchObject(
+      { task_id: 'T-0001' },
+    );
+    expect(colibri.readAudit().findings).toEqual([]);
+  },
+  { unless: noTasks, concurrent: true },
+);
+
+proves(
+  'stop.bounded',
+  'a call that does not end holds up a stop for 5 s at most',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('server_ping');
+    holdWriteLock(colibri);
+    server.call('server_ping').catch(() => undefined);
+    await sleepMs(200);
+    const began = performance.now();
+
+    server.kill('SIGTERM');
+    const exit = await server.waitForExit(GONE_MS_MAX);
+
+    expect(exit).toEqual(CLEAN);
+    expect(performance.now() - began).toBeLessThan(9_500);
+  },
+  { concurrent: true },
+);
+
+proves(
+  'stop.no-orphan',
+  'a wrapper that is killed takes the server with it, though the client lives',
+  async ({ colibri }) => {
+    const client = await startClient(colibri, ['/bin/sh', '-c', '"$@"; exit $?', 'sh', NODE, SERVER_FILE]);
+
+    process.kill(client.childPid, 'SIGKILL');
+
+    await gone(client.serverPid, GONE_MS_MAX);
+  },
+  { concurrent: true },
+);
+
+proves(
+  ['stop.end-of-input', 'stop.bounded'],
+  'a client that closes its end with megabytes unread does not keep the server',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    server.pauseReading();
+    for (let i = 0; i < 3_000; i += 1) server.request('tools/list').catch(() => undefined);
+    await sleepMs(2_500);
+
+    const exit = await server.closeInput();
+
+    expect(exit).toEqual(CLEAN);
+  },
+  { concurrent: true },
+);

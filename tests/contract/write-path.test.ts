@@ -1,0 +1,215 @@
+import Sqlite from 'better-sqlite3';
+import { expect } from 'vitest';
+import { withDatabase } from '../driver/audit-file.ts';
+import type { Playground } from '../driver/playground.ts';
+import { openCalls, stateFindings } from '../driver/state-file.ts';
+import { toolsMissing } from '../driver/surface.ts';
+import { proves } from './proves.ts';
+
+const noTasks = await toolsMissing('task_create', 'task_update', 'thought_record', 'audit_session_start');
+
+const TASK = { title: 'a task', project: 'demo' };
+
+proves(
+  'enter.failure',
+  'a call that cannot be recorded is not begun',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('server_ping');
+    const repair = breakInserts(
+      colibri,
+      'actions',
+      `json_extract(new.text, '$.stage') = 'enter' AND json_extract(new.text, '$.tool') = 'task_create'`,
+    );
+
+    const { envelope, isError } = await server.call('task_create', TASK);
+    repair();
+
+    expect(isError).toBe(true);
+    expect(envelope).toMatchObject({
+      ok: false,
+      error: { code: 'AUDIT_ENTER_FAILED', message: expect.stringContaining('not begun') },
+    });
+    expect(countOf(colibri, 'tasks')).toBe(0);
+    expect((await server.call('task_create', TASK)).error).toBeUndefined();
+    expect(colibri.readAudit()).toMatchObject({ findings: [], rows: { length: 4 } });
+  },
+  { unless: noTasks },
+);
+
+proves(
+  ['exit.failure-of-write', 'write.whole'],
+  'a mutating call whose end cannot be recorded is rolled back and is HANDLER_ERROR',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('server_ping');
+    const repair = breakInserts(
+      colibri,
+      'actions',
+      `json_extract(new.text, '$.outcome') = 'ok' AND json_extract(new.text, '$.tool') = 'task_create'`,
+    );
+
+    const { envelope, isError } = await server.call('task_create', TASK);
+    repair();
+
+    expect(isError).toBe(true);
+    expect(envelope).toMatchObject({ ok: false, error: { code: 'HANDLER_ERROR' } });
+    expect(countOf(colibri, 'tasks')).toBe(0);
+    expect(colibri.readAudit().rows.at(-1)).toMatchObject({
+      stage: 'exit',
+      tool: 'task_create',
+      outcome: 'error',
+      effects: [],
+    });
+    expect((await server.call('task_create', TASK)).envelope?.data).toMatchObject({ task_id: 'T-0001' });
+    expect(openCalls(colibri.dbPath)).toEqual([]);
+  },
+  { unless: noTasks },
+);
+
+proves(
+  'exit.failure-of-read',
+  'a read whose end cannot be recorded is answered all the same, and logged',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('server_ping');
+    const repair = breakInserts(colibri, 'actions', `json_extract(new.text, '$.stage') = 'exit'`);
+
+    const ping = await server.call('server_ping');
+    await server.stderrHolds('could not be recorded');
+    repair();
+
+    expect(ping.envelope?.ok).toBe(true);
+    expect(server.stderr).toMatch(/server_ping.*could not be recorded/);
+    await server.call('server_ping');
+    expect(colibri.readAudit()).toMatchObject({ findings: [], rows: { length: 4 } });
+  },
+);
+
+proves(
+  ['write.rolled-back', 'lock.released', 'envelope.no-stack'],
+  'when a handler fails half-way nothing it wrote is left, and an exit row says so',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('task_create', TASK);
+    await server.call('audit_session_start', { task_id: 'T-0001', auditor_id: 'me' });
+    const repair = breakInserts(colibri, 'session_records', '1');
+
+    const { error, isError } = await server.call('thought_record', {
+      task_id: 'T-0001',
+      type: 'plan',
+      content: 'c',
+    });
+    repair();
+
+    expect(isError).toBe(true);
+    expect(error?.code).toBe('HANDLER_ERROR');
+    expect(error?.message).not.toMatch(/\n\s+at /);
+    expect(countOf(colibri, 'thoughts')).toBe(0);
+    expect(colibri.readAudit().rows.at(-1)).toMatchObject({
+      outcome: 'error',
+      error_code: 'HANDLER_ERROR',
+      effects: [],
+    });
+    expect(
+      (await server.call('thought_record', { task_id: 'T-0001', type: 'plan', content: 'c' })).error,
+    ).toBeUndefined();
+    expect(stateFindings(colibri.dbPath)).toEqual([]);
+  },
+  { unless: noTasks },
+);
+
+proves(
+  ['write.rolled-back', 'envelope.pattern-b', 'exit.facts'],
+  'a refusal of the domain leaves an exit row with its code and no effects',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('task_create', TASK);
+
+    const { envelope } = await server.call('task_update', {
+      task_id: 'T-0001',
+      title: 'other',
+      status: 'done',
+    });
+
+    expect(envelope).toMatchObject({
+      ok: true,
+      data: { ok: false, error: { code: 'ERR_INVALID_TRANSITION' } },
+    });
+    expect(colibri.readAudit().rows.at(-1)).toMatchObject({
+      stage: 'exit',
+      outcome: 'error',
+      error_code: 'ERR_INVALID_TRANSITION',
+      effects: [],
+      result_hash: null,
+    });
+    expect(stateFindings(colibri.dbPath)).toEqual([]);
+  },
+  { unless: noTasks },
+);
+
+proves(
+  ['envelope.pattern-a', 'envelope.teaches'],
+  'the trail fails with isError and a message that starts with the code',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+
+    const { envelope, isError } = await server.call('thought_record', {
+      task_id: 'T-0001',
+      type: 'plan',
+      content: 'c',
+    });
+
+    expect(isError).toBe(true);
+    expect(envelope).toMatchObject({
+      ok: false,
+      error: { code: 'HANDLER_ERROR', message: expect.stringMatching(/^ERR_TASK_NOT_FOUND: /) },
+    });
+  },
+  { unless: noTasks },
+);
+
+proves(
+  ['write.whole', 'log.effects'],
+  'after many calls of many kinds every row of state is what some exit row says',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    for (let i = 1; i <= 12; i += 1) {
+      const task_id = `T-${String(i).padStart(4, '0')}`;
+      await server.call('task_create', { ...TASK, project: i % 2 ? 'odd' : 'even', labels: ['a', `l${i}`] });
+      await server.call('audit_session_start', {
+        task_id,
+        auditor_id: 'me',
+        scope: i % 2 ? 'deep' : 'shallow',
+      });
+      await server.call('task_update', { task_id, status: 'todo', priority: 'high' });
+      await server.call('thought_record', {
+        task_id,
+        type: 'plan',
+        content: `thought ${i}`,
+        metadata: { i },
+      });
+      if (i % 3 === 0)
+        await server.call('merkle_finalize', { session_id: `A-${String(i).padStart(4, '0')}` });
+    }
+
+    expect(stateFindings(colibri.dbPath)).toEqual([]);
+    expect(colibri.readAudit().findings).toEqual([]);
+    expect(openCalls(colibri.dbPath)).toEqual([]);
+  },
+  { unless: noTasks },
+);
+
+/** Makes inserts into a table fail from outside while the condition holds. The row is in before it fails: only a rollback takes it out. */
+function breakInserts(colibri: Playground, table: string, condition: string): () => void {
+  const db = new Sqlite(colibri.dbPath, { timeout: 5_000 });
+  colibri.onDispose(() => db.close());
+  db.exec(
+    `CREATE TRIGGER broken AFTER INSERT ON ${table} WHEN ${condition} BEGIN SELECT RAISE(FAIL, 'broken by the test'); END`,
+  );
+  return () => db.exec('DROP TRIGGER broken');
+}
+
+function countOf(colibri: Playground, table: string): unknown {
+  return withDatabase(colibri.dbPath, (db) => db.prepare(`SELECT count(*) FROM ${table}`).pluck().get());
+}

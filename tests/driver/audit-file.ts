@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto';
+import Sqlite from 'better-sqlite3';
+
+/** One audit row as the file holds it: the text, what the text says, and the two hashes. */
+interface AuditEntry {
+  readonly position: number;
+  readonly text: string;
+  readonly content_hash: string;
+  readonly chain_hash: string;
+  readonly row: AuditFields;
+}
+
+export interface AuditFields {
+  readonly position: number;
+  readonly sequence_no: number;
+  readonly stage: 'enter' | 'exit';
+  readonly tool: string;
+  readonly actor: string;
+  readonly correlation_id: string;
+  readonly at: string;
+  readonly schema_valid: boolean;
+  readonly args_hash: string | null;
+  readonly outcome: 'running' | 'ok' | 'error' | 'rejected' | 'denied' | 'crashed';
+  readonly error_code: string | null;
+  readonly duration_ms: number | null;
+  readonly result_hash: string | null;
+  readonly effects: readonly { readonly table: string; readonly id: string; readonly hash: string }[];
+  readonly process: string;
+  readonly repaired: readonly string[];
+}
+
+interface Payload {
+  readonly position: number;
+  readonly salt: string;
+  readonly body: string;
+}
+
+/** What the second reader found: it shares no line with the server. */
+export interface AuditFile {
+  readonly entries: readonly AuditEntry[];
+  readonly rows: readonly AuditFields[];
+  readonly payloads: ReadonlyMap<number, Payload>;
+  /** Everything wrong with positions, texts, digests and links. Empty for a sound log. */
+  readonly findings: readonly string[];
+  /** Enter and exit row of each call, in the order they were begun. */
+  readonly calls: readonly AuditCall[];
+}
+
+interface AuditCall {
+  readonly enter: AuditFields;
+  readonly exits: readonly AuditFields[];
+}
+
+export function readAuditFile(path: string): AuditFile {
+  return withDatabase(path, (db) => {
+    const entries = db
+      .prepare('SELECT position, text, content_hash, chain_hash FROM actions ORDER BY position')
+      .all()
+      .map((entry) => ({
+        ...(entry as AuditEntry),
+        row: JSON.parse((entry as AuditEntry).text) as AuditFields,
+      }));
+    const payloads = db.prepare('SELECT position, salt, body FROM action_payloads').all() as Payload[];
+    const rows = entries.map((entry) => entry.row);
+    return {
+      entries,
+      rows,
+      payloads: new Map(payloads.map((payload) => [payload.position, payload])),
+      findings: findingsOf(entries),
+      calls: callsIn(rows),
+    };
+  });
+}
+
+function callsIn(rows: readonly AuditFields[]): AuditCall[] {
+  const exits = new Map<number, AuditFields[]>();
+  for (const row of rows.filter(({ stage }) => stage === 'exit')) {
+    exits.set(row.sequence_no, [...(exits.get(row.sequence_no) ?? []), row]);
+  }
+  return rows
+    .filter(({ stage }) => stage === 'enter')
+    .map((enter) => ({ enter, exits: exits.get(enter.sequence_no) ?? [] }));
+}
+
+/** Opens the file for reading, whatever the server is doing with it. */
+export function withDatabase<T>(path: string, read: (db: Sqlite.Database) => T): T {
+  const db = new Sqlite(path, { readonly: true, fileMustExist: true, timeout: 5_000 });
+  try {
+    return db.transaction(() => read(db))();
+  } finally {
+    db.close();
+  }
+}
+
+function findingsOf(entries: readonly AuditEntry[]): string[] {
+  const findings: string[] = [];
+  let previous = '0'.repeat(64);
+  entries.forEach((entry, i) => {
+    const at = `row ${entry.position}`;
+    if (entry.position !== i + 1) findings.push(`${at}: position ${i + 1} was due`);
+    if (entry.row.position !== entry.position) findings.push(`${at}: its text says ${entry.row.position}`);
+    if (canonical(entry.row) !== entry.text) findings.push(`${at}: its text is not canonical`);
+    if (sha256(entry.text) !== entry.content_hash)
+      findings.push(`${at}: content_hash is not that of its text`);
+    if (sha256(entry.content_hash + previous) !== entry.chain_hash)
+      findings.push(`${at}: chain_hash does not follow`);
+    if (i > 0 && entry.row.at < (entries[i - 1] as AuditEntry).row.at)
+      findings.push(`${at}: time runs backwards`);
+    previous = entry.chain_hash;
+  });
+  return findings;
+}
+
+export function sha256(text: string): string {
+  return createHash('sha256').update(text, 'utf8').digest('hex');
+}
+
+/** RFC 8785 for what JSON.parse returns. Written here again on purpose. */
+export function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${canonical(member)}`).join(',')}}`;
+}

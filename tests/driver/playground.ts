@@ -1,0 +1,75 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type AuditFile, readAuditFile } from './audit-file.ts';
+import { type ServerOptions, ServerProcess } from './server-process.ts';
+
+/** Where one test plays: a folder of its own, and every process started in it. Nothing of it outlives the test. */
+export class Playground {
+  readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'colibri-test-')));
+  readonly dbPath = join(this.folder, 'data', 'colibri.db');
+  readonly #servers: ServerProcess[] = [];
+  readonly #undo: (() => unknown)[] = [];
+
+  constructor() {
+    for (const home of ['home', 'config', 'share']) mkdirSync(join(this.folder, home));
+  }
+
+  /** Starts the built server and, unless told otherwise, shakes hands with it the old way. */
+  async start(options: StartOptions = {}): Promise<ServerProcess> {
+    const server = this.spawn(options);
+    if (options.era !== 'none' && options.era !== 'modern') await server.initialize(options.clientName);
+    return server;
+  }
+
+  /** Starts the built server and says nothing to it yet. */
+  spawn(options: StartOptions = {}): ServerProcess {
+    const server = new ServerProcess({
+      ...options,
+      folder: options.folder ?? this.folder,
+      env: { ...this.environment, ...options.env },
+    });
+    this.#servers.push(server);
+    return server;
+  }
+
+  path(...parts: string[]): string {
+    return join(this.folder, ...parts);
+  }
+
+  /** What lies in the database, read by the second reader. */
+  readAudit(path = this.dbPath): AuditFile {
+    return readAuditFile(path);
+  }
+
+  /** Runs when the test is over, last one first. */
+  onDispose(undo: () => unknown): void {
+    this.#undo.push(undo);
+  }
+
+  /** Ends what is still running, clears up, and returns what no test may leave behind: impure stdout, answers nobody asked for. */
+  async dispose(): Promise<string[]> {
+    await Promise.all(this.#servers.map((server) => server.dispose()));
+    for (const undo of this.#undo.reverse()) await undo();
+    rmSync(this.folder, { recursive: true, force: true });
+    return this.#servers.flatMap((server) => server.complaints());
+  }
+
+  /** What every process of this test gets, and nothing else of the machine's. */
+  get environment(): Readonly<Record<string, string>> {
+    return {
+      PATH: process.env.PATH ?? '',
+      HOME: join(this.folder, 'home'),
+      XDG_CONFIG_HOME: join(this.folder, 'config'),
+      XDG_DATA_HOME: join(this.folder, 'share'),
+      COLIBRI_DB_PATH: this.dbPath,
+    };
+  }
+}
+
+export type StartOptions = Partial<Omit<ServerOptions, 'env'>> & {
+  /** On top of the private ones; undefined takes one away. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly era?: 'legacy' | 'modern' | 'none';
+  readonly clientName?: string;
+};

@@ -1,0 +1,32 @@
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Sqlite from 'better-sqlite3';
+import type { Playground } from './playground.ts';
+
+/** A lock in other hands, until released or until the test is over. */
+export interface HeldLock {
+  release(): void;
+}
+
+/** The write lock of a database in use. */
+export function holdWriteLock(colibri: Playground): HeldLock {
+  return hold(colibri, 'BEGIN IMMEDIATE');
+}
+
+/** A file that exists and is empty, with another process in the middle of making something of it. */
+export function lockNewFile(colibri: Playground): HeldLock {
+  mkdirSync(dirname(colibri.dbPath), { recursive: true });
+  return hold(colibri, 'BEGIN EXCLUSIVE');
+}
+
+/** A file another process has for itself, as a backup tool may. */
+export function lockWholeFile(colibri: Playground): HeldLock {
+  return hold(colibri, 'PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+}
+
+function hold(colibri: Playground, sql: string): HeldLock {
+  const db = new Sqlite(colibri.dbPath, { timeout: 5_000 });
+  db.exec(sql);
+  colibri.onDispose(() => db.close());
+  return { release: () => db.close() };
+}

@@ -1,0 +1,184 @@
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { afterAll, expect } from 'vitest';
+import { runColibri } from '../driver/command-line.ts';
+import type { Playground } from '../driver/playground.ts';
+import { type Random, seededRandom } from '../driver/random.ts';
+import { battery, figure, noStrace, tier } from './battery.ts';
+import { Checker } from './checker.ts';
+import { type Fate, ForgetfulDisk } from './power-cut.ts';
+import { type Answered, Recorder, writeChapters } from './recorder.ts';
+import { STORAGE_SYSCALLS } from './strace.ts';
+import { readTrace, TRACE_ARGUMENTS, type TraceEvent } from './trace.ts';
+
+const FATES: readonly Fate[] = ['none', 'half', 'all'];
+const CUTS_A_FATE = tier(20, 300);
+const CHAPTERS = tier(5, 20);
+const WITHOUT_FDATASYNC = new URL('without-fdatasync.mjs', import.meta.url).href;
+/** Calls that wait together share an fsync: the case a mistake would hide in. */
+const LANES = 4;
+
+const checker = noStrace === undefined ? new Checker() : undefined;
+afterAll(() => checker?.close());
+
+battery(
+  'R4',
+  `no acked call is lost to a power cut, ${3 * CUTS_A_FATE} cuts: unsynced writes dropped, half kept and torn, all kept`,
+  async (colibri) => {
+    const random = seededRandom('R4');
+    const run = await traceLoad(colibri);
+
+    const result = await cutPower(colibri, run, random, FATES);
+
+    figure('R4', { ...result.counts, calls: run.acks.length, events: run.events.length });
+    expect(result.findings).toEqual([]);
+    await expectServable(colibri, run, random);
+  },
+  { unless: noStrace },
+);
+
+battery(
+  'R4',
+  'the same check is red for a server without its fdatasync',
+  async (colibri) => {
+    const random = seededRandom('R4, broken on purpose');
+    const run = await traceLoad(colibri, { NODE_OPTIONS: `--import ${WITHOUT_FDATASYNC}` });
+
+    const { findings, counts } = await cutPower(colibri, run, random, ['none']);
+
+    figure('R4', { control: 'no fdatasync', ...counts });
+    expect(findings.filter((finding) => finding.includes('acked and lost'))).not.toEqual([]);
+    expect(counts.cuts_that_lose).toBeGreaterThan(counts.cuts / 2);
+  },
+  { unless: noStrace },
+);
+
+/** A load as the disk saw it, with the moment at which each answer left the process. */
+interface TracedRun {
+  readonly events: readonly TraceEvent[];
+  readonly disk: ForgetfulDisk;
+  readonly acks: readonly { readonly moment: number; readonly call: Answered }[];
+  /** Heads that were signed, each with the moment the signature could first be seen. */
+  readonly signed: readonly { readonly moment: number; readonly size: number }[];
+}
+
+async function traceLoad(colibri: Playground, env: Record<string, string> = {}): Promise<TracedRun> {
+  const tracePath = colibri.path('trace');
+  const strace = ['strace', ...TRACE_ARGUMENTS, '-e', `trace=${STORAGE_SYSCALLS.join()}`, '-o', tracePath];
+  const server = await colibri.start({ wrapper: strace, env });
+  const recorder = new Recorder(server);
+  await writeChapters(recorder, LANES, CHAPTERS);
+  await server.closeInput();
+
+  const events = readTrace(tracePath);
+  rmSync(tracePath);
+  return {
+    events,
+    disk: new ForgetfulDisk(events, colibri.dbPath),
+    acks: acksIn(events, recorder.acked),
+    signed: signaturesIn(events),
+  };
+}
+
+/** An answer counts from the moment its last byte began to leave. */
+function acksIn(events: readonly TraceEvent[], acked: readonly Answered[]): TracedRun['acks'] {
+  const calls = new Map(acked.map((call) => [call.id, call]));
+  const acks: { moment: number; call: Answered }[] = [];
+  let text = '';
+  for (const event of events) {
+    if (event.kind !== 'output') continue;
+    const lines = (text + event.bytes.toString('latin1')).split('\n');
+    text = lines.pop() ?? '';
+    for (const line of lines) {
+      const call = calls.get((JSON.parse(Buffer.from(line, 'latin1').toString()) as { id: number }).id);
+      if (call !== undefined) acks.push({ moment: event.at, call });
+    }
+  }
+  expect(acks).toHaveLength(acked.length);
+  return acks;
+}
+
+function signaturesIn(events: readonly TraceEvent[]): TracedRun['signed'] {
+  const texts = new Map<string, string>();
+  const signed: { moment: number; size: number }[] = [];
+  for (const event of events) {
+    if (event.kind === 'append') texts.set(event.path, event.bytes.toString());
+    if (event.kind === 'rename' && basename(event.to) === 'last-signed')
+      signed.push({ moment: event.at, size: Number(texts.get(event.path)?.split('\n')[1]) });
+  }
+  return signed;
+}
+
+interface Counts extends Record<string, number> {
+  cuts: number;
+  cuts_that_lose: number;
+  acked_lost: number;
+  worst_lost: number;
+}
+
+async function cutPower(
+  colibri: Playground,
+  run: TracedRun,
+  random: Random,
+  fates: readonly Fate[],
+): Promise<{ findings: string[]; counts: Counts }> {
+  const findings: string[] = [];
+  const counts: Counts = { cuts: 0, cuts_that_lose: 0, acked_lost: 0, worst_lost: 0 };
+  for (const fate of fates) {
+    for (let i = 0; i < CUTS_A_FATE; i += 1) {
+      const moment = momentIn(run, random);
+      const { folder, acked } = writeOut(colibri, run, moment, fate, random);
+      const verdict = await checker?.judge({ db: join(folder, basename(colibri.dbPath)), acked });
+      if (verdict === undefined) throw new Error('no checker');
+      counts.cuts += 1;
+      counts.acked_lost += verdict.lost;
+      counts.cuts_that_lose += verdict.lost > 0 ? 1 : 0;
+      counts.worst_lost = Math.max(counts.worst_lost, verdict.lost);
+      findings.push(...verdict.findings.map((finding) => `cut at ${moment}, ${fate} kept: ${finding}`));
+      const signed = run.signed.filter((head) => head.moment < moment).at(-1)?.size ?? 0;
+      if (verdict.rows < signed)
+        findings.push(
+          `cut at ${moment}, ${fate} kept: ${signed} rows were signed, ${verdict.rows} are there`,
+        );
+      rmSync(folder, { recursive: true });
+    }
+  }
+  return { findings, counts };
+}
+
+/** Every other cut comes right behind an answer, where a missing sync shows. */
+function momentIn({ events, acks }: TracedRun, random: Random): number {
+  if (random.oneIn(2)) return random.pick(acks).moment + 1;
+  return random.between(1, events.at(-1)?.done ?? 1);
+}
+
+function writeOut(
+  colibri: Playground,
+  run: TracedRun,
+  moment: number,
+  fate: Fate,
+  random: Random,
+): { folder: string; acked: Answered[] } {
+  const folder = colibri.path(`cut-${moment}-${fate}`);
+  mkdirSync(folder, { recursive: true });
+  run.disk.writeOut(moment, fate, random, folder);
+  return { folder, acked: run.acks.filter((ack) => ack.moment < moment).map(({ call }) => call) };
+}
+
+/** A server takes up what a cut has left, explains what was open, and `colibri verify` has nothing to say. */
+async function expectServable(colibri: Playground, run: TracedRun, random: Random): Promise<void> {
+  for (const fate of FATES) {
+    const { folder, acked } = writeOut(colibri, run, momentIn(run, random), fate, random);
+    const db = join(folder, basename(colibri.dbPath));
+    const env = { COLIBRI_DB_PATH: db, XDG_CONFIG_HOME: join(folder, 'config') };
+    const server = await colibri.start({ env });
+    await server.call('task_create', { title: 'after the cut', project: 'load' });
+    await server.closeInput();
+    const verified = await runColibri(colibri, ['verify', '--json'], { env });
+    const verdict = await checker?.judge({ db, acked, settled: true });
+
+    expect(verdict?.findings, fate).toEqual([]);
+    expect(JSON.parse(verified.stdout), verified.stderr).toMatchObject({ findings: [] });
+    expect(readFileSync(db).length).toBeGreaterThan(0);
+  }
+}

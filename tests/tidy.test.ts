@@ -1,0 +1,241 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { dirname, join, posix, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url)).replace(/[\\/]$/, '');
+
+/** A source file: its path below src/ with forward slashes, and its text. */
+interface Source {
+  readonly path: string;
+  readonly text: string;
+}
+
+const sources = filesBelow('src', /\.ts$/).filter(({ path }) => !path.startsWith('__tests__/'));
+
+/** Which folder may import from which. Every folder may import the shared files of the root and itself. */
+const IMPORTS: Readonly<Record<string, readonly string[]>> = {
+  integrity: [],
+  storage: ['integrity'],
+  log: ['integrity', 'storage'],
+  middleware: ['integrity', 'storage'],
+  transport: ['middleware'],
+  domains: ['integrity', 'storage', 'log'],
+  integrations: ['integrity', 'storage', 'log', 'domains'],
+  export: ['integrity', 'storage', 'log', 'domains', 'integrations'],
+  cli: ['integrity', 'storage', 'log', 'domains', 'integrations', 'export'],
+};
+
+/** Root files that put the house together; what is inside the house does not know them. Only the command line may. */
+const COMPOSITION = ['server.ts', 'boot.ts', 'catalogue.ts'];
+
+/** The two arrows between domains. */
+const DOMAIN_ARROWS = ['tasks → trail', 'proof → trail'];
+
+interface Import {
+  readonly from: string;
+  /** A path below src/, or a package. */
+  readonly to: string;
+}
+
+const imports: readonly Import[] = sources.flatMap(importsOf);
+const inside = imports.filter(({ to }) => to.endsWith('.ts'));
+const show = ({ from, to }: Import) => `${from} imports ${to}`;
+
+describe('imports', () => {
+  test('every folder of src has its line in the table', () => {
+    const folders = new Set(sources.map(({ path }) => folderOf(path)).filter((folder) => folder !== ''));
+
+    expect([...folders].filter((folder) => !(folder in IMPORTS))).toEqual([]);
+  });
+
+  test('point inward, along the table', () => {
+    const wrong = inside.filter(({ from, to }) => {
+      const [here, there] = [folderOf(from), folderOf(to)];
+      return here !== '' && there !== '' && here !== there && !IMPORTS[here]?.includes(there);
+    });
+
+    expect(wrong.map(show)).toEqual([]);
+  });
+
+  test('reach what puts the house together from the command line only', () => {
+    const wrong = inside.filter(
+      ({ from, to }) => COMPOSITION.includes(to) && !['', 'cli'].includes(folderOf(from)),
+    );
+
+    expect(wrong.map(show)).toEqual([]);
+  });
+
+  test('enter a domain through its index, and another domain along two arrows', () => {
+    const entering = inside.filter(
+      ({ from, to }) => domainOf(to) !== undefined && domainOf(from) !== domainOf(to),
+    );
+    const aside = entering.filter(({ to }) => posix.basename(to) !== 'index.ts');
+    const across = entering.filter(
+      ({ from, to }) =>
+        domainOf(from) !== undefined && !DOMAIN_ARROWS.includes(`${domainOf(from)} → ${domainOf(to)}`),
+    );
+
+    expect(aside.map(show)).toEqual([]);
+    expect(across.map(show)).toEqual([]);
+  });
+
+  test('see storage through its port: SQLite is behind it', () => {
+    const wrong = inside.filter(
+      ({ from, to }) =>
+        to.startsWith('storage/sqlite/') &&
+        !['', 'cli'].includes(folderOf(from)) &&
+        !from.startsWith('storage/sqlite/'),
+    );
+
+    expect(wrong.map(show)).toEqual([]);
+  });
+
+  test.each([
+    ['the MCP SDK', /^@modelcontextprotocol\//, /^transport\//],
+    ['a SQLite driver', /^(better-sqlite3|node:sqlite)$/, /^storage\/sqlite\//],
+    ['a YAML reader', /^js-yaml$/, /^domains\/skills\//],
+  ])('name %s in one place', (_, library, place) => {
+    const wrong = imports.filter(({ from, to }) => library.test(to) && !place.test(from));
+
+    expect(wrong.map(show)).toEqual([]);
+  });
+
+  test('name nothing that speaks over a network', () => {
+    const wrong = imports.filter(({ to }) => /^node:(http|https|http2|net|tls|dgram|inspector)$/.test(to));
+
+    expect(wrong.map(show)).toEqual([]);
+  });
+});
+
+/** What only some files may say, and where a file may say it for a reason of its own. */
+const RESERVED: readonly {
+  readonly what: string;
+  readonly pattern: RegExp;
+  readonly home: RegExp;
+  readonly because: Readonly<Record<string, string>>;
+}[] = [
+  {
+    what: 'process.env is read',
+    pattern: /\bprocess\.env\b/,
+    home: /^config\.ts$/,
+    because: { 'cli/main.ts': 'NO_COLOR is a convention of terminals, not a setting of Colibri.' },
+  },
+  {
+    what: 'time and chance are asked for',
+    pattern:
+      /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\brandomBytes\b|\brandomUUID\b|\brandomFillSync\b|\bperformance\.now\b/,
+    home: /^clock\.ts$/,
+    because: {
+      'storage/sqlite/connection.ts':
+        'The wait for another process is real, whatever clock a test has put in.',
+      'cli/output.ts': 'A progress bar is drawn in real time.',
+    },
+  },
+  {
+    what: 'stdout is touched',
+    pattern: /\bprocess\.stdout\b|\bconsole\.(log|info|debug|table|dir)\(/,
+    home: /^(transport|cli)\//,
+    because: {},
+  },
+];
+
+describe('only there', () => {
+  test.each(RESERVED)('$what', ({ pattern, home, because }) => {
+    const elsewhere = sources.filter(
+      ({ path, text }) =>
+        !home.test(path) && !Object.hasOwn(because, path) && pattern.test(withoutComments(text)),
+    );
+
+    expect(elsewhere.map(({ path }) => path)).toEqual([]);
+  });
+
+  test.each(RESERVED)('$what: every exception is still needed', ({ pattern, because }) => {
+    const needed = sources.filter(({ text }) => pattern.test(withoutComments(text))).map(({ path }) => path);
+
+    expect(needed).toEqual(expect.arrayContaining(Object.keys(because)));
+  });
+});
+
+describe('never', () => {
+  test('console.log, in source or tests', () => {
+    const found = [...sources, ...filesBelow('tests', /\.ts$/)].filter(({ text }) =>
+      /\bconsole\.log\(/.test(withoutComments(text)),
+    );
+
+    expect(found.map(({ path }) => path)).toEqual([]);
+  });
+
+  test('a default export', () => {
+    const found = sources.filter(({ text }) => /^export default\b|\bas default\b/m.test(text));
+
+    expect(found.map(({ path }) => path)).toEqual([]);
+  });
+
+  test('a note to do something without the number of an issue', () => {
+    const found = [...sources, ...filesBelow('tests', /\.ts$/), ...filesBelow('scripts', /\.mjs$/)].flatMap(
+      ({ path, text }) =>
+        text
+          .split('\n')
+          .filter((line) => /(\/\/|^\s*\*).*\b(TO-?DO|FIXME|XXX)\b/.test(line) && !/#\d+/.test(line))
+          .map((line) => `${path}: ${line.trim()}`),
+    );
+
+    expect(found).toEqual([]);
+  });
+
+  test('a path of this machine', () => {
+    const mine = [ROOT, dirname(ROOT), homedir()].filter(
+      (path) => path !== '/' && !tmpdir().startsWith(path) && !path.startsWith(tmpdir()),
+    );
+    const texts = ['src', 'tests', 'scripts', 'bench', 'docs'].flatMap((folder) =>
+      filesBelow(folder, /\.(ts|mjs|md|json|html)$/),
+    );
+    const found = texts.flatMap(({ path, text }) =>
+      mine.filter((place) => text.includes(`${place}${sep}`)).map((place) => `${path} names ${place}`),
+    );
+
+    expect(found).toEqual([]);
+  });
+});
+
+/** Static, dynamic and type imports, and re-exports. */
+function importsOf({ path, text }: Source): Import[] {
+  const named = withoutComments(text).matchAll(/\b(?:from|import)\s*\(?\s*'([^']+)'/g);
+  return [...named].map(([, to = '']) => ({
+    from: path,
+    to: to.startsWith('.') ? posix.join(posix.dirname(path), to) : to,
+  }));
+}
+
+function folderOf(path: string): string {
+  return path.includes('/') ? path.slice(0, path.indexOf('/')) : '';
+}
+
+function domainOf(path: string): string | undefined {
+  return /^domains\/([^/]+)\//.exec(path)?.[1];
+}
+
+/** Good enough for this house's formatting: no comment starts inside a text here. */
+function withoutComments(text: string): string {
+  return text.replace(/\/\*.*?\*\//gs, '').replace(/(^|\s)\/\/.*$/gm, '$1');
+}
+
+function filesBelow(folder: string, name: RegExp): Source[] {
+  const base = join(ROOT, folder);
+  return list(base)
+    .filter((path) => name.test(path))
+    .map((path) => ({ path: relative(base, path).split(sep).join('/'), text: readFileSync(path, 'utf8') }));
+}
+
+function list(folder: string): string[] {
+  try {
+    return readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name));
+  } catch {
+    // A folder that does not exist yet has nothing wrong in it.
+    return [];
+  }
+}
