@@ -9,6 +9,11 @@ import { nearest } from './nearest.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** What a program that is started from here should be given: our own environment, with some of it set. */
+export function childEnvironment(changes: Environment = {}): Record<string, string | undefined> {
+  return { ...process.env, ...changes };
+}
+
 /** Everything the environment decides, read once and frozen. */
 export interface Config {
   readonly mode: RuntimeMode;

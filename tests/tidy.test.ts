@@ -24,7 +24,8 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   domains: ['integrity', 'storage', 'log'],
   integrations: ['integrity', 'storage', 'log', 'domains'],
   export: ['integrity', 'storage', 'log', 'domains', 'integrations'],
-  cli: ['integrity', 'storage', 'log', 'domains', 'integrations', 'export'],
+  report: ['integrity', 'storage', 'log', 'domains', 'export'],
+  cli: ['integrity', 'storage', 'log', 'domains', 'integrations', 'export', 'report'],
 };
 
 /** Root files that put the house together; what is inside the house does not know them. Only the command line may. */

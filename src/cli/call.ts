@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { childEnvironment } from '../config.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
 
 /** One tool call through the same server, stages and log that an agent uses. */
@@ -39,7 +40,7 @@ interface Answer {
 /** Starts the server beside this file and speaks to it as a client would. */
 async function callServer(tool: string, args: unknown): Promise<Answer> {
   const server = spawn(process.execPath, [fileURLToPath(new URL('server.js', import.meta.url))], {
-    env: { ...process.env, COLIBRI_LOG_LEVEL: process.env.COLIBRI_LOG_LEVEL ?? 'error' },
+    env: childEnvironment({ COLIBRI_LOG_LEVEL: 'error' }),
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const exited = new Promise<number | null>((resolve) => server.once('exit', resolve));

@@ -1,3 +1,4 @@
+import { systemClock } from '../clock.ts';
 import { parseCheckpoint } from '../integrity/checkpoint.ts';
 import { LogFolder } from '../log/log-folder.ts';
 import { type Adoption, adopt } from './adopt.ts';
@@ -21,7 +22,8 @@ export const checkpoint: Command = {
   async run({ values, out, config: readConfig }) {
     const config = readConfig();
     const { adoption, signed } = await withWritable(config, async (storage) => {
-      const adopted = values.adopt === true ? await adopt(config, storage, new Date()) : undefined;
+      const adopted =
+        values.adopt === true ? await adopt(config, storage, new Date(systemClock.now())) : undefined;
       return { adoption: adopted, signed: await signNow(config, storage) };
     });
     const key = signed.note === undefined ? undefined : keyOf(config.configDir, signed.note);

@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { childEnvironment } from '../config.ts';
 import { type Command, EXIT } from './command.ts';
 import { type Answer, DemoClient } from './demo/client.ts';
 import { TAMPERINGS, tamper } from './demo/tampering.ts';
@@ -39,8 +40,7 @@ class Stage {
     this.#out = out;
     const home = join(this.folder, 'home');
     mkdirSync(home);
-    this.env = {
-      ...process.env,
+    this.env = childEnvironment({
       HOME: home,
       XDG_CONFIG_HOME: home,
       XDG_DATA_HOME: home,
@@ -48,7 +48,7 @@ class Stage {
       LOCALAPPDATA: home,
       CLAUDE_PROJECT_DIR: this.folder,
       COLIBRI_DB_PATH: this.dbPath,
-    };
+    });
   }
 
   title(text: string): void {

@@ -11,7 +11,6 @@ import {
   rmSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { asError } from '../errors.ts';
 import { openBundle } from './bundle-source.ts';
 import { MARKER, SUMS } from './layout.ts';
 import { chunked } from './lines.ts';
@@ -28,9 +27,9 @@ export interface BundleTarget {
 }
 
 /** Prepares to write a bundle at `path`; a name ending in .zip makes a zip. Refuses to replace anything but a bundle. */
-export async function openTarget(path: string): Promise<BundleTarget> {
+export function openTarget(path: string): BundleTarget {
   const target = resolve(path);
-  await assertReplaceable(target);
+  assertReplaceable(target);
   const making = join(dirname(target), `.${basename(target)}.${process.pid}.new`);
   mkdirSync(dirname(target), { recursive: true });
   const files = target.endsWith('.zip') ? zipFiles(making) : folderFiles(making);
@@ -106,16 +105,16 @@ function zipFiles(path: string): Files {
 }
 
 /** Nothing, an empty folder, or a bundle of ours may stand where a bundle goes. */
-async function assertReplaceable(target: string): Promise<void> {
+function assertReplaceable(target: string): void {
   if (!existsSync(target)) return;
   if (lstatSync(target).isDirectory() && readdirSync(target).length === 0) return;
-  if (!(await isBundle(target)))
+  if (!isBundle(target))
     throw new Error(
       `${target} exists and is no bundle, so it is not overwritten. Name another place with -o.`,
     );
 }
 
-async function isBundle(target: string): Promise<boolean> {
+function isBundle(target: string): boolean {
   try {
     const source = openBundle(target);
     try {
@@ -123,9 +122,8 @@ async function isBundle(target: string): Promise<boolean> {
     } finally {
       source.close();
     }
-  } catch (thrown) {
+  } catch {
     // Whatever cannot be opened as a bundle is something else, and stays.
-    asError(thrown);
     return false;
   }
 }

@@ -1,4 +1,4 @@
-import { type StoredSession, sessionId, sessionLeaves } from '../domains/trail/sessions.ts';
+import { type StoredSession, sessionId, sessionLeaves } from '../domains/trail/index.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { formatTlogProof } from '../integrity/tlog-proof.ts';
 import { Frontier } from '../integrity/tree.ts';
@@ -66,7 +66,7 @@ export async function writeBundle(
     const selection = session === undefined ? undefined : await select(tx, session);
     const size = (await tx.get<{ size: number }>('SELECT count(*) AS size FROM actions'))?.size ?? 0;
     assertNotCut(heads, size);
-    const target = await openTarget(path);
+    const target = openTarget(path);
     try {
       const written = await (selection === undefined
         ? writeLog(tx, target, heads, size, request)

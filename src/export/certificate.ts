@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { StoredSession } from '../domains/trail/sessions.ts';
+import type { StoredSession } from '../domains/trail/index.ts';
 import { isHash } from '../integrity/digest.ts';
 import { TASKS } from '../log/tables.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';

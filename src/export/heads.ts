@@ -1,4 +1,3 @@
-import { asError } from '../errors.ts';
 import { type Checkpoint, parseCheckpoint } from '../integrity/checkpoint.ts';
 import { parseVerifierKey, type VerifierKey } from '../integrity/note-key.ts';
 import { openNote } from '../integrity/signed-note.ts';
@@ -53,9 +52,8 @@ function openHead(note: string, key: VerifierKey, origin: string): SignedHead | 
   try {
     const head = parseCheckpoint(openNote(note, [key]).text);
     return head.origin === origin ? { ...head, note } : undefined;
-  } catch (thrown) {
+  } catch {
     // A damaged file beside the database is for `colibri verify` to name; it must not keep the good ones back.
-    asError(thrown);
     return undefined;
   }
 }

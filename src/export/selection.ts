@@ -1,4 +1,4 @@
-import { requireSession, sessionId } from '../domains/trail/sessions.ts';
+import { requireSession, sessionId } from '../domains/trail/index.ts';
 import type { AuditRow } from '../log/row.ts';
 import { formatId, notFound, parseId, type StateTable } from '../log/state.ts';
 import { SESSION_RECORDS, SESSIONS, TASKS, THOUGHTS } from '../log/tables.ts';

@@ -1,9 +1,9 @@
 import { createHash, type Hash } from 'node:crypto';
-import { thoughtHash } from '../domains/trail/thoughts.ts';
+import { thoughtHash } from '../domains/trail/index.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { Frontier, treeDepth } from '../integrity/tree.ts';
 import { GENESIS } from '../log/row.ts';
-import { formatId, type StateTable } from '../log/state.ts';
+import { formatId, parseId, type StateTable } from '../log/state.ts';
 import { SESSION_RECORDS, SESSIONS, STATE_TABLES, TASKS, THOUGHTS } from '../log/tables.ts';
 import type { Finding, Report } from '../log/verify/finding.ts';
 import { Digests } from './digests.ts';
@@ -96,7 +96,7 @@ export class StateWalk {
     }
     if (!this.#whole) return;
     for (const record of this.#rows.seals.keys())
-      if (![...this.sessions.keys()].some((id) => formatId(SESSIONS, id) === record))
+      if (!this.sessions.has(parseId(SESSIONS, record) ?? 0))
         this.#say('missing', 'sessions', record, `${record} was sealed and is not there.`);
   }
 

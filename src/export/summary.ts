@@ -5,7 +5,7 @@ import { THOUGHTS } from '../log/tables.ts';
 import type { Certificate } from './certificate.ts';
 import { asSession, asThought, readAuditRow, readWritten } from './formats.ts';
 
-export type Transition = Certificate['summary']['transitions'][number];
+type Transition = Certificate['summary']['transitions'][number];
 
 /** A call that ended well, with what it was given and what it answered, as far as a certificate shows it. */
 export interface ShownCall {

@@ -1,12 +1,5 @@
 import * as z from 'zod';
-import {
-  allowedFrom,
-  INITIAL,
-  isDone,
-  STATUSES,
-  type Status,
-  WORKFLOWS,
-} from '../domains/tasks/workflows.ts';
+import { allowedFrom, INITIAL, isDone, STATUSES, type Status, WORKFLOWS } from '../domains/tasks/index.ts';
 import { parseId } from '../log/state.ts';
 import { TASKS } from '../log/tables.ts';
 import type { Finding, Report } from '../log/verify/finding.ts';

@@ -7,7 +7,7 @@ import { readStrictJson } from '../integrity/strict-json.ts';
 import { parseTlogProof } from '../integrity/tlog-proof.ts';
 import { treeDepth, treeRoot } from '../integrity/tree.ts';
 import { exactText } from '../integrity/utf8.ts';
-import { formatId } from '../log/state.ts';
+import { formatId, parseId } from '../log/state.ts';
 import { SESSIONS, TASKS } from '../log/tables.ts';
 import { auditRow, type Finding, type Report } from '../log/verify/finding.ts';
 import {
@@ -162,9 +162,7 @@ function checkSeals({ seals }: Certificate, rows: RowWalk, state: StateWalk, rep
   if (byId.size !== seals.length) report(finding('stray', 'seals', 'A session is sealed twice.'));
   for (const seal of seals) {
     const logged = rows.seals.get(seal.session_id);
-    const session = [...state.sessions.values()].find(
-      ({ row }) => formatId(SESSIONS, row.id) === seal.session_id,
-    );
+    const session = state.sessions.get(parseId(SESSIONS, seal.session_id) ?? 0);
     const holds =
       logged?.position === seal.position &&
       logged.merkle_root === seal.merkle_root &&

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { childEnvironment } from '../config.ts';
 
 export const ANCHOR_REF = 'refs/colibri/checkpoints';
 
@@ -136,7 +137,7 @@ function git(folder: string, args: readonly string[], options: GitOptions = {}):
     input: options.input ?? '',
     encoding: 'utf8',
     maxBuffer: OUTPUT_BYTES_MAX,
-    env: { ...process.env, GIT_TERMINAL_PROMPT: '0', GIT_OPTIONAL_LOCKS: '0', ...options.env },
+    env: childEnvironment({ GIT_TERMINAL_PROMPT: '0', GIT_OPTIONAL_LOCKS: '0', ...options.env }),
   });
   if (error !== undefined) {
     const missing = 'code' in error && error.code === 'ENOENT';

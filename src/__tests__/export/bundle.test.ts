@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Playground } from '../../../tests/driver/playground.ts';
 import { generateNoteKey, noteSigner } from '../../integrity/note-key.ts';
 import { signNote } from '../../integrity/signed-note.ts';
-import { checkBundle, exportTo, filesIn, recomputeSums } from './evidence.ts';
+import { checkBundle, exportTo, filesIn, prove, recomputeSums } from './evidence.ts';
 import { playRealLog, type RealLog } from './real-log.ts';
 
 let log: RealLog;
@@ -98,6 +98,7 @@ test('rows that no checkpoint covers are exported and named', async () => {
   expect(findings).toEqual([]);
   expect(verdict.checkpointedThrough).toBe(written.checkpointedThrough);
   expect(verdict.size).toBe(written.size);
+  await expect(prove(log, 'T-0004')).rejects.toThrow('Run "colibri checkpoint" first');
 });
 
 test('a cut log is not exported as if nothing were missing', async () => {

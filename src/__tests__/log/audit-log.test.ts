@@ -235,16 +235,26 @@ describe('a rejected call', () => {
     ['half a character', '\ud800'],
     ['a number without an exact text', 2 ** 60],
     ['nothing at all', undefined],
-  ])('has no digest where the arguments have no text: %s', async (_, args) => {
+    ['a nest too deep for anything recursive', deepNest(200_000)],
+  ])('has a digest whatever the arguments are: %s', async (_, args) => {
     const { engine, log, entering } = await aLog();
     const event = entering({ schemaValid: false, args });
 
     await log.enter(event);
     await log.exit(leaving(event, { outcome: 'rejected' }));
 
-    expect((await verifiedRows(engine)).map(({ args_hash }) => args_hash)).toEqual([null, null]);
+    expect((await verifiedRows(engine)).map(({ args_hash }) => args_hash)).toEqual([
+      expect.stringMatching(/^[0-9a-f]{64}$/),
+      null,
+    ]);
   });
 });
+
+function deepNest(depth: number): unknown {
+  let nest: unknown = 1;
+  for (let i = 0; i < depth; i += 1) nest = [nest];
+  return nest;
+}
 
 describe('the log', () => {
   test('has no gaps and no forks when two processes write to one file', async () => {

@@ -12,7 +12,7 @@ import { createToolLock } from '../../middleware/tool-lock.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 
-export interface Fault {
+interface Fault {
   readonly code: string;
   readonly message: string;
   readonly details: Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 /** The task tools as the contract describes them, in memory and without a line of the server. */
 
-export type Workflow = 'kanban' | 'pipeline';
+type Workflow = 'kanban' | 'pipeline';
 export type Priority = 'low' | 'normal' | 'high' | 'critical';
 
 export interface ModelTask {

@@ -7,9 +7,10 @@ export {
   requireSession,
   requireTaskReference,
   type SessionRow,
+  type StoredSession,
   sessionId,
   sessionLeaves,
   updateSession,
 } from './sessions.ts';
-export { hasThought, thoughtIds } from './thoughts.ts';
+export { hasThought, thoughtHash, thoughtIds } from './thoughts.ts';
 export { type TrailDeps, trailTools } from './tools.ts';
