@@ -1,7 +1,8 @@
 // Bundles the server into one file that starts with plain `node`: half the cold start of loose modules.
-import { readFileSync, realpathSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { build, transform } from 'esbuild';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
@@ -29,4 +30,51 @@ if (realpathSync(process.argv[1] ?? '') === fileURLToPath(import.meta.url)) {
     outfile: 'dist/server.js',
   });
   await build({ ...bundleOptions, entryPoints: ['src/cli/main.ts'], outfile: 'dist/cli.js' });
+  writeFileSync(new URL('../dist/verify.html', import.meta.url), await buildPage());
+}
+
+/** The report and verifier as one file that asks for nothing: script and style inside, allowed by their digests. */
+async function buildPage() {
+  const read = (name) => readFileSync(new URL(`../src/report/page/${name}`, import.meta.url), 'utf8');
+  const worker = await buildForBrowser('src/report/page/worker/worker.ts', {});
+  const script = await buildForBrowser('src/report/page/main.ts', { WORKER_SOURCE: JSON.stringify(worker) });
+  const { code } = await transform(read('page.css'), { loader: 'css', minify: true });
+  const style = code.trim();
+  const policy = [
+    "default-src 'none'",
+    `script-src ${digestOf(script)}`,
+    `style-src ${digestOf(style)}`,
+    'worker-src blob:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "require-trusted-types-for 'script'",
+    'trusted-types colibri-worker',
+  ].join('; ');
+  const parts = { POLICY: policy, STYLE: style, SCRIPT: script };
+  return read('page.html').replace(/@([A-Z]+)@/g, (_, name) => parts[name]);
+}
+
+/** The modules of src/integrity as they are, with what they take from Node replaced. */
+async function buildForBrowser(entry, define) {
+  const { outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: [entry],
+    bundle: true,
+    write: false,
+    platform: 'browser',
+    format: 'iife',
+    target: 'es2022',
+    minify: true,
+    legalComments: 'none',
+    charset: 'utf8',
+    define,
+    alias: { 'node:crypto': './src/report/page/shims/node-crypto.ts' },
+    inject: ['src/report/page/shims/buffer.ts'],
+    logLevel: 'warning',
+  });
+  return outputFiles[0].text;
+}
+
+function digestOf(text) {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }

@@ -10,6 +10,7 @@ import { init } from './init.ts';
 import { log } from './log.ts';
 import { obsidian } from './obsidian.ts';
 import { prove } from './prove.ts';
+import { report } from './report.ts';
 import { show } from './show.ts';
 import { verify } from './verify.ts';
 
@@ -26,6 +27,7 @@ export const COMMANDS: readonly Command[] = [
   anchor,
   exportBundle,
   prove,
+  report,
   obsidian,
   doctor,
 ];

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { parseInstant } from '../instant.ts';
 import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
 import { callsAfter, concerns, newestCalls, type PastCall } from './history.ts';
 import { withDatabase } from './open.ts';
@@ -71,10 +72,9 @@ function filterOf({ values }: Invocation): (call: PastCall) => boolean {
 }
 
 function readTime(text: string): string {
-  const time = Date.parse(text);
-  if (Number.isNaN(time))
-    throw new UsageError(`--since takes a time such as 2026-01-31 or 2026-01-31T12:00Z, not "${text}".`);
-  return new Date(time).toISOString();
+  const time = parseInstant(text);
+  if (time !== undefined) return time;
+  throw new UsageError(`--since takes a time such as 2026-01-31 or 2026-01-31T12:00Z, not "${text}".`);
 }
 
 function readLimit(value: unknown): number {

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { PROJECT_SLUG } from '../config.ts';
+import { parseInstant } from '../instant.ts';
 import { LIMITS } from '../limits.ts';
 
 /** Text that is not blank. Stage 2 has already refused what is not well-formed. */
@@ -24,13 +25,13 @@ export const instant = z
   .string()
   .max(40)
   .refine(
-    (text) => /^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(Date.parse(text)),
-    'expected an ISO-8601 date or time',
+    (text) => parseInstant(text) !== undefined,
+    'expected an ISO-8601 date or time, such as 2026-01-31T12:00:00Z',
   );
 
 /** In UTC with milliseconds, as times are stored: text order is then time order. */
 export function utc(text: string): string {
-  return new Date(text).toISOString();
+  return parseInstant(text) ?? text;
 }
 
 export const actorName = line(LIMITS.nameCharsMax);

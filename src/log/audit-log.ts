@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import type { StorageEngine, Transaction } from '../storage/engine.ts';
 import { appendRow, type Head, keepPayload, type NewRow, readHead, timeAfter } from './append.ts';
-import { textOfRefused } from './refused-text.ts';
+import { plainJson } from './plain-json.ts';
 import { payloadHash } from './row.ts';
 
 export interface AuditLogOptions {
@@ -93,7 +93,7 @@ function enterRow({ event, salt, body }: Begun, process: string): NewRow {
     actor: event.actor,
     correlation_id: event.correlationId,
     schema_valid: event.schemaValid,
-    args_hash: payloadHash(salt, body ?? textOfRefused(event.args)),
+    args_hash: payloadHash(salt, body ?? plainJson(event.args)),
     outcome: 'running',
     error_code: null,
     duration_ms: null,
@@ -133,6 +133,6 @@ function textOfResult(result: unknown): string {
   try {
     return canonicalJson(result);
   } catch {
-    return canonicalJson(JSON.parse(JSON.stringify(result) ?? 'null'));
+    return plainJson(JSON.parse(JSON.stringify(result) ?? 'null'));
   }
 }

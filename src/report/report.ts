@@ -1,9 +1,18 @@
-import { closeSync, mkdtempSync, openSync, readFileSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BundleRequest, type WrittenBundle, writeBundle } from '../export/bundle.ts';
-import { makePrivateFolder } from '../log/private-files.ts';
+import { readIfPresent } from '../log/private-files.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 
 /** The empty page holds this once, and the data goes in its place. */
@@ -19,7 +28,7 @@ const CHUNK_BYTES = 3 * 262_144;
  */
 export function reportPage(): string {
   for (const place of ['verify.html', '../../dist/verify.html']) {
-    const page = readIfThere(fileURLToPath(new URL(place, import.meta.url)));
+    const page = readIfPresent(fileURLToPath(new URL(place, import.meta.url)));
     if (page !== undefined) return page;
   }
   throw new Error('verify.html is not beside the program: the installation is incomplete. Install it again.');
@@ -35,18 +44,30 @@ export async function writeReport(
   path: string,
 ): Promise<WrittenBundle & { readonly bytes: number }> {
   const target = resolve(path);
+  assertReplaceable(target);
   const [before, after] = splitPage(reportPage());
   const folder = mkdtempSync(join(tmpdir(), 'colibri-report-'));
   try {
     const name = `${basename(target).replace(/\.html?$/i, '')}.zip`;
     const zip = join(folder, 'bundle.zip');
     const written = await writeBundle(storage, request, zip);
-    makePrivateFolder(dirname(target));
-    const bytes = writePage(target, [`${before}${OPEN}${inScript(name)},"zip":"`, zip, `"}</script>${after}`]);
+    mkdirSync(dirname(target), { recursive: true });
+    const bytes = writePage(target, [
+      `${before}${OPEN}${inScript(name)},"zip":"`,
+      zip,
+      `"}</script>${after}`,
+    ]);
     return { ...written, bytes };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Nothing, or a report of ours, may stand where a report goes. */
+function assertReplaceable(target: string): void {
+  const there = readIfPresent(target);
+  if (there === undefined || there.includes('<title>Colibri report</title>')) return;
+  throw new Error(`${target} exists and is no report, so it is not overwritten. Name another place with -o.`);
 }
 
 /** A JSON text that cannot end the script element it stands in. */
@@ -98,14 +119,5 @@ function* chunksOf(path: string): Generator<Buffer> {
     }
   } finally {
     closeSync(fd);
-  }
-}
-
-function readIfThere(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw error;
   }
 }

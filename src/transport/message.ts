@@ -35,8 +35,8 @@ export type ReadLine =
   | { readonly kind: 'refused'; readonly id: RequestId | null; readonly error: RpcError };
 
 /**
- * Arguments that are no object travel to stage 2 inside this key: the protocol layer would refuse them before they could
- * be repaired or audited. A client that sends the key itself gains nothing: what is inside is validated all the same.
+ * Arguments travel to stage 2 inside this key, untouched: the protocol layer would refuse what is no object before it
+ * could be repaired or audited, and quietly drop a name such as __proto__. A client that sends the key itself gains nothing.
  */
 export const RAW_ARGUMENTS = '\u0000arguments';
 
@@ -138,9 +138,7 @@ function readMessage(value: unknown, modernVersions: readonly string[]): ReadLin
 function carryCall(params: object): Record<string, unknown> {
   const { arguments: args, name, ...rest } = params as Record<string, unknown>;
   const call = { ...rest, name: typeof name === 'string' ? name : '' };
-  if (args === undefined) return call;
-  const isObject = typeof args === 'object' && args !== null && !Array.isArray(args);
-  return { ...call, arguments: isObject ? args : { [RAW_ARGUMENTS]: args } };
+  return args === undefined ? call : { ...call, arguments: { [RAW_ARGUMENTS]: args } };
 }
 
 /** What stage 2 should judge: the arguments as the client sent them. */

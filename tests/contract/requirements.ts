@@ -1,6 +1,7 @@
 import { ONE_PATH } from './requirements/one-path.ts';
 import { RECORDS } from './requirements/records.ts';
 import { START_MODES_STOP } from './requirements/start-modes-stop.ts';
+import { TRAIL_AND_PROOFS } from './requirements/trail.ts';
 import { TASKS } from './requirements-tasks.ts';
 
 /** Each promise of SPEC, section by section: an id, and the promise in our own words. A new section is a new line here. */
@@ -9,6 +10,7 @@ export const sections = [
   { section: 3, title: 'One path for every call', requirements: ONE_PATH },
   { section: 4, title: 'Records', requirements: RECORDS },
   { section: 5, title: 'Tasks', requirements: TASKS },
+  { section: 5, title: 'Trail and proofs', requirements: TRAIL_AND_PROOFS },
 ] as const;
 
 type IdsOf<S> = S extends { readonly requirements: infer R } ? keyof R : never;

@@ -52,7 +52,7 @@ const KINDS: readonly Kind[] = [
 ];
 
 function call(random: Random, id: string): Record<string, unknown> {
-  const method = random.pick(['tools/call', 'tools/call', 'tools/list', 'ping', 'nothing', 'resources/list']);
+  const method = random.oneIn(2) ? 'tools/call' : random.pick(METHODS);
   const name = random.pick(['server_ping', 'server_health', 'task_get', 'no_such_tool', 'task_list']);
   const params = { name, arguments: random.oneIn(2) ? {} : { [random.pick(NAMES)]: anyValue(random) } };
   return { jsonrpc: '2.0', id, method, ...(method === 'tools/call' && { params }) };
@@ -72,6 +72,17 @@ function disfigure(random: Random, message: Record<string, unknown>): Record<str
   }
   return { ...message, [place]: value };
 }
+
+const METHODS = [
+  'tools/list',
+  'ping',
+  'initialize',
+  'nothing',
+  'resources/list',
+  '__proto__',
+  'constructor',
+  'toString',
+];
 
 const NAMES = [
   '__proto__',

@@ -47,12 +47,25 @@ export class Playground {
     this.#undo.push(undo);
   }
 
-  /** Ends what is still running, clears up, and returns what no test may leave behind: impure stdout, answers nobody asked for. */
+  /**
+   * Ends what is still running and clears up, whatever goes wrong meanwhile. Returns what no test may leave behind:
+   * impure stdout, answers nobody asked for, something that could not be cleared up.
+   */
   async dispose(): Promise<string[]> {
-    await Promise.all(this.#servers.map((server) => server.dispose()));
-    for (const undo of this.#undo.reverse()) await undo();
-    rmSync(this.folder, { recursive: true, force: true });
-    return this.#servers.flatMap((server) => server.complaints());
+    const complaints: string[] = [];
+    const steps = [
+      () => Promise.all(this.#servers.map((server) => server.dispose())),
+      ...this.#undo.reverse(),
+      () => rmSync(this.folder, { recursive: true, force: true }),
+    ];
+    for (const step of steps) {
+      try {
+        await step();
+      } catch (error) {
+        complaints.push(`clearing up: ${String(error)}`);
+      }
+    }
+    return [...this.#servers.flatMap((server) => server.complaints()), ...complaints];
   }
 
   /** What every process of this test gets, and nothing else of the machine's. */

@@ -33,6 +33,12 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
+/** Every server that has not ended. A worker that leaves early takes them with it, also those that are stopped. */
+const running = new Map<number, ServerProcess>();
+process.on('exit', () => {
+  for (const server of running.values()) server.kill('SIGKILL');
+});
+
 interface Waiter {
   readonly id: Message['id'];
   resolve(message: Message): void;
@@ -65,6 +71,7 @@ export class ServerProcess {
     if (child.pid === undefined) throw new Error(`could not start ${program}`);
     this.#child = child;
     this.pid = child.pid;
+    running.set(child.pid, this);
     child.stdin.on('error', () => undefined);
     child.stdout.on('data', (chunk: Buffer) => this.#receive(chunk));
     child.stderr.on('data', (chunk: Buffer) => {
@@ -74,6 +81,7 @@ export class ServerProcess {
       // `close` comes after the last byte of both pipes, `exit` may come before.
       child.on('close', (code, signal) => {
         this.exit = { code, signal };
+        running.delete(this.pid);
         this.#giveUpWaiting();
         resolve(this.exit);
       });

@@ -84,7 +84,7 @@ export const noPython = missing('python3');
 export const noStrace = missing('strace') ?? missing('python3') ?? cannotAttach();
 
 function cannotAttach(): string | undefined {
-  const script = 'sleep 5 & strace -o /dev/null -p $! & sleep 0.3; kill $!; kill %1; wait';
+  const script = 'sleep 5 & s=$!; strace -o /dev/null -p $s & t=$!; sleep 0.3; kill $t $s; wait';
   const { stderr } = spawnSync('/bin/bash', ['-c', script], { encoding: 'utf8' });
   return /attached/.test(stderr) ? undefined : 'needs leave to attach strace (ptrace_scope 0, or root)';
 }

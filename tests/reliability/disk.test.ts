@@ -170,7 +170,9 @@ battery(
     await aUsedFile(colibri, (db) => db.pragma('application_id = 1'));
     const before = readdirSync(dirname(colibri.dbPath));
 
-    await (await colibri.start()).closeInput();
+    const server = await colibri.start();
+    await server.call('server_health');
+    await server.closeInput();
 
     expect(readdirSync(dirname(colibri.dbPath))).toEqual(before);
   },

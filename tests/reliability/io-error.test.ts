@@ -2,7 +2,7 @@ import { afterAll, expect } from 'vitest';
 import type { ToolAnswer } from '../driver/message.ts';
 import type { Playground } from '../driver/playground.ts';
 import { seededRandom } from '../driver/random.ts';
-import type { ServerProcess } from '../driver/server-process.ts';
+import { type ServerProcess, sleepMs } from '../driver/server-process.ts';
 import { battery, eachOf, figure, noStrace, tier } from './battery.ts';
 import { Checker, type Question, type Verdict } from './checker.ts';
 import { inPlayground, type Point, pointsOf, prepared, sample } from './points.ts';
@@ -112,9 +112,13 @@ battery(
     const fault: Fault = { syscall: 'fdatasync', when: '1', error: 'EIO' };
     await Tracer.attach(colibri, server, injection(fault));
 
+    // Held still while the calls are sent, so that it reads them all at once and they wait for one sync together.
+    server.kill('SIGSTOP');
     const calls = Array.from({ length: 24 }, (_, i) =>
       recorder.call('task_create', { title: `call ${i}`, project: 'demo' }).then(codeOf, () => 'no answer'),
     );
+    await sleepMs(50);
+    server.kill('SIGCONT');
     const codes = await Promise.all(calls);
     const exit = await server.waitForExit();
 

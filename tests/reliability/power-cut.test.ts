@@ -4,15 +4,16 @@ import { afterAll, expect } from 'vitest';
 import { runColibri } from '../driver/command-line.ts';
 import type { Playground } from '../driver/playground.ts';
 import { type Random, seededRandom } from '../driver/random.ts';
-import { battery, figure, noStrace, tier } from './battery.ts';
+import { battery, FULL, figure, noStrace, tier } from './battery.ts';
 import { Checker } from './checker.ts';
 import { type Fate, ForgetfulDisk } from './power-cut.ts';
 import { type Answered, Recorder, writeChapters } from './recorder.ts';
-import { STORAGE_SYSCALLS } from './strace.ts';
+import { STORAGE_SYSCALLS, Tracer } from './strace.ts';
 import { readTrace, TRACE_ARGUMENTS, type TraceEvent } from './trace.ts';
 
 const FATES: readonly Fate[] = ['none', 'half', 'all'];
 const CUTS_A_FATE = tier(20, 300);
+const CUTS_A_FATE_OF_TWO = tier(8, 100);
 const CHAPTERS = tier(5, 20);
 const WITHOUT_FDATASYNC = new URL('without-fdatasync.mjs', import.meta.url).href;
 /** Calls that wait together share an fsync: the case a mistake would hide in. */
@@ -33,6 +34,22 @@ battery(
     figure('R4', { ...result.counts, calls: run.acks.length, events: run.events.length });
     expect(result.findings).toEqual([]);
     await expectServable(colibri, run, random);
+  },
+  { unless: noStrace },
+);
+
+battery(
+  'R4',
+  `the same with two processes that merge and restart one another’s log, ${3 * CUTS_A_FATE_OF_TWO} cuts`,
+  async (colibri) => {
+    const random = seededRandom('R4, two processes');
+    const run = await traceTwo(colibri);
+
+    const { findings, counts } = await cutPower(colibri, run, random, FATES, CUTS_A_FATE_OF_TWO);
+
+    figure('R4', { processes: 2, ...counts, calls: run.acks.length, log_restarts: run.restarts });
+    expect(findings).toEqual([]);
+    if (FULL) expect(run.restarts, 'the log is to be started over at least once').toBeGreaterThan(0);
   },
   { unless: noStrace },
 );
@@ -60,33 +77,85 @@ interface TracedRun {
   readonly acks: readonly { readonly moment: number; readonly call: Answered }[];
   /** Heads that were signed, each with the moment the signature could first be seen. */
   readonly signed: readonly { readonly moment: number; readonly size: number }[];
+  /** How often somebody began the write-ahead log anew. */
+  readonly restarts: number;
+  /** What was acked before the trace began. */
+  readonly owed: readonly Answered[];
 }
 
 async function traceLoad(colibri: Playground, env: Record<string, string> = {}): Promise<TracedRun> {
   const tracePath = colibri.path('trace');
-  const strace = ['strace', ...TRACE_ARGUMENTS, '-e', `trace=${STORAGE_SYSCALLS.join()}`, '-o', tracePath];
+  const strace = [
+    'strace',
+    '-f',
+    ...TRACE_ARGUMENTS,
+    '-e',
+    `trace=${STORAGE_SYSCALLS.join()}`,
+    '-o',
+    tracePath,
+  ];
   const server = await colibri.start({ wrapper: strace, env });
   const recorder = new Recorder(server);
   await writeChapters(recorder, LANES, CHAPTERS);
   await server.closeInput();
 
+  return toRun(colibri, tracePath, [{ acked: recorder.acked }]);
+}
+
+/** Two servers, and a trace that begins when both are up and their files lie still. */
+async function traceTwo(colibri: Playground): Promise<TracedRun> {
+  const servers = [await colibri.start(), await colibri.start()] as const;
+  const recorders = servers.map((server) => new Recorder(server));
+  for (const recorder of recorders) await recorder.data('task_create', { title: 'before', project: 'load' });
+  const owed = recorders.flatMap((recorder) => recorder.acked.splice(0));
+  const before = new Map(
+    ['', '-wal'].map((end) => [colibri.dbPath + end, readFileSync(colibri.dbPath + end)] as const),
+  );
+  const [one, other] = servers;
+  const tracing = [...TRACE_ARGUMENTS, '-e', `trace=${STORAGE_SYSCALLS.join()}`];
+  const tracer = await Tracer.attach(colibri, one, tracing, [other]);
+  await Promise.all(recorders.map((recorder) => writeChapters(recorder, 2, CHAPTERS * 2)));
+  await one.closeInput();
+  await other.closeInput();
+  await tracer.detach();
+  const answered = recorders.map(({ acked }, i) => ({ acked, thread: servers[i]?.pid }));
+  return { ...toRun(colibri, tracer.logPath, answered, before), owed };
+}
+
+interface AnsweredBy {
+  readonly acked: readonly Answered[];
+  /** The thread that writes the answers; undefined where there is only one process. */
+  readonly thread?: number | undefined;
+}
+
+function toRun(
+  colibri: Playground,
+  tracePath: string,
+  answered: readonly AnsweredBy[],
+  before?: ReadonlyMap<string, Buffer>,
+): TracedRun {
   const events = readTrace(tracePath);
   rmSync(tracePath);
+  const headers = events.filter(
+    (event) => event.kind === 'write' && event.path === `${colibri.dbPath}-wal` && event.offset === 0,
+  );
   return {
     events,
-    disk: new ForgetfulDisk(events, colibri.dbPath),
-    acks: acksIn(events, recorder.acked),
+    disk: new ForgetfulDisk(events, colibri.dbPath, before),
+    acks: answered.flatMap((by) => acksIn(events, by)).sort((a, b) => a.moment - b.moment),
     signed: signaturesIn(events),
+    restarts: headers.length,
+    owed: [],
   };
 }
 
 /** An answer counts from the moment its last byte began to leave. */
-function acksIn(events: readonly TraceEvent[], acked: readonly Answered[]): TracedRun['acks'] {
+function acksIn(events: readonly TraceEvent[], { acked, thread }: AnsweredBy): TracedRun['acks'] {
   const calls = new Map(acked.map((call) => [call.id, call]));
   const acks: { moment: number; call: Answered }[] = [];
   let text = '';
   for (const event of events) {
-    if (event.kind !== 'output') continue;
+    if (event.kind !== 'output' || (thread !== undefined && event.thread !== thread)) continue;
     const lines = (text + event.bytes.toString('latin1')).split('\n');
     text = lines.pop() ?? '';
     for (const line of lines) {
@@ -121,11 +190,12 @@ async function cutPower(
   run: TracedRun,
   random: Random,
   fates: readonly Fate[],
+  cutsAFate = CUTS_A_FATE,
 ): Promise<{ findings: string[]; counts: Counts }> {
   const findings: string[] = [];
   const counts: Counts = { cuts: 0, cuts_that_lose: 0, acked_lost: 0, worst_lost: 0 };
   for (const fate of fates) {
-    for (let i = 0; i < CUTS_A_FATE; i += 1) {
+    for (let i = 0; i < cutsAFate; i += 1) {
       const moment = momentIn(run, random);
       const { folder, acked } = writeOut(colibri, run, moment, fate, random);
       const verdict = await checker?.judge({ db: join(folder, basename(colibri.dbPath)), acked });
@@ -162,7 +232,8 @@ function writeOut(
   const folder = colibri.path(`cut-${moment}-${fate}`);
   mkdirSync(folder, { recursive: true });
   run.disk.writeOut(moment, fate, random, folder);
-  return { folder, acked: run.acks.filter((ack) => ack.moment < moment).map(({ call }) => call) };
+  const acked = run.acks.filter((ack) => ack.moment < moment).map(({ call }) => call);
+  return { folder, acked: [...run.owed, ...acked] };
 }
 
 /** A server takes up what a cut has left, explains what was open, and `colibri verify` has nothing to say. */

@@ -36,11 +36,24 @@ export class ForgetfulDisk {
   readonly #folder: string;
   readonly #names: NameChange[] = [];
   readonly #folderSyncs: { at: number; done: number }[] = [];
+  /** One for all cuts: a new one each time would be gigabytes of garbage. */
+  readonly #image = new Image();
 
-  constructor(events: readonly TraceEvent[], dbPath: string) {
+  /** `before` is what lay there, safe on the disk, when the trace began. */
+  constructor(
+    events: readonly TraceEvent[],
+    dbPath: string,
+    before: ReadonlyMap<string, Buffer> = new Map(),
+  ) {
     this.#folder = dirname(dbPath);
     const wanted = new Set(['', '-wal', '-journal'].map((end) => dbPath + end));
     const living = new Map<string, Inode>();
+    for (const [path, bytes] of before) {
+      const whole = { at: -1, done: -1, apply: (image: Image) => image.write(0, bytes, () => true) };
+      const inode: Inode = { contents: [whole], syncs: [] };
+      living.set(path, inode);
+      this.#names.push({ at: -1, done: -1, path, inode });
+    }
     const make = (path: string, event: TraceEvent): Inode => {
       const inode: Inode = { contents: [], syncs: [] };
       living.set(path, inode);
@@ -67,7 +80,7 @@ export class ForgetfulDisk {
   writeOut(moment: number, fate: Fate, random: Random, folder: string): void {
     for (const [path, inode] of this.#namesAt(moment, fate, random)) {
       if (inode !== undefined)
-        writeFileSync(join(folder, basename(path)), bytesAt(inode, moment, fate, random));
+        writeFileSync(join(folder, basename(path)), imageAt(this.#image, inode, moment, fate, random));
     }
   }
 
@@ -100,9 +113,10 @@ function surelyBefore(syncs: readonly { at: number; done: number }[], moment: nu
   return Math.max(0, ...syncs.filter(({ done }) => done < moment).map(({ at }) => at));
 }
 
-function bytesAt(inode: Inode, moment: number, fate: Fate, random: Random): Buffer {
+/** Fills `image` with what is left of a file. */
+function imageAt(image: Image, inode: Inode, moment: number, fate: Fate, random: Random): Buffer {
   const sure = surelyBefore(inode.syncs, moment);
-  const image = new Image();
+  image.resize(0);
   for (const content of inode.contents) {
     if (content.at >= moment) break;
     if (content.done < sure || fate === 'all') content.apply(image, () => true);

@@ -1,7 +1,7 @@
 import { afterAll, expect } from 'vitest';
 import type { Playground } from '../driver/playground.ts';
 import { seededRandom } from '../driver/random.ts';
-import { type ServerProcess, sleepMs } from '../driver/server-process.ts';
+import { type ServerProcess, sleepMs, until } from '../driver/server-process.ts';
 import { battery, figure, noPython, noStrace, tier } from './battery.ts';
 import { Checker } from './checker.ts';
 import { type Answered, Recorder } from './recorder.ts';
@@ -96,10 +96,18 @@ for (let round = 0; round < tier(1, 5); round += 1) {
       await slow.data('task_create', TASK);
       await quick.data('task_create', TASK);
       // In the middle of its commit: it has the lock, and its frames are half written.
-      await Tracer.attach(colibri, stopped, injection({ syscall: 'pwrite64', when: '4', signal: 'STOP' }));
+      const tracer = await Tracer.attach(
+        colibri,
+        stopped,
+        injection({ syscall: 'pwrite64', when: '4', signal: 'STOP' }),
+      );
 
       const held = slow.call('task_create', { ...TASK, title: 'held' });
-      await stoppedIn(stopped);
+      await until(
+        () => tracer.log.includes('stopped by SIGSTOP'),
+        10_000,
+        () => 'the server was never stopped',
+      );
       const sentMs = performance.now();
       const refused = await quick.call('task_create', { ...TASK, title: 'refused' });
       const waitedMs = performance.now() - sentMs;
@@ -121,18 +129,6 @@ for (let round = 0; round < tier(1, 5); round += 1) {
     },
     { unless: noStrace, concurrent: true },
   );
-}
-
-/** Waits until the kernel shows the process as stopped, or as held by its tracer on the way there. */
-async function stoppedIn(server: ServerProcess): Promise<void> {
-  const { readFileSync } = await import('node:fs');
-  for (let tries = 0; tries < 2_000; tries += 1) {
-    const stat = readFileSync(`/proc/${server.pid}/stat`, 'utf8');
-    const state = stat.slice(stat.lastIndexOf(')') + 2)[0];
-    if (state === 'T' || state === 't') return;
-    await sleepMs(5);
-  }
-  throw new Error('the server was never stopped');
 }
 
 async function expectSound(colibri: Playground, acked: readonly Answered[]): Promise<void> {

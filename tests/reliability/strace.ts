@@ -52,9 +52,11 @@ export class Tracer {
     colibri: Playground,
     server: { readonly pid: number },
     args: readonly string[],
+    others: readonly { readonly pid: number }[] = [],
   ): Promise<Tracer> {
+    const pids = [server, ...others].flatMap(({ pid }) => ['-p', String(pid)]);
     const logPath = colibri.path(`strace-${server.pid}.log`);
-    const child = spawn(STRACE, ['-f', '-o', logPath, '-p', String(server.pid), ...args], {
+    const child = spawn(STRACE, ['-f', '-o', logPath, ...pids, ...args], {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     let said = '';
@@ -65,7 +67,7 @@ export class Tracer {
     const tracer = new Tracer(child.pid as number, ended, logPath);
     colibri.onDispose(() => tracer.detach());
     await until(
-      () => said.includes('attached'),
+      () => [...said.matchAll(/attached/g)].length > others.length,
       10_000,
       () => `strace did not attach: ${said}`,
     );
@@ -74,7 +76,11 @@ export class Tracer {
 
   /** Lets the server go on unobserved. */
   async detach(): Promise<void> {
-    if (!this.#over) process.kill(this.#pid, 'SIGTERM');
+    try {
+      if (!this.#over) process.kill(this.#pid, 'SIGTERM');
+    } catch {
+      // It ended with the server, a moment ago.
+    }
     await Promise.race([this.#ended, sleepMs(5_000)]);
   }
 

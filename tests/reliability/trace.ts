@@ -4,7 +4,7 @@ import { closeSync, openSync, readSync } from 'node:fs';
  * What a traced server did to its files, in the order strace saw it. `at` is when a thing began, `done` when it was
  * over: a sync vouches only for what was over before it began.
  */
-export type TraceEvent = { readonly at: number; readonly done: number } & (
+export type TraceEvent = { readonly at: number; readonly done: number; readonly thread: number } & (
   | { readonly kind: 'write'; readonly path: string; readonly offset: number; readonly bytes: Buffer }
   | { readonly kind: 'append'; readonly path: string; readonly bytes: Buffer }
   | { readonly kind: 'truncate'; readonly path: string; readonly size: number }
@@ -16,7 +16,7 @@ export type TraceEvent = { readonly at: number; readonly done: number } & (
 );
 
 /** For `-y -xx -s 70000`: paths beside descriptors, every byte of every write, all in hex. */
-export const TRACE_ARGUMENTS = ['-f', '-y', '-xx', '-s', '70000'];
+export const TRACE_ARGUMENTS = ['-y', '-xx', '-s', '70000'];
 
 const CALL = /^(\d+) +([a-z_0-9]+)\((.*)$/s;
 const RESUMED = /^(\d+) +<\.\.\. ([a-z_0-9]+) resumed>(.*)$/s;
@@ -34,25 +34,29 @@ export function readTrace(path: string): TraceEvent[] {
       const [, pid = '', , rest = ''] = resumed;
       const start = begun.get(pid);
       begun.delete(pid);
-      if (start !== undefined) add(start.name, start.text + rest, start.at, line);
+      if (start !== undefined) add(pid, start.name, start.text + rest, start.at, line);
     } else if (call !== null) {
       const [, pid = '', name = '', rest = ''] = call;
       if (rest.endsWith(UNFINISHED))
         begun.set(pid, { name, text: rest.slice(0, -UNFINISHED.length), at: line });
-      else add(name, rest, line, line);
+      else add(pid, name, rest, line, line);
     }
   }
   return events.sort((a, b) => a.at - b.at);
 
-  function add(name: string, text: string, at: number, done: number): void {
+  function add(pid: string, name: string, text: string, at: number, done: number): void {
     const result = /= (-?\d+)[^=]*$/.exec(text)?.[1];
     if (result === undefined || Number(result) < 0) return;
     const event = READERS[name]?.(text, Number(result));
-    if (event !== undefined) events.push({ ...event, at, done } as TraceEvent);
+    if (event !== undefined) events.push({ ...event, at, done, thread: Number(pid) } as TraceEvent);
   }
 }
 
-type Plain = TraceEvent extends infer E ? (E extends TraceEvent ? Omit<E, 'at' | 'done'> : never) : never;
+type Plain = TraceEvent extends infer E
+  ? E extends TraceEvent
+    ? Omit<E, 'at' | 'done' | 'thread'>
+    : never
+  : never;
 
 const WRITE = /^(\d+)<([^>]*)>, "([^"]*)", \d+(?:, (\d+))?/s;
 const ON_FILE = /^\d+<([^>]*)>(?:, (\d+))?/s;

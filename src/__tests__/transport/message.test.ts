@@ -157,12 +157,14 @@ describe('the arguments of a call', () => {
   const sent = (parts: object) =>
     sentArguments(messageOf(call(parts)).params?.arguments as Record<string, unknown> | undefined);
 
-  test('travel as they are when they are an object', () => {
-    expect(messageOf(call({ arguments: { a: 1 } })).params).toEqual({ name: 'probe', arguments: { a: 1 } });
+  test('keep a name that the protocol layer would drop', () => {
+    const args = JSON.parse('{"__proto__":{"a":1}}') as object;
+
+    expect(Object.keys(sent({ arguments: args }) as object)).toEqual(['__proto__']);
   });
 
-  test.each([['{"a":1}'], [[1]], [null], [7], [false], ['']])(
-    'that are no object arrive as they were sent: %j',
+  test.each([[{ a: 1 }], ['{"a":1}'], [[1]], [null], [7], [false], ['']])(
+    'arrive as they were sent: %j',
     (args) => {
       expect(messageOf(call({ arguments: args })).params?.arguments).toEqual({ [RAW_ARGUMENTS]: args });
       expect(sent({ arguments: args })).toEqual(args);

@@ -19,6 +19,7 @@ export interface CheckView {
   readonly state: 'holds' | 'wrong' | 'unchecked';
   /** How many things were looked at. */
   readonly count: number;
+  /** One of them. */
   readonly unit: string;
   /** Why it was not checked. */
   readonly reason?: string;

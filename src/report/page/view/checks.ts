@@ -7,7 +7,7 @@ import {
   type HeadView,
   type Verdict,
 } from '../protocol.ts';
-import { h, hash, number, replace, said, time } from './dom.ts';
+import { h, hash, number, plural, replace, said, time } from './dom.ts';
 
 const STATES: Readonly<Record<CheckView['state'], readonly [mark: string, word: string]>> = {
   holds: ['✓', 'holds'],
@@ -49,7 +49,7 @@ function checkLine({ name, state, count, unit, reason }: CheckView): HTMLElement
     h(
       'span',
       { class: 'check-state' },
-      state === 'unchecked' ? `${word}: ${reason ?? ''}` : `${word} · ${number(count)} ${unit}`,
+      state === 'unchecked' ? `${word}: ${reason ?? ''}` : `${word} · ${plural(count, unit)}`,
     ),
   );
 }

@@ -23,7 +23,7 @@ export function summaryView(opened: Opened, openTask: (task: Task) => void): HTM
       { class: 'figures' },
       figure(done.length, 'tasks finished', `of ${number(tasks.length)}; ${number(open.length)} open`),
       figure(thoughts, 'thoughts recorded', 'decisions, risks, plans'),
-      figure(sealed, 'sessions sealed', `of ${number(sessions.length)}, each seal checked`),
+      figure(sealed, 'sessions sealed', `of ${number(sessions.length)}; each seal was recomputed`),
       figure(
         calls.length,
         'calls in the log',

@@ -43,7 +43,7 @@ export function verdictBanner() {
       replace(text, h('p', {}, line));
     },
     unreadable(message: string) {
-      set('bad', 'This cannot be checked', said(message));
+      set('bad', 'This could not be checked', said(message));
     },
     conclude(verdict: Verdict) {
       const { tone, heading, lines } = conclusion(verdict);
@@ -74,7 +74,7 @@ export function conclusion(verdict: Verdict): Conclusion {
     };
   const whole =
     scope === 'log'
-      ? `All ${number(rows)} audit rows, and every record they wrote, are as they were written.`
+      ? `All ${number(rows)} audit rows and every record they wrote agree with each other.`
       : `All ${number(rows)} audit rows of ${scope} are in the log of ${number(size)} rows that the checkpoint names.`;
   if (rows === 0)
     return {
@@ -99,8 +99,9 @@ export function conclusion(verdict: Verdict): Conclusion {
     lines: [
       whole,
       tail === 0
-        ? 'A signed checkpoint covers all of them.'
-        : `A signed checkpoint covers the first ${number(checkpointedThrough)}; the newest ${plural(tail, 'row')} ${tail === 1 ? 'is' : 'are'} not signed yet.`,
+        ? 'A signed checkpoint covers all of them, and it agrees.'
+        : `A signed checkpoint covers the first ${number(checkpointedThrough)}, and it agrees; the newest ${plural(tail, 'row')} ${tail === 1 ? 'is' : 'are'} not signed yet.`,
+      'The key came with the bundle. Before you rely on it, compare it under Checks with one you got on another way.',
     ],
   };
 }

@@ -8,8 +8,8 @@ export type Fields = Readonly<Record<string, unknown>>;
 export function readCanonical(line: Uint8Array): Fields | undefined {
   try {
     const text = exactText(line);
-    const value = text === undefined ? undefined : asFields(JSON.parse(text));
-    return value !== undefined && canonicalJson(value) === text ? value : undefined;
+    const value: unknown = text === undefined ? undefined : JSON.parse(text);
+    return isFields(value) && canonicalJson(value) === text ? value : undefined;
   } catch {
     return undefined;
   }
@@ -17,16 +17,15 @@ export function readCanonical(line: Uint8Array): Fields | undefined {
 
 export function readJson(text: string | undefined): Fields {
   try {
-    return asFields(JSON.parse(text ?? 'null')) ?? {};
+    const value: unknown = JSON.parse(text ?? 'null');
+    return isFields(value) ? value : {};
   } catch {
     return {};
   }
 }
 
-function asFields(value: unknown): Fields | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? Object.fromEntries(Object.entries(value))
-    : undefined;
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 export function textOf(value: unknown): string {

@@ -3,7 +3,7 @@ import type { Given } from '../protocol.ts';
 import { readZip } from './zip.ts';
 
 /** The files of a bundle by name. */
-export type Files = ReadonlyMap<string, Uint8Array>;
+export type Files = ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
 
 /** Says why something is no bundle that can be read. The message is a whole sentence. */
 export class BundleError extends Error {}
@@ -17,7 +17,7 @@ export function isEntryName(name: string): boolean {
 export async function readFiles(given: Given): Promise<Files> {
   if ('zip' in given) return await readZip(new Uint8Array(given.zip));
   const prefix = commonFolder(given.files.map(([name]) => name));
-  const files = new Map<string, Uint8Array>();
+  const files = new Map<string, Uint8Array<ArrayBuffer>>();
   for (const [path, file] of given.files) {
     const name = path.slice(prefix.length);
     if (!isEntryName(name)) throw new BundleError(`${JSON.stringify(name)} does not belong in a bundle.`);

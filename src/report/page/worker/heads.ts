@@ -37,7 +37,7 @@ export async function readHeads(files: Files, tally: Tally): Promise<Heads> {
       all.push(head);
     }
     const valid = all.filter(({ signature }) => signature === 'valid').length;
-    tally.looked('signature', valid, 'checkpoints');
+    tally.looked('signature', valid, 'checkpoint');
     if (valid < all.length)
       tally.skip('signature', 'this browser has no Ed25519, so no signature was checked');
   }

@@ -1,7 +1,7 @@
 import { formatId } from '../../../log/state.ts';
 import { SESSIONS, TASKS, THOUGHTS } from '../../../log/tables.ts';
 import { auditRow } from '../../../log/verify/finding.ts';
-import type { Leaf, Session, Task } from '../protocol.ts';
+import type { Call, Leaf, Session, Task } from '../protocol.ts';
 import { countOf, type Fields, isPosition, textOf, textsOf } from './fields.ts';
 import type { StateRow, StateWalk, WalkedSession } from './state.ts';
 
@@ -33,13 +33,14 @@ function taskOf({ id, fields, isVouched }: StateRow): Task {
   };
 }
 
-export function sessionsOf({ rows, sessions }: StateWalk): Session[] {
+export function sessionsOf({ rows, sessions }: StateWalk, calls: readonly Call[]): Session[] {
+  const told = new Map(calls.map(({ exit, verb, text }) => [exit, `${verb} ${text}`]));
   const thoughts = new Map(
     rows.filter(({ table }) => table === THOUGHTS).map(({ id, fields }) => [id, fields]),
   );
   return rows
     .filter(({ table }) => table === SESSIONS)
-    .map(({ id, fields }) => sessionOf(id, fields, sessions.get(id), thoughts));
+    .map(({ id, fields }) => sessionOf(id, fields, sessions.get(id), thoughts, told));
 }
 
 function sessionOf(
@@ -47,16 +48,18 @@ function sessionOf(
   fields: Fields,
   walked: WalkedSession | undefined,
   thoughts: ReadonlyMap<number, Fields>,
+  told: ReadonlyMap<number, string>,
 ): Session {
   const leaves = (walked?.records ?? []).map(({ kind, ref, task_id, hash }): Leaf => {
     const thought = kind === 'thought' ? thoughts.get(ref) : undefined;
-    const label = `${textOf(thought?.type)}: ${textOf(thought?.content)}`.slice(0, LABEL_CHARACTERS_MAX);
+    const change = `${formatId(TASKS, task_id)} ${told.get(ref) ?? 'changed'}`;
+    const label = thought === undefined ? change : `${textOf(thought.type)}: ${textOf(thought.content)}`;
     return {
       record: kind === 'thought' ? formatId(THOUGHTS, ref) : auditRow(ref),
       task: formatId(TASKS, task_id),
       hash,
       position: kind === 'thought' ? countOf(thought?.position) : ref,
-      label: thought === undefined ? 'change of the task' : label,
+      label: label.slice(0, LABEL_CHARACTERS_MAX),
     };
   });
   return {

@@ -30,7 +30,7 @@ async function answer(question: Question): Promise<Answer> {
       const calls = story.finish(tally.wrongAt);
       return {
         tell: 'opened',
-        opened: { verdict, calls, tasks: tasksOf(state), sessions: sessionsOf(state) },
+        opened: { verdict, calls, tasks: tasksOf(state), sessions: sessionsOf(state, calls) },
       };
     }
     case 'detail':

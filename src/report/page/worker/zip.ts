@@ -24,7 +24,7 @@ interface Entry {
  * described the same way twice. So nobody else's program can find other files in it than this one.
  */
 export async function readZip(zip: Uint8Array<ArrayBuffer>): Promise<Files> {
-  const files = new Map<string, Uint8Array>();
+  const files = new Map<string, Uint8Array<ArrayBuffer>>();
   for (const entry of readDirectory(zip)) {
     if (files.has(entry.name)) throw new BundleError(`The zip holds ${entry.name} twice.`);
     files.set(entry.name, await inflate(entry));
@@ -101,7 +101,7 @@ function latin1(bytes: Uint8Array): string {
   return String.fromCharCode(...bytes.subarray(0, 1_000));
 }
 
-async function inflate({ name, crc, size, packed }: Entry): Promise<Uint8Array> {
+async function inflate({ name, crc, size, packed }: Entry): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = new Uint8Array(size);
   let at = 0;
   try {
@@ -128,6 +128,7 @@ const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
 
 function crc32(bytes: Uint8Array): number {
   let crc = ~0;
-  for (const byte of bytes) crc = (crc >>> 8) ^ TABLE[(crc ^ byte) & 0xff]!;
+  // Counting, not iterating: four times as fast over the tens of megabytes of a log.
+  for (let i = 0; i < bytes.length; i += 1) crc = (crc >>> 8) ^ TABLE[(crc ^ bytes[i]!) & 0xff]!;
   return ~crc >>> 0;
 }

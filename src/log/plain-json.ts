@@ -1,10 +1,10 @@
 /**
- * Arguments that were refused, as text to be hashed. They may be nested too deep for anything recursive or hold text that
- * has no canonical form, so this writes plain JSON with a list of its own in place of the stack.
+ * A value as JSON in the order of its keys, for what has no canonical text: arguments that were refused may be nested too
+ * deep for anything recursive, or hold half a character. Has a list of its own in place of the stack.
  */
-export function textOfRefused(args: unknown): string {
+export function plainJson(root: unknown): string {
   const parts: string[] = [];
-  const open: ({ readonly value: unknown } | { readonly text: string })[] = [{ value: args ?? null }];
+  const open: ({ readonly value: unknown } | { readonly text: string })[] = [{ value: root ?? null }];
   for (let item = open.pop(); item !== undefined; item = open.pop()) {
     if ('text' in item) parts.push(item.text);
     else if (typeof item.value !== 'object' || item.value === null)

@@ -1,0 +1,41 @@
+import { resolve } from 'node:path';
+import { writeReport } from '../report/report.ts';
+import { type Command, EXIT } from './command.ts';
+import { withDatabase } from './open.ts';
+
+const NAME_DEFAULT = 'colibri-report.html';
+
+/** The whole log as one page that checks itself in any browser. */
+export const report: Command = {
+  name: 'report',
+  usage: '[-o FILE.html]',
+  summary: 'write one HTML file that shows the log and checks it in the browser',
+  details:
+    'The file holds a whole bundle and the verifier: summary, board, trail, session trees and every check, with no network and nothing to install. It may hold secrets that calls were given, like any bundle. The page also checks other bundles that are dropped on it.',
+  options: {
+    output: { type: 'string', short: 'o', value: 'FILE', help: `where to write it (${NAME_DEFAULT})` },
+  },
+  positionals: [0, 0],
+  async run({ values, out, config }) {
+    const { dbPath, configDir } = config();
+    const path = resolve(typeof values.output === 'string' ? values.output : NAME_DEFAULT);
+    const bar = out.progress('writing');
+    return await withDatabase(config(), undefined, async (storage) => {
+      const request = { dbPath, configDir, onProgress: bar.update };
+      const written = await writeReport(storage, request, path).finally(() => bar.end());
+      const { origin, rows, bytes, checkpointedThrough } = written;
+      out.data({ path, origin, rows, bytes, checkpointed_through: checkpointedThrough }, () => {
+        out.line(`${path}: ${rows} audit rows, ${Math.ceil(bytes / 1024)} KB`);
+        if (checkpointedThrough < rows)
+          out.line(
+            out.paint(
+              'yellow',
+              `Rows ${checkpointedThrough + 1} to ${rows} are not signed yet: run "colibri checkpoint" first to cover them.`,
+            ),
+          );
+        out.line(out.paint('dim', 'Open it in a browser: it checks itself there.'));
+      });
+      return EXIT.fine;
+    });
+  },
+};

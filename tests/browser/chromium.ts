@@ -1,0 +1,109 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { type BrowserContext, chromium, type Page } from 'playwright-core';
+
+/** A browser nobody else uses, or why there is none. */
+export type Browser = { readonly context: BrowserContext; close(): Promise<void> } | { readonly reason: string };
+
+const FLAGS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+const USUAL_PLACES = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/opt/google/chrome/chrome',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+  'C:\\Program Files\\Google\\Chrome\\Application\\chrome.exe',
+];
+
+/** Starts a Chromium with a profile of its own. */
+export async function startBrowser(): Promise<Browser> {
+  const places = process.env.COLIBRI_CHROMIUM === undefined ? USUAL_PLACES : [process.env.COLIBRI_CHROMIUM];
+  const executablePath = places.find((place) => existsSync(place));
+  if (executablePath === undefined)
+    return { reason: `no Chromium at ${places.join(', ')}; name one with COLIBRI_CHROMIUM` };
+  const profile = mkdtempSync(join(tmpdir(), 'colibri-browser-'));
+  const removeProfile = () => rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+  try {
+    const context = await chromium.launchPersistentContext(profile, {
+      executablePath,
+      args: FLAGS,
+      headless: true,
+      viewport: { width: 1280, height: 900 },
+    });
+    return {
+      context,
+      async close() {
+        await context.close();
+        removeProfile();
+      },
+    };
+  } catch (error) {
+    removeProfile();
+    const [line] = String(error).split('\n');
+    return { reason: `${executablePath} does not start: ${line}` };
+  }
+}
+
+/** A page with everything it said and asked for that it should not have. */
+export interface WatchedPage {
+  readonly page: Page;
+  readonly complaints: string[];
+}
+
+export async function openPage(context: BrowserContext, path: string): Promise<WatchedPage> {
+  const watched = await watchPage(context);
+  await watched.page.goto(pathToFileURL(path).href);
+  return watched;
+}
+
+export async function watchPage(context: BrowserContext): Promise<WatchedPage> {
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(`console: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => complaints.push(`error: ${error.message}`));
+  page.on('dialog', (dialog) => {
+    complaints.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on('request', (request) => {
+    if (!/^(file|blob|data):/.test(request.url())) complaints.push(`request: ${request.url()}`);
+  });
+  return { page, complaints };
+}
+
+/** Waits until the page has said what it thinks of a bundle. */
+export async function verdictOf(page: Page) {
+  await page.waitForSelector('body[data-ready=true]', { timeout: 120_000 });
+  return {
+    tone: await page.getAttribute('.verdict', 'data-tone'),
+    title: (await page.textContent('.verdict-title')) ?? '',
+    text: (await page.innerText('.verdict')) ?? '',
+    wrong: await page.$$eval('[data-state=wrong]', (all) => all.map((one) => one.getAttribute('data-check'))),
+    unchecked: await page.$$eval('[data-state=unchecked]', (all) =>
+      all.map((one) => one.getAttribute('data-check')),
+    ),
+  };
+}
+
+/** Hands the page a folder or a zip, as a person with a file chooser would. */
+export async function choose(page: Page, path: string) {
+  await page.evaluate(() => {
+    document.body.dataset.ready = 'false';
+  });
+  await page.setInputFiles(path.endsWith('.zip') ? '#choose-zip' : '#choose-folder', path);
+  return await verdictOf(page);
+}

@@ -1,0 +1,225 @@
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
+import { sha256Hex } from '../../src/integrity/digest.ts';
+import { generateNoteKey, noteSigner } from '../../src/integrity/note-key.ts';
+import { signNote } from '../../src/integrity/signed-note.ts';
+import { treeRoot } from '../../src/integrity/tree.ts';
+import { chainHash, GENESIS } from '../../src/log/row.ts';
+
+/** A bundle as a folder, in the hands of somebody who knows how it is made. */
+export class DamagedBundle {
+  readonly folder: string;
+
+  constructor(good: string, folder: string) {
+    rmSync(folder, { recursive: true, force: true });
+    cpSync(good, folder, { recursive: true });
+    this.folder = folder;
+  }
+
+  read(name: string): string {
+    return readFileSync(join(this.folder, name), 'utf8');
+  }
+
+  write(name: string, text: string): void {
+    writeFileSync(join(this.folder, name), text);
+  }
+
+  lines(name: string, change: (lines: string[]) => string[]): void {
+    const lines = change(this.read(name).split('\n').slice(0, -1));
+    this.write(name, lines.map((line) => `${line}\n`).join(''));
+  }
+
+  /** Replaces text in the first line that has it. */
+  edit(name: string, from: string | RegExp, to: string): void {
+    const text = this.read(name);
+    const edited = text.replace(from, to);
+    if (edited === text) throw new Error(`${name} does not hold ${from}`);
+    this.write(name, edited);
+  }
+
+  /** Makes bundle.json and SHA256SUMS fit what is there: whoever can change a file can change those too. */
+  coverUp(): void {
+    const hashes = this.read('log.jsonl').split('\n').slice(0, -1).map(sha256Hex);
+    const marker = JSON.parse(this.read('bundle.json'));
+    marker.rows = hashes.length;
+    marker.root = treeRoot(hashes);
+    marker.chain_hash = hashes.reduce((before, hash) => chainHash(hash, before), GENESIS);
+    this.write('bundle.json', `${JSON.stringify(marker)}\n`);
+    this.sum();
+  }
+
+  sum(): void {
+    const names = readdirSync(this.folder, { recursive: true })
+      .map(String)
+      .filter((name) => name !== 'SHA256SUMS' && statSync(join(this.folder, name)).isFile())
+      .sort();
+    const sums = names.map((name) => `${sha256Hex(readFileSync(join(this.folder, name)))}  ${name}\n`);
+    this.write('SHA256SUMS', sums.join(''));
+  }
+
+  /** Signs the whole with a key of one's own, as somebody would who rewrites history and the key with it. */
+  signAnew(replaceKey: boolean): void {
+    const { origin, rows, root } = JSON.parse(this.read('bundle.json'));
+    const { privateKeyPem, verifierKey } = generateNoteKey(origin);
+    const note = signNote(formatCheckpoint({ origin, size: rows, root }), noteSigner(origin, privateKeyPem));
+    this.write('checkpoint', note);
+    if (replaceKey) this.write('key.pub', `${verifierKey}\n`);
+    this.sum();
+  }
+}
+
+export interface Damage {
+  readonly what: string;
+  /** The check that must not hold any more. */
+  readonly check: string;
+  /** Rows that must not be called intact: none at or beyond this one. */
+  readonly from?: number;
+  do(bundle: DamagedBundle): void;
+}
+
+const swap = (lines: string[], a: number, b: number) =>
+  lines.map((line, i) => (i === a ? lines[b] : i === b ? lines[a] : line)).filter((line) => line !== undefined);
+
+/** Ways to change a bundle, each covered up as well as can be. */
+export const DAMAGES: readonly Damage[] = [
+  {
+    what: 'an actor renamed in an old row',
+    check: 'tree',
+    from: 5,
+    do(bundle) {
+      bundle.lines('log.jsonl', (lines) =>
+        lines.map((line, i) => (i === 4 || i === 5 ? line.replace('"actor":"builder"', '"actor":"nobody"') : line)),
+      );
+      bundle.coverUp();
+    },
+  },
+  {
+    what: 'a row deleted',
+    check: 'rows',
+    from: 8,
+    do(bundle) {
+      bundle.lines('log.jsonl', (lines) => lines.filter((_, i) => i !== 7));
+      bundle.coverUp();
+    },
+  },
+  {
+    what: 'two rows swapped',
+    check: 'rows',
+    from: 3,
+    do(bundle) {
+      bundle.lines('log.jsonl', (lines) => swap(lines, 2, 4));
+      bundle.coverUp();
+    },
+  },
+  {
+    what: 'a row doubled',
+    check: 'rows',
+    from: 11,
+    do(bundle) {
+      bundle.lines('log.jsonl', (lines) => lines.flatMap((line, i) => (i === 9 ? [line, line] : [line])));
+      bundle.coverUp();
+    },
+  },
+  {
+    what: 'the tail cut off',
+    check: 'tree',
+    do(bundle) {
+      bundle.lines('log.jsonl', (lines) => lines.slice(0, -2));
+      bundle.lines('payloads.jsonl', (lines) => lines.slice(0, -1));
+      bundle.coverUp();
+    },
+  },
+  {
+    what: 'a title changed in the state',
+    check: 'state',
+    do(bundle) {
+      bundle.edit('state.jsonl', '"title":"Foundations"', '"title":"Foundation"');
+      bundle.sum();
+    },
+  },
+  {
+    what: 'a thought taken away',
+    check: 'state',
+    do(bundle) {
+      bundle.lines('state.jsonl', (lines) => lines.filter((line) => !/"chain_position":2.*"id":2,/.test(line)));
+      bundle.sum();
+    },
+  },
+  {
+    what: 'a task added that no call made',
+    check: 'state',
+    do(bundle) {
+      bundle.lines('state.jsonl', (lines) => {
+        const last = lines.findLastIndex((line) => line.includes('"workflow":'));
+        const extra = (lines[last] ?? '').replace(/"id":\d+/, '"id":99');
+        return [...lines.slice(0, last + 1), extra, ...lines.slice(last + 1)];
+      });
+      bundle.sum();
+    },
+  },
+  {
+    what: 'an argument changed beside its row',
+    check: 'payloads',
+    do(bundle) {
+      bundle.edit('payloads.jsonl', 'Foundations', 'Foundation$');
+      bundle.sum();
+    },
+  },
+  {
+    what: 'an argument taken away',
+    check: 'payloads',
+    from: 3,
+    do(bundle) {
+      bundle.lines('payloads.jsonl', (lines) => lines.filter((line) => !line.includes('"position":3,')));
+      bundle.sum();
+    },
+  },
+  {
+    what: 'a record exchanged under a seal',
+    check: 'seals',
+    do(bundle) {
+      bundle.edit('seals/A-0001.json', /"hash":"[0-9a-f]{4}/, '"hash":"0000');
+      bundle.sum();
+    },
+  },
+  {
+    what: 'a signature with one letter changed',
+    check: 'signature',
+    do(bundle) {
+      bundle.edit('checkpoint', /(\w)(\w{6}\S*\n)$/, (_, letter, rest) => (letter === 'A' ? 'B' : 'A') + rest);
+      bundle.sum();
+    },
+  },
+  {
+    what: 'a checkpoint by another key',
+    check: 'signature',
+    do(bundle) {
+      bundle.signAnew(false);
+    },
+  },
+  {
+    what: 'another key in the bundle',
+    check: 'signature',
+    do(bundle) {
+      const { origin } = JSON.parse(bundle.read('bundle.json'));
+      bundle.write('key.pub', `${generateNoteKey(origin).verifierKey}\n`);
+      bundle.sum();
+    },
+  },
+  {
+    what: 'a file that the sums do not know',
+    check: 'files',
+    do(bundle) {
+      bundle.write('README.txt', 'Trust me.\n');
+    },
+  },
+  {
+    what: 'a last line without an end',
+    check: 'rows',
+    do(bundle) {
+      bundle.write('log.jsonl', bundle.read('log.jsonl').slice(0, -1));
+      bundle.sum();
+    },
+  },
+];

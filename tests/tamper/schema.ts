@@ -1,0 +1,105 @@
+import Sqlite from 'better-sqlite3';
+import { MIGRATIONS } from '../../src/storage/sqlite/migrations.ts';
+
+export interface Column {
+  readonly name: string;
+  /** As declared; empty where nothing is. */
+  readonly type: string;
+  readonly isNullable: boolean;
+  readonly isKey: boolean;
+  readonly isGenerated: boolean;
+}
+
+export interface Table {
+  readonly name: string;
+  readonly isVirtual: boolean;
+  readonly isStrict: boolean;
+  readonly columns: readonly Column[];
+  /** What can be written, in order. */
+  readonly stored: readonly Column[];
+  readonly keys: readonly Column[];
+}
+
+/** Every table the schema makes, found and not listed: a new one cannot be forgotten. */
+export function tablesOfSchema(): readonly Table[] {
+  const db = new Sqlite(':memory:');
+  try {
+    for (const step of MIGRATIONS) db.exec(step);
+    return tablesIn(db);
+  } finally {
+    db.close();
+  }
+}
+
+export function tablesIn(db: Sqlite.Database): readonly Table[] {
+  const tables = db
+    .prepare("SELECT name, type, strict FROM pragma_table_list WHERE schema = 'main' AND type <> 'view'")
+    .all() as { name: string; type: string; strict: number }[];
+  return tables
+    .filter(({ name }) => name !== 'sqlite_schema')
+    .map(({ name, type, strict }) => {
+      const columns = columnsIn(db, name, type === 'virtual');
+      return {
+        name,
+        isVirtual: type === 'virtual',
+        isStrict: strict === 1,
+        columns,
+        stored: columns.filter(({ isGenerated }) => !isGenerated),
+        keys: columns.filter(({ isKey }) => isKey),
+      };
+    })
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+interface Info {
+  readonly name: string;
+  readonly type: string;
+  readonly notnull: number;
+  readonly pk: number;
+  readonly hidden: number;
+}
+
+function columnsIn(db: Sqlite.Database, table: string, isVirtual: boolean): Column[] {
+  const infos = db.pragma(`table_xinfo("${table}")`) as Info[];
+  // The hidden columns of a virtual table take commands and hold nothing.
+  const holding = isVirtual ? infos.filter(({ hidden }) => hidden === 0) : infos;
+  const named = holding.map((info) => ({
+    name: info.name,
+    type: info.type,
+    isNullable: info.notnull === 0 && info.pk === 0,
+    isKey: info.pk > 0,
+    isGenerated: info.hidden > 1,
+  }));
+  const rowid = { name: 'rowid', type: 'INTEGER', isNullable: false, isKey: true, isGenerated: false };
+  return named.some(({ isKey }) => isKey) ? named : [rowid, ...named];
+}
+
+type Cells = Readonly<Record<string, unknown>>;
+
+const audit = (row: Cells) => `#${row.position}`;
+const task = (id: unknown) => `T-${String(id).padStart(4, '0')}`;
+
+/** How findings name a row. Undefined where rows have no name of their own: the inside of the word index. */
+const NAMES: Readonly<Record<string, ((row: Cells) => string) | undefined>> = {
+  actions: audit,
+  action_payloads: audit,
+  open_calls: audit,
+  log_blocks: (row) => `block ${row.block}`,
+  tasks: (row) => task(row.id),
+  task_labels: (row) => task(row.task_id),
+  task_dependencies: (row) => task(row.task_id),
+  task_words: (row) => task(row.rowid),
+  task_words_content: (row) => task(row.id),
+  task_words_config: undefined,
+  task_words_data: undefined,
+  task_words_docsize: undefined,
+  task_words_idx: undefined,
+  thoughts: (row) => `Θ-${String(row.id).padStart(4, '0')}`,
+  sessions: (row) => `A-${String(row.id).padStart(4, '0')}`,
+  session_records: (row) => `R-${String(row.id).padStart(4, '0')}`,
+};
+
+export function nameOf(table: Table, row: Cells): string | undefined {
+  if (!Object.hasOwn(NAMES, table.name)) throw new Error(`how does a finding name a row of ${table.name}?`);
+  return NAMES[table.name]?.(row);
+}
