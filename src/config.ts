@@ -56,12 +56,12 @@ export const VARIABLES = {
   },
   COLIBRI_PROJECT: {
     means: 'project used where a tool’s `project` is optional',
-    takes: 'a project name',
+    takes: 'a project name: 1 to 64 characters out of a-z, 0-9 and -',
     otherwise: 'none',
   },
   COLIBRI_PROJECTS: {
     means: 'the only projects that exist',
-    takes: 'project names with commas between',
+    takes: 'project names with commas between, each 1 to 64 characters out of a-z, 0-9 and -',
     otherwise: 'any',
   },
   COLIBRI_WORKFLOW: {

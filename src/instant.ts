@@ -1,6 +1,7 @@
 const ISO =
   /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s?(Z|[+-]\d\d(?::?\d\d)?)?)?$/i;
 
+const DAY_MS = 86_400_000;
 const YEAR_9999_ENDS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const YEAR_0_BEGINS = Date.parse('0000-01-01T00:00:00.000Z');
 
@@ -12,10 +13,13 @@ export function parseInstant(text: string): string | undefined {
   const [, year, month, day, hour = '00', minute = '00', second = '00', fraction = '', zone = 'Z'] =
     ISO.exec(text) ?? [];
   if (year === undefined || month === undefined || day === undefined) return undefined;
-  const local = `${year}-${month}-${day}T${hour}:${minute}:${second}.${fraction.padEnd(3, '0').slice(0, 3)}Z`;
-  const ms = Date.parse(local);
+  const time = `${hour}:${minute}:${second}.${fraction.padEnd(3, '0').slice(0, 3)}`;
+  // The end of a day is the beginning of the next.
+  const endsDay = /^24:00:00\.0+$/.test(`${hour}:${minute}:${second}.${fraction}0`);
+  const local = `${year}-${month}-${day}T${endsDay ? '00:00:00.000' : time}Z`;
+  const ms = Date.parse(local) + (endsDay ? DAY_MS : 0);
   // A day that does not exist comes back as another one.
-  if (Number.isNaN(ms) || new Date(ms).toISOString() !== local) return undefined;
+  if (Number.isNaN(ms) || new Date(Date.parse(local)).toISOString() !== local) return undefined;
   const offset = offsetMs(zone);
   if (offset === undefined) return undefined;
   // Beyond four digits of the year, text order would no longer be time order.

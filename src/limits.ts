@@ -33,6 +33,10 @@ export const LIMITS = Object.freeze({
   /** Words of one search; the rest of a longer text is not looked at. */
   searchWordsMax: 64,
   searchCharsMax: 8_000,
+  /** Requests received and not answered; past this the server stops reading until it has caught up. */
+  pendingRequestsMax: 2_000,
+  /** How often a server that reads nothing looks whether its client has gone. */
+  peekMs: 500,
   /** Zod issues shown for one rejected call. */
   issuesMax: 20,
   /** How long a writer waits for another process that holds the database. */

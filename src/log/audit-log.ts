@@ -82,8 +82,8 @@ export async function closeCall(tx: Transaction, position: number): Promise<void
 }
 
 function beginCall(event: ToolEnterEvent, clock: Clock): Begun {
-  if (!event.schemaValid) return { event, salt: event.correlationId, body: undefined };
-  return { event, salt: clock.salt(), body: canonicalJson(event.args) };
+  // The salt of refused arguments is kept nowhere: what somebody sent by mistake cannot be guessed back from its digest.
+  return { event, salt: clock.salt(), body: event.schemaValid ? canonicalJson(event.args) : undefined };
 }
 
 function enterRow({ event, salt, body }: Begun, process: string): NewRow {

@@ -1,5 +1,5 @@
 import { LIMITS } from '../limits.ts';
-import { complaintAboutParams } from './params.ts';
+import { complaintAboutMeta, complaintAboutParams } from './params.ts';
 
 /** JSON-RPC's own codes, and the two of the protocol that are answered here. */
 export const RPC = {
@@ -111,7 +111,9 @@ function readMessage(value: unknown, modernVersions: readonly string[]): ReadLin
   if (params !== undefined && (typeof params !== 'object' || params === null || Array.isArray(params))) {
     return refuse(answerTo, RPC.invalidRequest, 'Invalid request: "params" must be an object.');
   }
-  const complaint = complaintAboutParams(method, params as Record<string, unknown> | undefined);
+  const complaint =
+    complaintAboutMeta(params as Record<string, unknown> | undefined) ??
+    complaintAboutParams(method, params as Record<string, unknown> | undefined);
   if (complaint !== undefined && isRequestId(id))
     return refuse(id, RPC.invalidParams, `Invalid params: ${complaint}`);
   const version = claimedVersion(params);

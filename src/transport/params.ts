@@ -5,6 +5,15 @@ export function complaintAboutParams(method: string, params: Params = {}): strin
   return CHECKS.get(method)?.(params);
 }
 
+/** A request whose `_meta` the SDK cannot read gets no answer from it at all. */
+export function complaintAboutMeta({ _meta: meta }: Params = {}): string | undefined {
+  if (meta === undefined) return undefined;
+  if (!isObject(meta)) return '"_meta" must be an object.';
+  const token = meta.progressToken;
+  if (token === undefined || typeof token === 'string' || Number.isSafeInteger(token)) return undefined;
+  return '"progressToken" must be a text or a whole number.';
+}
+
 /**
  * The SDK answers ill-shaped parameters with a dump of its own schema. These are the requests a client of a server with
  * tools only can get wrong; `tools/call` is not among them, because its mistakes are audited. A map, because a stranger

@@ -82,15 +82,10 @@ function toProtocolError(error: unknown): unknown {
 function clientName(server: Server, context: ServerContext): string | undefined {
   const envelope = context.mcpReq.envelope as Readonly<Record<string, unknown>> | undefined;
   const info = (envelope?.[CLIENT_INFO_KEY] ?? server.getClientVersion()) as { name?: unknown } | undefined;
-  const name =
-    typeof info?.name === 'string'
-      ? info.name
-          .toWellFormed()
-          .replace(/\p{Cc}/gu, ' ')
-          .trim()
-          .slice(0, LIMITS.actorCharsMax)
-      : '';
-  return name === '' ? undefined : name;
+  // Cut before it is made well-formed: a cut may split a character in two.
+  const name = typeof info?.name === 'string' ? info.name.slice(0, LIMITS.actorCharsMax).toWellFormed() : '';
+  const shown = name.replace(/\p{Cc}/gu, ' ').trim();
+  return shown === '' ? undefined : shown;
 }
 
 /** The SDK starts the transport itself and keeps the promise to itself; this one can be waited for. */

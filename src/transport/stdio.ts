@@ -25,6 +25,8 @@ export class StdioTransport implements Transport {
   /** Requests handed on and not yet answered. A client may reuse an id, hence a count. */
   readonly #pending = new Map<RequestId, number>();
   #idle: (() => void)[] = [];
+  #waiting = 0;
+  #peeking: NodeJS.Timeout | undefined;
   #closed = false;
 
   constructor(input: Readable = process.stdin, output: Writable = process.stdout) {
@@ -52,6 +54,7 @@ export class StdioTransport implements Transport {
 
   /** Takes no more input; what was received can still be answered. */
   stopReading(): void {
+    clearInterval(this.#peeking);
     this.#input.off('data', this.#ondata);
     this.#input.pause();
   }
@@ -77,7 +80,10 @@ export class StdioTransport implements Transport {
     this.onclose?.();
   }
 
-  #ondata = (chunk: Uint8Array): void => this.#lines.push(chunk);
+  #ondata = (chunk: Uint8Array): void => {
+    this.#lines.push(chunk);
+    this.#holdIfFull();
+  };
 
   #onend = (): void => {
     this.#input.off('end', this.#onend);
@@ -89,13 +95,31 @@ export class StdioTransport implements Transport {
   /** The client no longer reads: nobody can be answered any more. */
   #onbroken = (): void => {
     this.#pending.clear();
+    this.#waiting = 0;
     this.#wake();
     this.onend?.();
   };
 
-  #ondrain = (): void => {
-    if (!this.#closed) this.#input.resume();
-  };
+  #ondrain = (): void => this.#readOn();
+
+  /** Takes no more while the client does not read, or has asked faster than can be answered. */
+  #holdIfFull(): void {
+    if (!this.#isFull()) return;
+    this.#input.pause();
+    // While nothing is read, nobody would see that the client has closed its end: look at one chunk now and then.
+    this.#peeking ??= setInterval(() => this.#input.resume(), LIMITS.peekMs).unref();
+  }
+
+  #readOn(): void {
+    if (this.#closed || this.#isFull()) return;
+    clearInterval(this.#peeking);
+    this.#peeking = undefined;
+    this.#input.resume();
+  }
+
+  #isFull(): boolean {
+    return this.#output.writableLength > LIMITS.unsentBytesMax || this.#waiting > LIMITS.pendingRequestsMax;
+  }
 
   #receive(read: ReadLine): void {
     if (read.kind === 'message') this.#pass(read.message);
@@ -105,6 +129,7 @@ export class StdioTransport implements Transport {
   #pass(message: IncomingMessage): void {
     if (message.method !== undefined && message.id !== undefined && message.method !== SUBSCRIBE) {
       this.#pending.set(message.id, (this.#pending.get(message.id) ?? 0) + 1);
+      this.#waiting += 1;
     } else if (message.method === 'notifications/cancelled') {
       const id = message.params?.requestId;
       if (typeof id === 'string' || typeof id === 'number') this.#answered(id);
@@ -117,6 +142,8 @@ export class StdioTransport implements Transport {
     if (count === undefined) return;
     if (count > 1) this.#pending.set(id, count - 1);
     else this.#pending.delete(id);
+    this.#waiting -= 1;
+    if (this.#peeking !== undefined) this.#readOn();
     if (this.#pending.size === 0) this.#wake();
   }
 
@@ -127,6 +154,6 @@ export class StdioTransport implements Transport {
   #write(message: object): void {
     if (this.#output.destroyed || this.#output.writableEnded) return;
     this.#output.write(`${JSON.stringify(message)}\n`);
-    if (this.#output.writableLength > LIMITS.unsentBytesMax) this.#input.pause();
+    this.#holdIfFull();
   }
 }

@@ -5,7 +5,9 @@ import { pathToFileURL } from 'node:url';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
 
 /** A browser nobody else uses, or why there is none. */
-export type Browser = { readonly context: BrowserContext; close(): Promise<void> } | { readonly reason: string };
+export type Browser =
+  | { readonly context: BrowserContext; close(): Promise<void> }
+  | { readonly reason: string };
 
 const FLAGS = [
   '--headless',
@@ -91,7 +93,7 @@ export async function verdictOf(page: Page) {
   return {
     tone: await page.getAttribute('.verdict', 'data-tone'),
     title: (await page.textContent('.verdict-title')) ?? '',
-    text: (await page.innerText('.verdict')) ?? '',
+    text: await shownText(page, '.verdict'),
     wrong: await page.$$eval('[data-state=wrong]', (all) => all.map((one) => one.getAttribute('data-check'))),
     unchecked: await page.$$eval('[data-state=unchecked]', (all) =>
       all.map((one) => one.getAttribute('data-check')),
@@ -106,4 +108,10 @@ export async function choose(page: Page, path: string) {
   });
   await page.setInputFiles(path.endsWith('.zip') ? '#choose-zip' : '#choose-folder', path);
   return await verdictOf(page);
+}
+
+/** The text of the first such element as it is shown. */
+export async function shownText(page: Page, selector: string): Promise<string> {
+  // biome-ignore lint/performance/useDomNodeTextContent: what is hidden must not count, and lines must stay lines.
+  return await page.locator(selector).first().innerText();
 }

@@ -31,7 +31,7 @@ export class DamagedBundle {
   }
 
   /** Replaces text in the first line that has it. */
-  edit(name: string, from: string | RegExp, to: string): void {
+  edit(name: string, from: string | RegExp, to: (...found: string[]) => string): void {
     const text = this.read(name);
     const edited = text.replace(from, to);
     if (edited === text) throw new Error(`${name} does not hold ${from}`);
@@ -58,14 +58,26 @@ export class DamagedBundle {
     this.write('SHA256SUMS', sums.join(''));
   }
 
-  /** Signs the whole with a key of one's own, as somebody would who rewrites history and the key with it. */
-  signAnew(replaceKey: boolean): void {
+  /** Signs the whole with a key of one's own: the checkpoint alone, or as somebody who replaces the key and every proof too. */
+  signAnew(replacesKey: boolean): void {
     const { origin, rows, root } = JSON.parse(this.read('bundle.json'));
     const { privateKeyPem, verifierKey } = generateNoteKey(origin);
     const note = signNote(formatCheckpoint({ origin, size: rows, root }), noteSigner(origin, privateKeyPem));
     this.write('checkpoint', note);
-    if (replaceKey) this.write('key.pub', `${verifierKey}\n`);
+    if (replacesKey) {
+      this.write('key.pub', `${verifierKey}\n`);
+      for (const name of this.#names('checkpoints')) rmSync(join(this.folder, name));
+      for (const name of this.#names('proofs'))
+        this.write(
+          name,
+          this.read(name).replace(/\n\n[\s\S]*$/, () => `\n\n${note}`),
+        );
+    }
     this.sum();
+  }
+
+  #names(folder: string): string[] {
+    return readdirSync(join(this.folder, folder)).map((name) => `${folder}/${name}`);
   }
 }
 
@@ -79,7 +91,9 @@ export interface Damage {
 }
 
 const swap = (lines: string[], a: number, b: number) =>
-  lines.map((line, i) => (i === a ? lines[b] : i === b ? lines[a] : line)).filter((line) => line !== undefined);
+  lines
+    .map((line, i) => (i === a ? lines[b] : i === b ? lines[a] : line))
+    .filter((line) => line !== undefined);
 
 /** Ways to change a bundle, each covered up as well as can be. */
 export const DAMAGES: readonly Damage[] = [
@@ -89,7 +103,9 @@ export const DAMAGES: readonly Damage[] = [
     from: 5,
     do(bundle) {
       bundle.lines('log.jsonl', (lines) =>
-        lines.map((line, i) => (i === 4 || i === 5 ? line.replace('"actor":"builder"', '"actor":"nobody"') : line)),
+        lines.map((line, i) =>
+          i === 4 || i === 5 ? line.replace('"actor":"builder"', '"actor":"nobody"') : line,
+        ),
       );
       bundle.coverUp();
     },
@@ -134,7 +150,7 @@ export const DAMAGES: readonly Damage[] = [
     what: 'a title changed in the state',
     check: 'state',
     do(bundle) {
-      bundle.edit('state.jsonl', '"title":"Foundations"', '"title":"Foundation"');
+      bundle.edit('state.jsonl', '"title":"Foundations"', () => '"title":"Foundation"');
       bundle.sum();
     },
   },
@@ -142,7 +158,9 @@ export const DAMAGES: readonly Damage[] = [
     what: 'a thought taken away',
     check: 'state',
     do(bundle) {
-      bundle.lines('state.jsonl', (lines) => lines.filter((line) => !/"chain_position":2.*"id":2,/.test(line)));
+      bundle.lines('state.jsonl', (lines) =>
+        lines.filter((line) => !/"chain_position":2.*"id":2,/.test(line)),
+      );
       bundle.sum();
     },
   },
@@ -162,7 +180,7 @@ export const DAMAGES: readonly Damage[] = [
     what: 'an argument changed beside its row',
     check: 'payloads',
     do(bundle) {
-      bundle.edit('payloads.jsonl', 'Foundations', 'Foundation$');
+      bundle.edit('payloads.jsonl', 'Foundations', () => 'Foundation$');
       bundle.sum();
     },
   },
@@ -179,7 +197,7 @@ export const DAMAGES: readonly Damage[] = [
     what: 'a record exchanged under a seal',
     check: 'seals',
     do(bundle) {
-      bundle.edit('seals/A-0001.json', /"hash":"[0-9a-f]{4}/, '"hash":"0000');
+      bundle.edit('seals/A-0001.json', /"hash":"[0-9a-f]{4}/, () => '"hash":"0000');
       bundle.sum();
     },
   },
@@ -187,7 +205,11 @@ export const DAMAGES: readonly Damage[] = [
     what: 'a signature with one letter changed',
     check: 'signature',
     do(bundle) {
-      bundle.edit('checkpoint', /(\w)(\w{6}\S*\n)$/, (_, letter, rest) => (letter === 'A' ? 'B' : 'A') + rest);
+      bundle.edit(
+        'checkpoint',
+        /(\w)(\w{6}\S*\n)$/,
+        (_, letter, rest) => (letter === 'A' ? 'B' : 'A') + rest,
+      );
       bundle.sum();
     },
   },

@@ -131,7 +131,7 @@ battery(
   async (colibri) => {
     const server = await colibri.start();
     const recorder = new Recorder(server);
-    const count = tier(800, 6_000);
+    const count = tier(800, 3_000);
     server.pauseReading();
 
     const calls = Array.from({ length: count }, (_, i) =>

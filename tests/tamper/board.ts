@@ -43,7 +43,7 @@ async function fillTasks(server: ServerProcess): Promise<void> {
     assignee: 'bob',
   });
   await create({ title: 'alpha fourth', workflow: 'pipeline', proof_grade: true, project: 'other' });
-  await create({ title: 'alpha fifth', parent_id: 'T-0003', depends_on: ['T-0001', 'T-0004'] });
+  await create({ title: 'alpha fifth', parent_id: 'T-0003', depends_on: ['T-0002', 'T-0004'] });
   await update(3, { depends_on: ['T-0002', 'T-0004'] });
   await update(3, { status: 'todo' });
   await update(3, { status: 'blocked', blocked_reason: 'waits for the second' });
@@ -82,7 +82,6 @@ async function provokeRefusals(server: ServerProcess): Promise<void> {
     ['task_get', { task_id: 'T-9999' }],
     ['task_update', { task_id: 'T-0001', status: 'done' }],
     ['thought_record', { task_id: 'T-9999', type: 'plan', content: 'to nobody' }],
-    ['no_such_tool', {}],
   ] as const;
   for (const [tool, args] of refused) {
     const { error } = await server.call(tool, args);

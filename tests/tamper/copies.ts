@@ -43,7 +43,10 @@ export class Copies {
   async afterLifting(table: string, change: Change): Promise<Finding[]> {
     return await this.#inCopy(this.bytes, (path) => {
       const sql = replaceDefinition(path, table, (text) =>
-        text.replace(/\) STRICT/, ')').replace(/^\s*, WITHOUT/m, ' WITHOUT').replaceAll(' NOT NULL', ''),
+        text
+          .replace(') STRICT, WITHOUT', ') WITHOUT')
+          .replace(/\) STRICT$/, ')')
+          .replaceAll(' NOT NULL', ''),
       );
       withoutTriggers(path, change);
       replaceDefinition(path, table, () => sql);

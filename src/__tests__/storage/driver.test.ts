@@ -82,7 +82,7 @@ describe('loadDriver', () => {
     const open = () => {
       throw new Error('not to be opened');
     };
-    return { name, sqliteVersion, open, resultCode: () => undefined };
+    return { name, sqliteVersion, open, openUnchanging: open, resultCode: () => undefined };
   }
 });
 

@@ -137,8 +137,14 @@ describe('a protocol version', () => {
   test('of a notification, or that is no text, is for the protocol layer to judge', () => {
     expect(messageOf({ ...claiming('1999-01-01'), id: undefined }).method).toBe('ping');
     expect(messageOf(claiming(7)).method).toBe('ping');
-    expect(messageOf(request({ params: { _meta: null } })).method).toBe('ping');
   });
+
+  test.each([null, 5, 'text', [], { progressToken: null }, { progressToken: 1.5 }])(
+    'next to a _meta that cannot be read is refused in plain words: %j',
+    (meta) => {
+      expect(refusalOf(read(request({ params: { _meta: meta } })))).toMatchObject({ code: -32602 });
+    },
+  );
 });
 
 describe('a line over the limit', () => {

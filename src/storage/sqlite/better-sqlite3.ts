@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import type { SqliteConnection, SqliteDriver, SqliteResult } from './driver.ts';
 
@@ -22,11 +23,19 @@ export async function betterSqlite3Driver(): Promise<SqliteDriver> {
     name: 'better-sqlite3',
     sqliteVersion: version,
     open: (path, { readOnly }) => connect(new Sqlite(path, { readonly: readOnly, timeout: 0 })),
+    openUnchanging: (path) => connect(new Sqlite(withoutLog(readFileSync(path)))),
     resultCode(error) {
       if (!(error instanceof Sqlite.SqliteError)) return undefined;
       return BY_NAME.find(([prefix]) => error.code.startsWith(prefix))?.[1] ?? 'other';
     },
   };
+}
+
+/** The bytes of a database that says it has no write-ahead log: in memory it can have none. */
+function withoutLog(bytes: Buffer): Buffer {
+  bytes[18] = 1;
+  bytes[19] = 1;
+  return bytes;
 }
 
 function connect(db: Database): SqliteConnection {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../limits.ts';
 import type { Row, SqlValue, Transaction } from '../engine.ts';
@@ -25,11 +26,30 @@ export async function openConnection(
   path: string,
   options: { readonly writable: boolean },
 ): Promise<Connection> {
-  const connection = new Connection(
-    driver,
-    driver.open(path, { readOnly: !options.writable }),
-    options.writable,
-  );
+  try {
+    return await configured(
+      driver,
+      driver.open(path, { readOnly: !options.writable }),
+      path,
+      options.writable,
+    );
+  } catch (error) {
+    // A database with a write-ahead log wants a file beside it even to be read. Where none can be made and none is left
+    // over, nobody can be writing either, and the file can be read as it is.
+    const sealed =
+      driver.resultCode(error) === 'cannot-open' && existsSync(path) && !existsSync(`${path}-wal`);
+    if (options.writable || !sealed) throw error;
+    return await configured(driver, driver.openUnchanging(path), path, false);
+  }
+}
+
+async function configured(
+  driver: SqliteDriver,
+  db: SqliteConnection,
+  path: string,
+  writable: boolean,
+): Promise<Connection> {
+  const connection = new Connection(driver, db, writable);
   try {
     await connection.configure(path === ':memory:');
     return connection;

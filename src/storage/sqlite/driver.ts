@@ -18,6 +18,8 @@ export interface SqliteDriver {
   readonly sqliteVersion: string;
   /** Opens without any waiting of SQLite's own: the engine waits itself. */
   open(path: string, options: { readonly readOnly: boolean }): SqliteConnection;
+  /** Opens a file that nobody can be writing, where not even the files beside it can be made: on read-only media. */
+  openUnchanging(path: string): SqliteConnection;
   /** The primary result code of an error the driver threw, or undefined for any other error. */
   resultCode(error: unknown): SqliteResult | undefined;
 }

@@ -1,9 +1,13 @@
+import { pathToFileURL } from 'node:url';
 import type { SqlValue } from '../engine.ts';
 import { resultOfNumber, type SqliteConnection, type SqliteDriver } from './driver.ts';
 
 /** The part of `node:sqlite` that is used. Written out because the types of Node 20 do not have it. */
 interface NodeSqlite {
-  readonly DatabaseSync: new (path: string, options: { readOnly: boolean; timeout?: number }) => NodeDatabase;
+  readonly DatabaseSync: new (
+    path: string | URL,
+    options: { readOnly: boolean; timeout?: number },
+  ) => NodeDatabase;
 }
 
 interface NodeDatabase {
@@ -24,6 +28,10 @@ export function nodeSqliteDriver(): SqliteDriver {
     name: 'node:sqlite',
     sqliteVersion: process.versions.sqlite ?? versionOf(library),
     open: (path, { readOnly }) => connect(new library.DatabaseSync(path, { readOnly, timeout: 0 })),
+    openUnchanging: (path) =>
+      connect(
+        new library.DatabaseSync(new URL(`${pathToFileURL(path).href}?immutable=1`), { readOnly: true }),
+      ),
     resultCode(error) {
       if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number')
         return undefined;

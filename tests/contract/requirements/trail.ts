@@ -24,7 +24,8 @@ export const TRAIL_AND_PROOFS = {
   'trail.verify.errors': 'audit_verify_chain says ERR_NOT_FOUND of an unknown task or session.',
   'trail.verify.columns':
     'An edit of any column of a session, its records or its thoughts is found with the record and the column.',
-  'trail.verify.audit-rows': 'An edit of the audit rows behind a session is found with the row and the column.',
+  'trail.verify.audit-rows':
+    'An edit of the audit rows behind a session is found with the row and the column.',
   'trail.verify.all': 'Verification lists every break, not the first one only, and scores below 100.',
   'trail.verify.deleted': 'A thought or a record that was deleted, moved or cut off is found.',
   'trail.verify.waiting': 'Other calls are answered while a long chain is walked.',

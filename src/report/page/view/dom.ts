@@ -59,8 +59,7 @@ function listen(element: Element, event: string, listener: unknown): void {
 }
 
 // Characters that change the order of the text around them, or show nothing at all. Joiners stay: scripts and emoji need them.
-const HIDDEN =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u;
+const HIDDEN = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029]/u;
 
 /**
  * What an agent or a client wrote. It stays inside a box of its own, so that no direction mark in it reaches the text

@@ -1,0 +1,82 @@
+import { runColibri } from '../driver/command-line.ts';
+import { Playground } from '../driver/playground.ts';
+
+/** What an agent might write to whoever reads the report. */
+export const HOSTILE_TITLE =
+  '<script>document.title="owned"</script><img src=x onerror=alert(1)> \u202Elive\u202C \u200B';
+export const HOSTILE_THOUGHT = `</script><script>alert(2)</script>\u202E reversed \u0007 ${'x'.repeat(4_800)}`;
+
+export interface PlayedLog {
+  readonly colibri: Playground;
+  readonly report: string;
+  readonly folder: string;
+  readonly zip: string;
+  readonly sessionZip: string;
+}
+
+/** A log through the built server, with a sealed session, an open one, failures and hostile text; then every kind of export. */
+export async function playLog(): Promise<PlayedLog> {
+  const colibri = new Playground();
+  const server = await colibri.start({ clientName: 'builder' });
+  const create = (args: object) => server.call('task_create', args);
+  const think = (task_id: string, type: string, content: string) =>
+    server.call('thought_record', { task_id, type, content });
+  const move = async (task_id: string, ...steps: string[]) => {
+    for (const status of steps) await server.call('task_update', { task_id, status });
+  };
+  await create({ title: 'Foundations', project: 'house', proof_grade: true, priority: 'high' });
+  await create({
+    title: 'Roof',
+    project: 'house',
+    assignee: 'carpenter',
+    labels: ['wood'],
+    parent_id: 'T-0001',
+  });
+  await create({ title: HOSTILE_TITLE, project: 'odd', description: 'y'.repeat(8_000) });
+  await create({ title: 'Garden', project: 'garden', workflow: 'pipeline' });
+  await server.call('audit_session_start', {
+    task_id: 'T-0001',
+    auditor_id: 'inspector',
+    scope: 'deep',
+    reason: 'building code',
+  });
+  await move('T-0001', 'todo', 'in_progress');
+  await think('T-0001', 'decision', 'Dig to two metres.');
+  await think('T-0001', 'risk', 'Water at one metre.');
+  await move('T-0002', 'todo', 'in_progress');
+  await think('T-0002', 'plan', 'Slate, not tiles.');
+  await move('T-0001', 'done', 'review');
+  await server.call('merkle_finalize', { session_id: 'A-0001' });
+  await move('T-0001', 'done');
+  await think('T-0003', 'reflection', HOSTILE_THOUGHT);
+  await move('T-0004', 'GATHER');
+  await server.call('task_update', { task_id: 'T-9999', status: 'todo' });
+  await server.call('no_such_tool', {});
+  await server.call('audit_session_start', { task_id: 'T-0002', auditor_id: 'inspector' });
+  await server.call('task_list', { project: 'house' });
+  await server.closeInput();
+  const second = await colibri.start({ clientName: 'painter' });
+  await second.call('thought_record', {
+    task_id: 'T-0002',
+    type: 'risk',
+    content: 'Paint needs a dry week.',
+  });
+  await second.closeInput();
+
+  const paths = {
+    report: colibri.path('report.html'),
+    folder: colibri.path('whole'),
+    zip: colibri.path('whole.zip'),
+    sessionZip: colibri.path('session.zip'),
+  };
+  await mustRun(colibri, ['report', '-o', paths.report]);
+  await mustRun(colibri, ['export', '-o', paths.folder]);
+  await mustRun(colibri, ['export', '-o', paths.zip]);
+  await mustRun(colibri, ['export', '--session', 'A-0001', '-o', paths.sessionZip]);
+  return { colibri, ...paths };
+}
+
+export async function mustRun(colibri: Playground, args: readonly string[]): Promise<void> {
+  const { code, stderr } = await runColibri(colibri, args);
+  if (code !== 0) throw new Error(`colibri ${args.join(' ')} ended with ${code}: ${stderr}`);
+}

@@ -1,0 +1,603 @@
+/// <reference lib="dom" />
+import { copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { fileURLToPath } from 'node:url';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { fillDatabase } from '../../bench/fill-database.ts';
+import { sha256Hex } from '../../src/integrity/digest.ts';
+import { runColibri } from '../driver/command-line.ts';
+import { Playground } from '../driver/playground.ts';
+import { type Browser, choose, openPage, shownText, startBrowser, verdictOf, watchPage } from './chromium.ts';
+import { DAMAGES, DamagedBundle } from './damage.ts';
+import { HOSTILE_THOUGHT, HOSTILE_TITLE, mustRun, type PlayedLog, playLog } from './played-log.ts';
+
+const EMPTY_PAGE = fileURLToPath(new URL('../../dist/verify.html', import.meta.url));
+
+let log: PlayedLog;
+const browser: Browser = await startBrowser();
+
+beforeAll(async () => {
+  log = await playLog();
+});
+
+afterAll(async () => {
+  if ('context' in browser) await browser.close();
+  expect(await log.colibri.dispose()).toEqual([]);
+});
+
+interface Shown {
+  readonly page: Page;
+}
+
+/** A test in a page of its own. Whatever else it looks at, the page must have said nothing bad and asked nobody. */
+function inBrowser(
+  sentence: string,
+  path: () => string,
+  act: (shown: Shown) => Promise<void>,
+  timeout = 60_000,
+): void {
+  if ('reason' in browser) {
+    test.skip(`${sentence} — skipped: ${browser.reason}`);
+    return;
+  }
+  test(sentence, { timeout }, async () => {
+    const { page, complaints } = await openPage(browser.context, path());
+    try {
+      await act({ page });
+      expect(complaints).toEqual([]);
+    } finally {
+      await page.close();
+    }
+  });
+}
+
+const report = () => log.report;
+const show = (page: Page, tab: string) => page.click(`#tab-${tab}`);
+
+describe('the report', () => {
+  inBrowser('checks itself and says how far it is intact and signed', report, async ({ page }) => {
+    const verdict = await verdictOf(page);
+
+    expect(verdict.tone).toBe('good');
+    expect(verdict.title).toMatch(/^Intact through row \d+$/);
+    expect(verdict.text).toMatch(/Checkpointed through\s+(\d+) of \1/);
+    expect(verdict.wrong).toEqual([]);
+    expect(verdict.unchecked).toEqual([]);
+  });
+
+  inBrowser('tells a manager what was done and by whom', report, async ({ page }) => {
+    await verdictOf(page);
+
+    const text = await shownText(page, '#panel-summary');
+
+    expect(text).toMatch(/1\s+tasks finished/);
+    expect(text).toContain('Foundations');
+    expect(text).toMatch(/builder\s+1/);
+    expect(text).toContain('painter');
+    expect(text).toContain('1\nsessions sealed');
+  });
+
+  inBrowser('shows the board, and finds a task by its label', report, async ({ page }) => {
+    await verdictOf(page);
+    await show(page, 'board');
+
+    expect(await shownText(page, '[data-status=done]')).toContain('Foundations');
+    await page.fill('#board-search', 'wood');
+
+    expect(await page.locator('.task').allInnerTexts()).toEqual([expect.stringContaining('Roof')]);
+  });
+
+  inBrowser('filters the trail by kind, actor and words', report, async ({ page }) => {
+    await verdictOf(page);
+    await show(page, 'trail');
+    const texts = () => page.locator('.list-row .entry').allInnerTexts();
+
+    await page.click('label[data-kind=thought]');
+    expect(await texts()).toHaveLength(5);
+    await page.selectOption('#trail-actor', 'painter');
+    expect(await texts()).toEqual([expect.stringContaining('Paint needs a dry week.')]);
+    await page.selectOption('#trail-actor', '');
+    await page.click('label[data-kind=thought]');
+    await page.click('label[data-kind=failure]');
+    expect((await texts()).join()).toContain('ERR_TASK_NOT_FOUND');
+    await page.click('label[data-kind=failure]');
+    await page.fill('#trail-search', 'slate tiles');
+    expect(await texts()).toEqual([expect.stringContaining('Slate, not tiles.')]);
+  });
+
+  inBrowser('shows a call with its rows and its way to the signed root', report, async ({ page }) => {
+    await verdictOf(page);
+    await show(page, 'trail');
+    await page.locator('.list-row').first().click();
+    await page.waitForSelector('.detail .seal[data-tone=good]');
+
+    await page.locator('.detail summary').first().click();
+
+    const text = await shownText(page, '.detail details pre');
+    const hash = await shownText(page, '.detail details code.break');
+    expect(text).toContain('"tool":"task_create"');
+    expect(sha256Hex(text)).toBe(hash);
+  });
+
+  inBrowser('lights the way of a leaf to the root', report, async ({ page }) => {
+    await verdictOf(page);
+    await show(page, 'sessions');
+    const leaves = page.locator('.node.leaf[role=button]');
+    const count = await leaves.count();
+    const depth = Math.ceil(Math.log2(count));
+
+    await leaves.nth(2).click();
+
+    expect(count).toBeGreaterThan(4);
+    expect(await page.locator('.node.path').count()).toBe(depth + 1);
+    expect(await page.locator('.node.sibling').count()).toBe(depth);
+    expect(await page.locator('.node.root.path').count()).toBe(1);
+    expect(await leaves.nth(2).getAttribute('aria-pressed')).toBe('true');
+    expect(await shownText(page, '.proof .seal')).toContain('lead to the root in the session’s seal');
+  });
+
+  inBrowser('holds a key and a checkpoint against those somebody kept', report, async ({ page }) => {
+    await verdictOf(page);
+    await show(page, 'checks');
+    const compare = async (text: string) => {
+      const before = await page.textContent('.compare .seal');
+      await page.fill('#compare', text);
+      await page.click('.compare button');
+      await page.waitForFunction(
+        (old) => document.querySelector('.compare .seal')?.textContent !== old,
+        before,
+      );
+      return await shownText(page, '.compare .seal');
+    };
+    const note = readFileSync(`${log.folder}/checkpoint`, 'utf8');
+
+    expect(await compare(readFileSync(`${log.folder}/key.pub`, 'utf8'))).toContain('is the one you gave');
+    expect(await compare('colibri/0123456789abcdef+01234567+AAAA')).toContain('is not the one you gave');
+    expect(await compare(note)).toMatch(/The first \d+ rows are those/);
+    expect(await compare(note.replace(/\n[1-9]\d*\n/, '\n7\n'))).toContain('not to be believed');
+  });
+
+  inBrowser('gives back the very bundle it was made of', report, async ({ page }) => {
+    await verdictOf(page);
+
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=Save the bundle')]);
+
+    expect(readFileSync(await download.path())).toEqual(readFileSync(log.zip));
+  });
+
+  inBrowser('keeps hostile text inert and inside its box', report, async ({ page }) => {
+    await verdictOf(page);
+    await show(page, 'board');
+    await page.locator('.task', { hasText: 'T-0003' }).click();
+    const title = await shownText(page, '.detail .big');
+    await page.click('.detail .close');
+    await show(page, 'trail');
+    await page.fill('#trail-search', 'reversed');
+    await page.locator('.list-row').first().click();
+    const thought = await shownText(page, '.detail pre');
+
+    expect(title).toContain('<script>document.title="owned"</script><img src=x onerror=alert(1)>');
+    expect(title).toContain('U+202E');
+    expect(title).not.toContain('\u202E');
+    expect(thought).toContain(HOSTILE_THOUGHT.slice(-4_800));
+    expect(await page.title()).toBe('Colibri report');
+    expect(
+      await page.locator('main img, main script, main iframe, main a, dialog img, dialog script').count(),
+    ).toBe(0);
+    expect(HOSTILE_TITLE).toContain('\u202E');
+  });
+
+  inBrowser('is used with the keyboard alone', report, async ({ page }) => {
+    await verdictOf(page);
+    await page.focus('#tab-summary');
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('ArrowRight');
+    const tab = await page.evaluate(() => document.activeElement?.id);
+    await page.focus('.list');
+    for (let i = 0; i < 3; i += 1) await page.keyboard.press('ArrowDown');
+    const active = await page.getAttribute('.list', 'aria-activedescendant');
+    await page.keyboard.press('Enter');
+    const opened = await shownText(page, '#detail-title');
+    await page.keyboard.press('Escape');
+    const back = await page.evaluate(() => document.activeElement?.className);
+    await show(page, 'sessions');
+    await page.locator('.node.leaf[role=button]').first().focus();
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('Enter');
+
+    expect(tab).toBe('tab-trail');
+    expect(active).toBe('row-3');
+    expect(opened).toBe('Call #7');
+    expect(back).toBe('list');
+    expect(await page.locator('.node.leaf[aria-pressed=true]').getAttribute('aria-label')).toContain(
+      'Leaf 2',
+    );
+  });
+
+  inBrowser('names every control for a screen reader', report, async ({ page }) => {
+    await verdictOf(page);
+
+    const nameless = await page.evaluate(() =>
+      [
+        ...document.querySelectorAll(
+          'button, select, input, textarea, [role=listbox], [role=button], progress',
+        ),
+      ]
+        .filter((control) => {
+          const labels = control instanceof HTMLElement && 'labels' in control ? control.labels : null;
+          const own = control.getAttribute('aria-label') ?? control.textContent ?? '';
+          const label = labels instanceof NodeList ? [...labels].map((one) => one.textContent).join('') : '';
+          return `${own}${label}`.trim() === '' && !control.closest('[hidden]');
+        })
+        .map((control) => control.outerHTML),
+    );
+
+    expect(nameless).toEqual([]);
+  });
+
+  inBrowser('can be read in the light and in the dark', report, async ({ page }) => {
+    await verdictOf(page);
+    const measured: Record<string, number> = {};
+    const backgrounds = new Set<string>();
+
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      backgrounds.add(await page.evaluate(() => getComputedStyle(document.body).backgroundColor));
+      for (const tab of ['summary', 'board', 'trail', 'sessions', 'checks']) {
+        await show(page, tab);
+        await page.waitForTimeout(200);
+        for (const [what, ratio] of await contrasts(page)) measured[`${colorScheme} ${tab} ${what}`] = ratio;
+      }
+    }
+
+    expect(backgrounds.size).toBe(2);
+    expect(Object.keys(measured).length).toBeGreaterThan(50);
+    expect(Object.entries(measured).filter(([, ratio]) => ratio < 4.5)).toEqual([]);
+  });
+
+  inBrowser('fits a phone without scrolling sideways', report, async ({ page }) => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    await verdictOf(page);
+    const wider: string[] = [];
+
+    for (const tab of ['summary', 'board', 'trail', 'sessions', 'checks']) {
+      await show(page, tab);
+      const excess = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (excess > 0) wider.push(`${tab} by ${excess}`);
+    }
+
+    expect(wider).toEqual([]);
+  });
+});
+
+describe('the page in a bundle', () => {
+  inBrowser(
+    'claims nothing before it is given something',
+    () => EMPTY_PAGE,
+    async ({ page }) => {
+      const text = await shownText(page, 'body');
+
+      expect(text).toContain('Nothing is open');
+      expect(text).not.toMatch(/verified|intact/i);
+    },
+  );
+
+  inBrowser(
+    'checks a zip and a folder',
+    () => EMPTY_PAGE,
+    async ({ page }) => {
+      for (const path of [log.zip, log.folder]) {
+        const verdict = await choose(page, path);
+
+        expect(verdict).toMatchObject({ tone: 'good', wrong: [], unchecked: [] });
+      }
+    },
+  );
+
+  inBrowser(
+    'checks what is dropped on it',
+    () => EMPTY_PAGE,
+    async ({ page }) => {
+      const base64 = readFileSync(log.zip).toString('base64');
+      const dataTransfer = await page.evaluateHandle((text) => {
+        const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+        const transfer = new DataTransfer();
+        transfer.items.add(new File([bytes], 'dropped.zip'));
+        return transfer;
+      }, base64);
+
+      await page.dispatchEvent('body', 'drop', { dataTransfer });
+
+      expect(await verdictOf(page)).toMatchObject({ tone: 'good' });
+    },
+  );
+
+  inBrowser(
+    'checks one session by its proofs and says what it could not check',
+    () => EMPTY_PAGE,
+    async ({ page }) => {
+      const verdict = await choose(page, log.sessionZip);
+
+      expect(verdict).toMatchObject({
+        tone: 'good',
+        title: 'Intact: A-0001',
+        wrong: [],
+        unchecked: ['chain'],
+      });
+      expect(verdict.text).not.toContain('Intact through');
+    },
+  );
+
+  inBrowser(
+    'names the damage in every damaged bundle, as the command line does',
+    () => EMPTY_PAGE,
+    async ({ page }) => {
+      for (const damage of DAMAGES) {
+        const bundle = new DamagedBundle(log.folder, log.colibri.path('damaged'));
+        damage.do(bundle);
+
+        const verdict = await choose(page, bundle.folder);
+        const { code } = await runColibri(log.colibri, ['verify', bundle.folder]);
+
+        const upTo = Number(/up to row ([\d,]+)/.exec(verdict.text)?.[1]?.replaceAll(',', ''));
+        expect({ what: damage.what, ...verdict }).toMatchObject({ tone: 'bad' });
+        expect(verdict.title, damage.what).toMatch(/^Not intact: [\d,]+ findings?$/);
+        expect(verdict.wrong, damage.what).toContain(damage.check);
+        expect(verdict.text, damage.what).not.toMatch(/agree with each other|covers all/);
+        if (damage.from !== undefined) expect(upTo, damage.what).toBeLessThan(damage.from);
+        expect(code, damage.what).toBe(1);
+      }
+    },
+    180_000,
+  );
+
+  inBrowser(
+    'cannot tell a log that was signed anew with another key, but holds it against the key one knows',
+    () => EMPTY_PAGE,
+    async ({ page }) => {
+      const bundle = new DamagedBundle(log.folder, log.colibri.path('forged'));
+      const knownKey = bundle.read('key.pub');
+      bundle.signAnew(true);
+
+      const verdict = await choose(page, bundle.folder);
+      await show(page, 'checks');
+      await page.fill('#compare', knownKey);
+      await page.click('.compare button');
+      await page.waitForSelector('.compare .seal[data-tone]');
+
+      expect(verdict).toMatchObject({ tone: 'good', wrong: [] });
+      expect(verdict.text).toContain('The key came with the bundle');
+      expect(await shownText(page, '.compare .seal')).toContain('somebody else signed this');
+    },
+  );
+
+  inBrowser(
+    'refuses what is no bundle, in a sentence',
+    () => EMPTY_PAGE,
+    async ({ page }) => {
+      const cut = log.colibri.path('cut.zip');
+      writeFileSync(cut, readFileSync(log.zip).subarray(0, -5));
+      const other = log.colibri.path('other.zip');
+      writeFileSync(other, 'PK, but no zip');
+
+      for (const path of [cut, other]) {
+        const verdict = await choose(page, path);
+
+        expect(verdict).toMatchObject({ tone: 'bad', title: 'This could not be checked' });
+      }
+    },
+  );
+});
+
+describe('the policy of the page', () => {
+  if ('reason' in browser) {
+    test.skip(`lets nothing out even if something in it tried — skipped: ${browser.reason}`);
+    return;
+  }
+
+  test('lets nothing out even if something in it tried', async () => {
+    const asked: string[] = [];
+    const listener = createServer((request, response) => {
+      asked.push(String(request.url));
+      response.setHeader('Access-Control-Allow-Origin', '*').end('ok');
+    });
+    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+    const address = listener.address();
+    const { page } = await openPage(browser.context, log.report);
+    await verdictOf(page);
+
+    const tried = await tryToGetOut(
+      page,
+      `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`,
+    );
+    await page.close();
+    listener.close();
+
+    expect(tried).toEqual(['fetch refused', 'image refused', 'script refused', 'markup refused']);
+    expect(asked).toEqual([]);
+  });
+});
+
+describe('where the browser has no Ed25519', () => {
+  if ('reason' in browser) {
+    test.skip(`says that no signature was checked — skipped: ${browser.reason}`);
+    return;
+  }
+
+  test('says that no signature was checked', async () => {
+    const { page } = await watchPage(browser.context);
+    // WebCrypto exists in secure contexts only, and plain http is none. Nothing leaves: the answer is given here.
+    await page.route('http://colibri.test/**', (route) =>
+      route.fulfill({ contentType: 'text/html', body: readFileSync(log.report, 'utf8') }),
+    );
+    await page.goto('http://colibri.test/report.html');
+
+    const verdict = await verdictOf(page);
+    await page.close();
+
+    expect(verdict.tone).toBe('partly');
+    expect(verdict.title).toBe('Intact in itself, signature not checked');
+    expect(verdict.unchecked).toEqual(['signature']);
+    expect(verdict.text).toMatch(/Checkpointed through\s+0 of/);
+  });
+});
+
+describe('50,000 audit rows', () => {
+  let large: Playground;
+
+  beforeAll(async () => {
+    if ('reason' in browser) return;
+    large = new Playground();
+    const server = await large.start();
+    await server.call('server_ping', {});
+    await server.closeInput();
+    await fillDatabase(large.dbPath, { tasks: 9_000, rows: 50_000, thoughtsOnFirst: 3_000 });
+    await mustRun(large, ['checkpoint']);
+    await mustRun(large, ['report', '-o', large.path('large.html')]);
+  }, 240_000);
+
+  afterAll(async () => {
+    await large?.dispose();
+  });
+
+  inBrowser(
+    'are checked, scrolled and filtered without a wait that is felt',
+    () => large.path('large.html'),
+    async ({ page }) => {
+      const began = performance.now();
+      const verdict = await verdictOf(page);
+      const checkedMs = performance.now() - began;
+      await show(page, 'trail');
+      const drawn = await page.locator('.list-row').count();
+      const filterMs = await timed(() => page.fill('#trail-search', 'step 2999'));
+      const found = await shownText(page, '.trail > .note');
+      await page.fill('#trail-search', '');
+      await page.focus('.list');
+      const endMs = await timed(() => page.keyboard.press('End'));
+      const last = await page.locator('.list-row').last().textContent();
+      await show(page, 'board');
+      const cards = await page.locator('.task').count();
+
+      process.stderr.write(`50,000 rows checked in the browser in ${Math.round(checkedMs)} ms\n`);
+      expect(verdict).toMatchObject({ tone: 'good', title: 'Intact through row 50,000' });
+      expect(drawn).toBeLessThan(60);
+      expect(found).toMatch(/^[1-9]\d* of 25,000 calls$/);
+      expect(last).toContain('#49999');
+      expect(cards).toBeLessThan(400);
+      expect(Math.max(filterMs, endMs)).toBeLessThan(3_000);
+    },
+    180_000,
+  );
+});
+
+describe('colibri report', () => {
+  test('writes a file only its owner can read, and replaces nothing but a report', async () => {
+    const [mine, theirs] = [log.colibri.path('mine.html'), log.colibri.path('theirs.html')];
+    copyFileSync(log.report, mine);
+    writeFileSync(theirs, '<title>My page</title>');
+
+    const again = await runColibri(log.colibri, ['report', '-o', mine, '--json']);
+    const refused = await runColibri(log.colibri, ['report', '-o', theirs]);
+
+    expect(again.code).toBe(0);
+    expect(JSON.parse(again.stdout)).toMatchObject({ path: mine, bytes: statSync(mine).size });
+    expect(statSync(mine).mode & 0o777).toBe(0o600);
+    expect(refused).toMatchObject({ code: 1 });
+    expect(readFileSync(theirs, 'utf8')).toBe('<title>My page</title>');
+  });
+
+  test('the page asks for nothing and allows only what is in it', () => {
+    const page = readFileSync(EMPTY_PAGE, 'utf8');
+    const policy = /Content-Security-Policy" content="([^"]+)"/.exec(page)?.[1] ?? '';
+    const [, script = ''] = /<script>(.*?)<\/script>/s.exec(page) ?? [];
+    const [, style = ''] = /<style>(.*?)<\/style>/s.exec(page) ?? [];
+    const digest = (text: string) => `'sha256-${Buffer.from(sha256Hex(text), 'hex').toString('base64')}'`;
+
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain(`script-src ${digest(script)};`);
+    expect(policy).toContain(`style-src ${digest(style)};`);
+    expect(policy).not.toMatch(/unsafe|https?:|\*/);
+    expect(page.replace(script, '')).not.toMatch(/<link|\ssrc=|\son\w+=|https?:/);
+    expect(Buffer.byteLength(page)).toBeLessThan(130_000);
+  });
+});
+
+async function timed(act: () => Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await act();
+  return performance.now() - began;
+}
+
+/** What hostile text would do if it ever ran. */
+async function tryToGetOut(page: Page, outside: string): Promise<string[]> {
+  return await page.evaluate(async (target) => {
+    const fetched = await fetch(`${target}/fetch`).then(
+      () => 'fetch went out',
+      () => 'fetch refused',
+    );
+    const image = await new Promise<string>((resolve) => {
+      const element = new Image();
+      element.onload = () => resolve('image went out');
+      element.onerror = () => resolve('image refused');
+      element.src = `${target}/image`;
+    });
+    const refusal = (what: string, act: () => void) => {
+      try {
+        act();
+        return `${what} went in`;
+      } catch {
+        return `${what} refused`;
+      }
+    };
+    const script = refusal('script', () => {
+      document.createElement('script').src = `${target}/script`;
+    });
+    const markup = refusal('markup', () => {
+      document.createElement('div').innerHTML = '<b>x</b>';
+    });
+    return [fetched, image, script, markup];
+  }, outside);
+}
+
+/** The contrast of every text that is shown, by its class, as WCAG counts it. */
+async function contrasts(page: Page): Promise<[string, number][]> {
+  return await page.evaluate(() => {
+    const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+    const rgba = (colour: string): number[] => {
+      if (canvas === null) return [];
+      canvas.clearRect(0, 0, 1, 1);
+      canvas.fillStyle = colour;
+      canvas.fillRect(0, 0, 1, 1);
+      return [...canvas.getImageData(0, 0, 1, 1).data];
+    };
+    const luminance = (colour: number[]) => {
+      const [r = 0, g = 0, b = 0] = colour.map((value) => {
+        const share = value / 255;
+        return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+      });
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const behind = (element: Element): number[] => {
+      for (let at: Element | null = element; at !== null; at = at.parentElement) {
+        const colour = rgba(getComputedStyle(at).backgroundColor);
+        if ((colour[3] ?? 0) > 250) return colour;
+      }
+      return [255, 255, 255];
+    };
+    const found = new Map<string, number>();
+    for (const element of document.querySelectorAll(
+      'body *:not(svg *):not(:disabled):not(script):not(noscript)',
+    )) {
+      const hasText = [...element.childNodes].some(
+        (node) => node.nodeType === 3 && node.textContent?.trim() !== '',
+      );
+      if (!hasText || !element.checkVisibility() || element.closest('.visually-hidden') !== null) continue;
+      const [a, b] = [luminance(rgba(getComputedStyle(element).color)), luminance(behind(element))];
+      const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+      const name = `${element.parentElement?.className} > ${element.tagName}.${element.className}`;
+      found.set(name, Math.min(found.get(name) ?? 99, Math.round(ratio * 100) / 100));
+    }
+    return [...found];
+  });
+}

@@ -1,0 +1,79 @@
+import { mkdirSync, readFileSync } from 'node:fs';
+import { expect } from 'vitest';
+import type { Finding } from '../../src/log/verify/finding.ts';
+import { Playground } from '../driver/playground.ts';
+import { leaveBoard } from './board.ts';
+import { rowsOf, type Tampering } from './changes.ts';
+import { type Cells, Copies, openUnguarded } from './copies.ts';
+import { type Table, tablesIn } from './schema.ts';
+
+/** The long tier, for before a release. */
+export const FULL = process.env.COLIBRI_TEST_FULL === '1';
+
+/** One board, closed, and what can be read from it. */
+export class Bench {
+  readonly copies: Copies;
+  readonly tables: readonly Table[];
+  readonly #rows: ReadonlyMap<string, Cells[]>;
+  readonly #colibri: Playground;
+
+  static async open(): Promise<Bench> {
+    const colibri = new Playground();
+    try {
+      return new Bench(colibri, await leaveBoard(colibri));
+    } catch (error) {
+      await colibri.dispose();
+      throw error;
+    }
+  }
+
+  private constructor(colibri: Playground, path: string) {
+    this.#colibri = colibri;
+    const folder = colibri.path('copies');
+    mkdirSync(folder);
+    this.copies = new Copies(readFileSync(path), folder);
+    const db = openUnguarded(path);
+    this.tables = tablesIn(db);
+    this.#rows = new Map(this.tables.map((table) => [table.name, rowsOf(db, table)]));
+    db.close();
+  }
+
+  rows(table: Table): Cells[] {
+    return this.#rows.get(table.name) ?? [];
+  }
+
+  async close(): Promise<void> {
+    expect(await this.#colibri.dispose()).toEqual([]);
+  }
+}
+
+/** Tries each tampering on a copy of its own and returns those that nobody would hear of. */
+export async function unnoticed(
+  table: Table,
+  tamperings: readonly Tampering[],
+  tried: (tampering: Tampering) => Promise<Finding[]>,
+): Promise<string[]> {
+  const missed: string[] = [];
+  for (const tampering of tamperings) {
+    try {
+      const findings = await tried(tampering);
+      const problem = problemWith(table, tampering, findings);
+      if (problem !== undefined) missed.push(`${tampering.what}: ${problem}`);
+    } catch (error) {
+      missed.push(`${tampering.what}: ${error}`);
+    }
+  }
+  return missed;
+}
+
+function problemWith(table: Table, { records }: Tampering, findings: readonly Finding[]): string | undefined {
+  if (findings.length === 0) return 'nothing is found';
+  const names = [table.name, table.name.replace(/^(task_words)_.*/, '$1')];
+  const ofTable = findings.filter((finding) =>
+    names.some((name) => finding.table === name || finding.message.includes(name)),
+  );
+  if (ofTable.length === 0) return `no finding names the table: ${findings[0]?.message}`;
+  if (records.every((record) => record === undefined)) return undefined;
+  const ofRecord = ofTable.some((finding) => records.includes(finding.record));
+  return ofRecord ? undefined : `no finding names the record: ${ofTable[0]?.record} ${ofTable[0]?.message}`;
+}
