@@ -37,14 +37,13 @@ def check_bundle(path):
     sums = "".join(f"{sha(files[name])}  {name}\n" for name in sorted(files) if name != "SHA256SUMS")
     need(sums == files["SHA256SUMS"], "a file is not what SHA256SUMS says")
     log, state, beside = ([*filter(None, files[f"{f}.jsonl"].split("\n"))] for f in ("log", "state", "payloads"))
-    payloads = [json.loads(line) for line in beside]
+    key, payloads = files["key.pub"].removesuffix("\n"), [json.loads(line) for line in beside]
     again = [json.dumps(p, ensure_ascii=False, separators=(",", ":"), sort_keys=True) for p in payloads]
     need(again == beside, "a payload is spelled in another way")
-    told, key = json.loads(files["bundle.json"]), files["key.pub"].removesuffix("\n")
+    told, older = json.loads(files["bundle.json"]), [files[f] for f in files if f.startswith("checkpoints/")]
     proofs = [f"proofs/{json.loads(line)['position']}.tlog-proof" for line in log if told["scope"] != "log"]
     proofs = [[base64.b64decode(h).hex() for h in files[f].split("\n\n")[0].split("\n")[3:]] for f in proofs]
     seals = {f[6:-5]: [r["hash"] for r in json.loads(files[f])["records"]] for f in files if f.startswith("seals/")}
-    older = [files[f] for f in files if f.startswith("checkpoints/")]
     return check(told, older, "", 1, told["scope"], key, files["checkpoint"], log, payloads, proofs, state, seals)
 def check_certificate(path):
     shown = json.loads(text := open(path, "rb").read().decode()) | {"kind": "colibri-certificate", "version": 1}
@@ -62,7 +61,7 @@ def check(told, older, /, kind, version, subject, key, checkpoint, log, payloads
         if at in sizes: heads.discard((at, root(peaks)))
         need(whole or climb(at - 1, size, digest, next(proofs)) == top, f"the proof of row {at} does not hold")
         kept = row["schema_valid"] and row["args_hash"] or row["effects"] and row["result_hash"]
-        need(not kept or next(payloads) == (at, kept), f"what lies beside row {at} is not what it says")
+        need(not kept or next(payloads, None) == (at, kept), f"what lies beside row {at} is not what it says")
         vouched |= {f"#{at}": {}} | {effect["id"]: effect for effect in row["effects"]}
     left = {effect["hash"]: name for name, effect in vouched.items() if effect}
     for line in state:

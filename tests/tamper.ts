@@ -59,13 +59,17 @@ function isVirtual(db: Sqlite.Database, name: string): boolean {
   return /^CREATE VIRTUAL/i.test(sql);
 }
 
-/** The stored values of every row, in the order of the key, as SQLite spells them: text is not a blob, 1 is not 1.0. */
+/** The stored values of every row, in the order of the key, each as a literal: text is not a blob, 1 is not 1.0. */
 export function rowsOf(path: string, table: Table): StoredRow[] {
   return looking(path, (db) => readRows(db, table));
 }
 
 function readRows(db: Sqlite.Database, { name, key, columns }: Table): StoredRow[] {
-  const spelled = columns.map((column) => `quote(${column.name}) AS ${column.name}`);
+  // quote() would end a text at its first NUL.
+  const spelled = columns.map(
+    ({ name: c }) =>
+      `CASE typeof(${c}) WHEN 'text' THEN 'CAST(x''' || hex(${c}) || ''' AS TEXT)' ELSE quote(${c}) END AS ${c}`,
+  );
   const order = key.map((column) => `${name}.${column}`).join(', ');
   return db.prepare(`SELECT ${spelled.join(', ')} FROM ${name} ORDER BY ${order}`).all() as StoredRow[];
 }

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { defaultBundleName, type WrittenBundle, writeBundle } from '../export/bundle.ts';
+import { reportPage } from '../report/report.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
 import { withDatabase } from './open.ts';
 
@@ -23,7 +24,7 @@ export const exportBundle: Command = {
     const bar = out.progress('exporting');
     return await withDatabase(config(), undefined, async (storage) => {
       const path = resolve(text(values.output) ?? (await defaultBundleName(storage, session)));
-      const request = { dbPath, configDir, session, onProgress: bar.update };
+      const request = { dbPath, configDir, session, page: pageIfBuilt(), onProgress: bar.update };
       const written = await writeBundle(storage, request, path).finally(() => bar.end());
       const { origin, scope, rows, size, checkpointedThrough } = written;
       const data = { path, origin, scope, rows, size, checkpointed_through: checkpointedThrough };
@@ -42,6 +43,15 @@ export const exportBundle: Command = {
     });
   },
 };
+
+function pageIfBuilt(): string | undefined {
+  try {
+    return reportPage();
+  } catch {
+    // The page only shows a bundle. One without it is complete, as from a source tree that was never built.
+    return undefined;
+  }
+}
 
 function uncovered({ scope, size, checkpointedThrough }: WrittenBundle): string | undefined {
   if (scope !== 'log' || checkpointedThrough >= size) return undefined;

@@ -30,8 +30,9 @@ export const prove: Command = {
     }
     const path = resolve(typeof values.output === 'string' ? values.output : fileNameOf(id));
     writeNew(path, text);
-    const { log, state, seals } = certificate;
-    out.data({ path, subject: id, rows: log.length, records: state.length, seals: seals.length }, () =>
+    const { log, state } = certificate;
+    const seals = Object.keys(certificate.seals).length;
+    out.data({ path, subject: id, rows: log.length, records: state.length, seals }, () =>
       out.line(`${path}: ${id}, ${log.length} audit rows, each with its proof`),
     );
     return EXIT.fine;

@@ -25,6 +25,8 @@ import {
 export interface BundleRequest extends LogPlace {
   /** Export only this session. */
   readonly session?: string | undefined;
+  /** The page that checks bundles in a browser, to lie in this one as verify.html. */
+  readonly page?: string | undefined;
   readonly onProgress?: (done: number, total: number) => void;
 }
 
@@ -71,6 +73,8 @@ export async function writeBundle(
       const written = await (selection === undefined
         ? writeLog(tx, target, heads, size, request)
         : writeSelection(tx, target, heads, size, selection));
+      if (request.page !== undefined) await target.write(layout.PAGE, [request.page]);
+      await target.write(layout.README, [readmeText(written, request.page !== undefined)]);
       await target.finish();
       return written;
     } catch (error) {
@@ -186,7 +190,6 @@ async function writeMarker(
     chain_hash: chainHash,
   };
   await target.write(layout.MARKER, [`${canonicalJson(marker)}\n`]);
-  await target.write(layout.README, [readmeText(written)]);
 }
 
 /** The seals of all finalized sessions, or of some. */
@@ -225,7 +228,7 @@ export async function* sealedRecords(tx: Reader, session: StoredSession): AsyncG
   }
 }
 
-export function sealFacts(session: StoredSession): SealFacts {
+function sealFacts(session: StoredSession): SealFacts {
   return {
     session_id: sessionId(session),
     merkle_root: session.merkle_root ?? GENESIS,

@@ -1,7 +1,6 @@
 import * as z from 'zod';
-import type { StoredSession } from '../domains/trail/index.ts';
+import { type StoredSession, sessionId } from '../domains/trail/index.ts';
 import { isHash } from '../integrity/digest.ts';
-import { TASKS } from '../log/tables.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import {
   assertNotCut,
@@ -9,14 +8,11 @@ import {
   requireHead,
   rowsAt,
   sealedRecords,
-  sealFacts,
   selectedState,
 } from './bundle.ts';
 import { type Heads, type LogPlace, readHeads } from './heads.ts';
 import { createRowProver } from './row-proofs.ts';
-import { describeRecord } from './seal.ts';
 import { type Selection, select } from './selection.ts';
-import { summarize } from './summary.ts';
 
 const KIND = 'colibri-certificate';
 const VERSION = 1;
@@ -33,28 +29,6 @@ export const CertificateShape = z.strictObject({
   version: z.literal(VERSION),
   /** What it is about: `T-0001`, `Θ-0001`, `A-0001` or `#12`. */
   subject: z.string(),
-  /** What the rest shows, for people; the verifier works it out again and compares. */
-  summary: z.strictObject({
-    skills: z.array(z.strictObject({ digest: z.string(), name: z.string() })),
-    thoughts: z.array(
-      z.strictObject({
-        at: z.string(),
-        by: z.string(),
-        position: count,
-        record: z.string(),
-        type: z.string(),
-      }),
-    ),
-    transitions: z.array(
-      z.strictObject({
-        at: z.string(),
-        by: z.string(),
-        from: z.string().nullable(),
-        position: count,
-        to: z.string(),
-      }),
-    ),
-  }),
   /** Audit rows in order, each the exact text. */
   log: z.array(z.string()),
   /** What lies beside them, in the same order. */
@@ -63,28 +37,8 @@ export const CertificateShape = z.strictObject({
   proofs: z.array(z.array(hash).max(53)),
   /** Rows of state as canonical JSON; the digest of each is in the effects of one of the rows. */
   state: z.array(z.string()),
-  seals: z.array(
-    z.strictObject({
-      leaf_count: count,
-      merkle_root: hash,
-      position: count,
-      records: z.array(
-        // A record of another task than the certificate's is a hash and nothing more.
-        z.union([
-          z.strictObject({
-            hash,
-            kind: z.enum(['thought', 'change']),
-            record: z.string(),
-            task_id: z.string(),
-          }),
-          z.strictObject({ hash }),
-        ]),
-      ),
-      sealed_task_id: z.string().nullable(),
-      session_id: z.string(),
-      tree_depth: count,
-    }),
-  ),
+  /** By sealed session the hashes of its records in order; their root and their number stand in the session's row. */
+  seals: z.record(z.string().regex(/^A-\d{4,15}$/), z.array(hash)),
   checkpoint: z.string(),
   key: z.string(),
 });
@@ -125,7 +79,7 @@ async function prove(tx: Reader, heads: Heads, selection: Selection): Promise<Ce
     payloads.push({ body, position, salt });
   const state: string[] = [];
   for await (const line of selectedState(tx, selection)) state.push(line.slice(0, -1));
-  const certificate = {
+  return {
     kind: KIND,
     version: VERSION,
     subject: selection.subject,
@@ -136,23 +90,20 @@ async function prove(tx: Reader, heads: Heads, selection: Selection): Promise<Ce
     seals: await sealsOf(tx, selection),
     checkpoint: head.note,
     key: heads.key ?? '',
-  } as const;
-  return { ...certificate, summary: summarize(certificate) };
+  };
 }
 
-async function sealsOf(tx: Reader, { sessions, state }: Selection): Promise<Certificate['seals']> {
-  const seals: Certificate['seals'] = [];
-  const shown = new Set(state.find(({ table }) => table === TASKS)?.ids);
+async function sealsOf(tx: Reader, { sessions }: Selection): Promise<Certificate['seals']> {
+  const seals: Certificate['seals'] = {};
   for (const id of sessions) {
     const session = await tx.get<StoredSession>(
       "SELECT * FROM sessions WHERE id = ? AND status = 'finalized'",
       id,
     );
     if (session === undefined) continue;
-    const records: Certificate['seals'][number]['records'] = [];
-    for await (const record of sealedRecords(tx, session))
-      records.push(shown.has(record.task_id) ? describeRecord(record) : { hash: record.hash });
-    seals.push({ ...sealFacts(session), records });
+    const hashes: string[] = [];
+    for await (const record of sealedRecords(tx, session)) hashes.push(record.hash);
+    seals[sessionId(session)] = hashes;
   }
   return seals;
 }

@@ -7,6 +7,8 @@ export const KEY = 'key.pub';
 /** Says what the folder is, and how long its log. */
 export const MARKER = 'bundle.json';
 export const README = 'README.txt';
+/** The page that shows and checks bundles; only where whoever exports has it. */
+export const PAGE = 'verify.html';
 export const SUMS = 'SHA256SUMS';
 
 export const BUNDLE_KIND = 'colibri-bundle';

@@ -17,8 +17,8 @@ import {
   type ThoughtLine,
   type WrittenRow,
 } from './formats.ts';
-import type { RowWalk } from './row-walk.ts';
-import { describeRecord, type SealFacts, sealBegin, sealEnd, sealRecord } from './seal.ts';
+import type { LoggedSeal, RowWalk } from './row-walk.ts';
+import { type SealFacts, sealBegin, sealEnd, sealRecord } from './seal.ts';
 
 /** A session with the tree over its records as they were met. */
 export interface WalkedSession {
@@ -26,8 +26,8 @@ export interface WalkedSession {
   readonly tree: Frontier;
   /** Of the seal file these records make, up to the last of them. */
   readonly seal: Hash;
-  /** The records themselves; kept only where few are expected. */
-  readonly records: ReturnType<typeof describeRecord>[];
+  /** The hashes under the tree; kept only where few are expected. */
+  readonly hashes: string[];
 }
 
 interface Link {
@@ -185,7 +185,7 @@ export class StateWalk {
   #begin(row: SessionLine | undefined): boolean {
     if (row === undefined) return false;
     const seal = createHash('sha256').update(sealBegin(factsOf(row)));
-    this.sessions.set(row.id, { row, tree: new Frontier(), seal, records: [] });
+    this.sessions.set(row.id, { row, tree: new Frontier(), seal, hashes: [] });
     return true;
   }
 
@@ -198,7 +198,7 @@ export class StateWalk {
     if (hash === undefined) return false;
     session.seal.update(sealRecord({ ...record, hash }, session.tree.size === 0));
     session.tree.add(hash);
-    if (!this.#whole) session.records.push(describeRecord({ ...record, hash }));
+    if (!this.#whole) session.hashes.push(hash);
     return true;
   }
 
@@ -211,9 +211,10 @@ function isNext(last: Link, thought: ThoughtLine): boolean {
   return thought.chain_position === last.chainPosition + 1;
 }
 
-function isSealOf(
+/** Whether a session's row, the log and a tree over its records agree. */
+export function isSealOf(
   row: SessionLine,
-  logged: { readonly position: number; readonly merkle_root: string; readonly leaf_count: number },
+  logged: LoggedSeal,
   tree: Frontier,
 ): boolean {
   return (

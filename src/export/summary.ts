@@ -5,7 +5,26 @@ import { THOUGHTS } from '../log/tables.ts';
 import type { Certificate } from './certificate.ts';
 import { asSession, asThought, readAuditRow, readWritten } from './formats.ts';
 
-type Transition = Certificate['summary']['transitions'][number];
+/** What a certificate shows, for people. It stands nowhere in the file, so nobody can make it say something else. */
+export interface Summary {
+  readonly skills: readonly { readonly digest: string; readonly name: string }[];
+  readonly thoughts: readonly {
+    readonly at: string;
+    readonly by: string;
+    readonly position: number;
+    readonly record: string;
+    readonly type: string;
+  }[];
+  readonly transitions: readonly Transition[];
+}
+
+interface Transition {
+  readonly at: string;
+  readonly by: string;
+  readonly from: string | null;
+  readonly position: number;
+  readonly to: string;
+}
 
 /** A call that ended well, with what it was given and what it answered, as far as a certificate shows it. */
 export interface ShownCall {
@@ -17,8 +36,8 @@ export interface ShownCall {
 
 type Evidence = Pick<Certificate, 'log' | 'payloads' | 'proofs' | 'state' | 'subject'>;
 
-/** What a certificate shows, worked out from its rows. Reads strangers' certificates too: what makes no sense is left out. */
-export function summarize(evidence: Evidence): Certificate['summary'] {
+/** Works the summary out from the rows. Reads strangers' certificates too: what makes no sense is left out. */
+export function summarize(evidence: Evidence): Summary {
   const written = evidence.state.map(readWritten).filter((row) => row !== undefined);
   const skills = new Map<string, { digest: string; name: string }>();
   for (const session of written.map(asSession))

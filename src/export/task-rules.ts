@@ -4,7 +4,7 @@ import { parseId } from '../log/state.ts';
 import { TASKS } from '../log/tables.ts';
 import type { Finding, Report } from '../log/verify/finding.ts';
 import type { Certificate } from './certificate.ts';
-import { asThought, type WrittenRow } from './formats.ts';
+import { asSession, asThought, type WrittenRow } from './formats.ts';
 import { type ShownCall, summarize } from './summary.ts';
 
 const Task = z.looseObject({
@@ -22,7 +22,7 @@ export function checkTask(
   rows: ReadonlyMap<string, WrittenRow>,
   report: Report,
 ): void {
-  const { subject, seals } = certificate;
+  const { subject } = certificate;
   const say = (kind: Finding['kind'], message: string, position?: number) =>
     report({ kind, table: 'tasks', record: subject, message, ...(position !== undefined && { position }) });
   const task = Task.safeParse(rows.get(subject)).data;
@@ -30,7 +30,9 @@ export function checkTask(
     say('missing', `The row of ${subject} is not there or is no task.`);
     return;
   }
-  const own = seals.filter((seal) => rows.get(seal.session_id)?.task_id === parseId(TASKS, subject));
+  const sealed = [...rows.values()]
+    .map(asSession)
+    .filter((row) => row?.status === 'finalized' && row.task_id === parseId(TASKS, subject));
   const byExit = new Map(calls.map((call) => [call.exit.position, call]));
   let status: string | null = null;
   const { transitions } = summarize(certificate);
@@ -44,7 +46,7 @@ export function checkTask(
     const call = byExit.get(position);
     if (call === undefined || !isToldByCall(call, { at, by, to }))
       say('altered', `Who moved ${subject} to ${to}, or when, is not what the call says.`, position);
-    if (isDone(to as Status) && task.proof_grade === 1 && !own.some((seal) => seal.position < position))
+    if (isDone(to as Status) && task.proof_grade === 1 && !sealed.some((session) => session !== undefined && session.position < position))
       say('missing', `${subject} is proof-grade and was finished before a session was sealed.`, position);
     status = to;
   }

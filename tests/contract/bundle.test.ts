@@ -1,5 +1,14 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -11,6 +20,7 @@ import {
   exportTo,
   filesIn,
   recomputeSums,
+  SCRIPT,
 } from '../../src/__tests__/export/evidence.ts';
 import { playRealLog, type RealLog } from '../../src/__tests__/export/real-log.ts';
 import { Playground } from '../driver/playground.ts';
@@ -18,6 +28,7 @@ import { seededRandom } from '../driver/random.ts';
 import { NODE } from '../driver/server-process.ts';
 
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+const PAGE = fileURLToPath(new URL('../../dist/verify.html', import.meta.url));
 const DOCS = fileURLToPath(new URL('../../docs', import.meta.url));
 const DAMAGES = 200;
 
@@ -27,7 +38,7 @@ let bundle: string;
 beforeAll(async () => {
   log = await playRealLog(new Playground());
   bundle = log.colibri.path('original');
-  await exportTo(log, bundle);
+  await exportTo(log, bundle, undefined, readFileSync(PAGE, 'utf8'));
 });
 
 afterAll(async () => {
@@ -71,10 +82,11 @@ test(`a bundle with any byte of any file changed is refused by both, ${DAMAGES} 
 /** Files that the signature covers, directly or through hashes; the others only the sums protect. */
 const SIGNED = /^(?:log\.jsonl|state\.jsonl|payloads\.jsonl|key\.pub|checkpoint)/;
 
-test('with the sums recomputed Colibri finds any change but one in README.txt', async () => {
+test('with the sums recomputed Colibri finds any change but one in what people read', async () => {
   const random = seededRandom('forged bundle');
   const folder = log.colibri.path('forged');
-  const names = filesIn(bundle).filter((name) => name !== 'README.txt' && name !== 'SHA256SUMS');
+  const unsigned = new Set(['README.txt', 'verify.html', 'SHA256SUMS']);
+  const names = filesIn(bundle).filter((name) => !unsigned.has(name));
   for (let i = 0; i < DAMAGES; i += 1) {
     restore(folder);
     const where = damage(join(folder, random.pick(names)), random);
@@ -82,6 +94,13 @@ test('with the sums recomputed Colibri finds any change but one in README.txt', 
 
     expect((await checkBundle(folder)).findings, where).not.toEqual([]);
   }
+});
+
+test('the script is short enough to be read before it is run', () => {
+  const lines = readFileSync(SCRIPT, 'utf8').split('\n').slice(0, -1);
+
+  expect(lines.length).toBeLessThanOrEqual(80);
+  expect(lines.filter((line) => line.length > 120)).toEqual([]);
 });
 
 test('every command of the auditing guide does what the guide says', async () => {
@@ -99,6 +118,7 @@ test('every command of the auditing guide does what the guide says', async () =>
   const [, sums, row, payload, effects, signature, everything] = outputs;
   expect(blocks).toHaveLength(7);
   expect(sums).toBe('');
+  expect(existsSync(join(work, 'bundle', 'verify.html'))).toBe(true);
   const [first = '', name = ''] = (row ?? '').split('\n');
   expect(name).toBe(`colibri/${first}`);
   expect(payload).toContain('builder called task_create with {');

@@ -50,8 +50,8 @@ proves(
     await note(thought(desk, 'T-0001', 'A-0001'));
     await note(change(colibri, desk, 'T-0001', { status: 'blocked', blocked_reason: 'rain' }));
     const soFar = await desk.ok('merkle_root', { session_id: 'A-0001' });
-    const { recorded_at } = await desk.think('T-0001', 'the last one');
-    expected.push('Θ-0005');
+    expected.push((await desk.think('T-0001', 'the last one')).thought_id);
+    const lastAt = colibri.readAudit().rows.at(-1)?.at;
     const before = await desk.ok('merkle_root', { session_id: 'A-0001' });
     const sealed = await desk.ok('merkle_finalize', { session_id: 'A-0001' });
     const exit = colibri.readAudit().rows.at(-1);
@@ -65,7 +65,7 @@ proves(
       expected.map((record, i) => ({ position: i + 1, record, hash: hashes[i] })),
     );
     expect(soFar).toMatchObject({ is_finalized: false, merkle_root: treeRoot(hashes.slice(0, -1)) });
-    expect(before).toMatchObject({ is_finalized: false, merkle_root: treeRoot(hashes), as_of: recorded_at });
+    expect(before).toMatchObject({ is_finalized: false, merkle_root: treeRoot(hashes), as_of: lastAt });
     expect(sealed).toMatchObject({ merkle_root: treeRoot(hashes), leaf_count: 6, frozen: true });
     expect(after).toEqual({
       session_id: 'A-0001',

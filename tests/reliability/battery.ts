@@ -123,5 +123,13 @@ export async function eachOf<T>(
   const hand = async () => {
     for (let next = left.shift(); next !== undefined; next = left.shift()) await work(next[1], next[0]);
   };
-  await Promise.all(Array.from({ length: atOnce }, hand));
+  const hands = Array.from({ length: atOnce }, () =>
+    hand().catch((error: unknown) => {
+      left.length = 0;
+      throw error;
+    }),
+  );
+  // All of them end before the first failure is passed on: nothing goes on behind the back of a test.
+  const failure = (await Promise.allSettled(hands)).find(({ status }) => status === 'rejected');
+  if (failure?.status === 'rejected') throw failure.reason;
 }

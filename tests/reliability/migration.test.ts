@@ -18,36 +18,63 @@ async function judge(question: Question): Promise<Verdict> {
   return await checker.judge(question);
 }
 
-/** Files as older versions left them, and no file at all. */
-const OLDER = Array.from({ length: MIGRATIONS.length }, (_, version) => version);
 const BOOT_SYSCALLS = ['pwrite64', 'fsync', 'ftruncate', 'unlink'] as const;
+
+interface BootPoint {
+  readonly version: number;
+  readonly syscall: string;
+  readonly when: number;
+}
+
+const OLDER = Array.from({ length: MIGRATIONS.length - 1 }, (_, i) => i + 1);
 
 battery(
   'R6',
   `a server killed anywhere in a migration leaves the old version or the new, and the next start completes it (${tier('from the last but one, 12 points', 'from every version, all points')})`,
   async () => {
     const random = seededRandom('R6');
-    const versions = tier(OLDER.slice(-1), OLDER);
-    const left = { old: 0, new: 0 };
-    let points = 0;
+    const points = (await Promise.all(tier(OLDER.slice(-1), OLDER).map(bootPoints))).flat();
+    const chosen = FULL ? points : Array.from({ length: 12 }, () => random.pick(points));
 
-    for (const version of versions) {
-      const counts = await inPlayground((colibri) => countBoot(colibri, version));
-      const all = BOOT_SYSCALLS.flatMap((syscall) =>
-        Array.from({ length: counts.get(syscall) ?? 0 }, (_, i) => ({ syscall, when: i + 1 })),
-      );
-      const chosen = FULL ? all : Array.from({ length: 12 }, () => random.pick(all));
-      await eachOf(chosen, async (point) => {
-        const found = await inPlayground((colibri) => killBoot(colibri, version, point));
-        left[found === version ? 'old' : 'new'] += 1;
-        points += 1;
-      });
-    }
+    const left = await killAll(chosen);
 
-    figure('R6', { points, left_old: left.old, left_new: left.new });
+    figure('R6', { points: chosen.length, of: points.length, ...left });
   },
   { unless: noStrace },
 );
+
+battery(
+  'R6',
+  `a server killed anywhere in the very first start leaves nothing or a whole file, and the next start completes it (${tier('the first syncs and removals', 'all points')})`,
+  async () => {
+    const points = await bootPoints(0);
+    const early = ({ syscall, when }: BootPoint) =>
+      when <= 6 && (syscall === 'unlink' || syscall === 'fsync');
+    const chosen = points.filter((point) => FULL || early(point));
+
+    const left = await killAll(chosen);
+
+    figure('R6', { first_start_points: chosen.length, of: points.length, ...left });
+  },
+  { unless: noStrace, stillBroken: 'a hot journal of the switch to WAL is refused as unreadable' },
+);
+
+/** One traced start tells where it can be cut. */
+async function bootPoints(version: number): Promise<BootPoint[]> {
+  const counts = await inPlayground((colibri) => countBoot(colibri, version));
+  return BOOT_SYSCALLS.flatMap((syscall) =>
+    Array.from({ length: counts.get(syscall) ?? 0 }, (_, i) => ({ version, syscall, when: i + 1 })),
+  );
+}
+
+async function killAll(points: readonly BootPoint[]): Promise<{ left_old: number; left_new: number }> {
+  const left = { left_old: 0, left_new: 0 };
+  await eachOf(points, async (point) => {
+    const found = await inPlayground((colibri) => killBoot(colibri, point));
+    left[found === point.version ? 'left_old' : 'left_new'] += 1;
+  });
+  return left;
+}
 
 function makeOlder(colibri: Playground, version: number): void {
   mkdirSync(dirname(colibri.dbPath), { recursive: true, mode: 0o700 });
@@ -71,7 +98,8 @@ async function countBoot(colibri: Playground, version: number): Promise<Map<stri
   return countSyscalls(readFileSync(log, 'utf8'));
 }
 
-async function killBoot(colibri: Playground, version: number, point: { syscall: string; when: number }) {
+async function killBoot(colibri: Playground, point: BootPoint): Promise<number> {
+  const { version } = point;
   const what = `from ${version}, ${point.syscall} ${point.when}`;
   makeOlder(colibri, version);
   const fault: Fault = { syscall: point.syscall, when: String(point.when), signal: 'KILL' };

@@ -13,16 +13,21 @@ import type { StorageEngine } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 import type { RealLog } from './real-log.ts';
 
-const SCRIPT = fileURLToPath(new URL('../../../docs/verify-bundle.py', import.meta.url));
-
 interface Trust {
   readonly trustedKey?: string;
   readonly against?: string;
 }
 
-export async function exportTo(log: RealLog, path: string, session?: string): Promise<WrittenBundle> {
+export const SCRIPT = fileURLToPath(new URL('../../../docs/verify-bundle.py', import.meta.url));
+
+export async function exportTo(
+  log: RealLog,
+  path: string,
+  session?: string,
+  page?: string,
+): Promise<WrittenBundle> {
   const { dbPath, configDir } = log;
-  return await reading(log, (storage) => writeBundle(storage, { dbPath, configDir, session }, path));
+  return await reading(log, (storage) => writeBundle(storage, { dbPath, configDir, session, page }, path));
 }
 
 export async function prove(log: RealLog, subject: string): Promise<Certificate> {
@@ -79,6 +84,7 @@ for path in paths:
         with contextlib.redirect_stdout(io.StringIO()): runpy.run_path(script, run_name="__main__")
         codes.append(0)
     except SystemExit as end: codes.append(end.code if isinstance(end.code, int) else 1)
+    except Exception: codes.append(1)
 json.dump(codes, sys.stdout)`;
 
 export async function checkManyWithPython(paths: readonly string[]): Promise<number[]> {

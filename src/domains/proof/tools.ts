@@ -1,4 +1,5 @@
 import { ColibriError } from '../../errors.ts';
+import { isHash } from '../../integrity/digest.ts';
 import { Frontier, treeDepth } from '../../integrity/tree.ts';
 import { formatId } from '../../log/state.ts';
 import { TASKS } from '../../log/tables.ts';
@@ -164,8 +165,10 @@ async function buildTree(tx: Reader, session: SessionRow, onlyTask: number | nul
   for (;;) {
     const page = await sessionLeaves(tx, session.id, onlyTask, last, PAGE);
     for (const leaf of page) {
-      if (leaf.hash === null)
-        throw new Error(`record ${leaf.id} of ${sessionId(session)} is gone; audit_verify_chain tells more`);
+      if (leaf.hash === null || !isHash(leaf.hash))
+        throw new Error(
+          `record ${leaf.id} of ${sessionId(session)} is damaged; audit_verify_chain tells more`,
+        );
       tree.add(leaf.hash);
       last = leaf.id;
     }

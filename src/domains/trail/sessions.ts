@@ -98,6 +98,21 @@ export async function coveringSessions(tx: Reader, taskId: number): Promise<Stor
   );
 }
 
+/** Whether the session is about the task: its own, or one below it where it is deep. */
+export async function coversTask(tx: Reader, session: SessionRow, taskId: number): Promise<boolean> {
+  if (session.task_id === taskId) return true;
+  if (session.scope !== 'deep') return false;
+  const found = await tx.get(
+    `WITH RECURSIVE above (id) AS (
+       SELECT CAST(? AS INTEGER) UNION SELECT t.parent_id FROM tasks t JOIN above ON t.id = above.id
+     )
+     SELECT 1 AS found FROM above WHERE id = ?`,
+    taskId,
+    session.task_id,
+  );
+  return found !== undefined;
+}
+
 /** Adds a record to every open session that covers its task. */
 export async function addRecord(tx: Transaction, call: CallContext, record: SessionRecord): Promise<void> {
   for (const session of await coveringSessions(tx, record.task_id)) {

@@ -1,12 +1,14 @@
-import { sha256Hex } from '../../integrity/digest.ts';
-import { Frontier } from '../../integrity/tree.ts';
+import { isHash } from '../../integrity/digest.ts';
+import { EMPTY_ROOT, Frontier } from '../../integrity/tree.ts';
 import { LIMITS } from '../../limits.ts';
 import { formatId } from '../../log/state.ts';
 import { SESSION_RECORDS, SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
 import type { Finding } from '../../log/verify/finding.ts';
 import { checkRows, type StateRow } from '../../log/verify/state.ts';
 import type { Reader } from '../../storage/engine.ts';
-import { type Leaf, type StoredSession, sessionLeaves } from './sessions.ts';
+import { faultyAuditRows } from './audit-rows.ts';
+import { type LostRow, lostRows } from './lost-rows.ts';
+import { coversTask, type Leaf, type StoredSession, sessionLeaves } from './sessions.ts';
 import { type ThoughtRow, thoughtHash } from './thoughts.ts';
 
 /** Something that is not as it was written. `position` counts the records of the walk from 1. */
@@ -51,34 +53,48 @@ export function pauseEvery(monotonic: () => number, breathe: () => Promise<void>
   };
 }
 
-/** The thoughts of one task: each hash, each link, each column, none missing in between. */
+/** The thoughts of one task: each hash, each link, each column, none missing in between or at the end. */
 export async function walkTask(tx: Reader, taskId: number, options: WalkOptions): Promise<ChainReport> {
   const broken: BrokenLink[] = [];
   const trace: TraceEntry[] = [];
   await checkOwner(tx, TASKS.name, taskId, broken);
-  let previous: { position: number; hash: string } = { position: 0, hash: '' };
+  let cursor = Number.MIN_SAFE_INTEGER;
+  let previous: Previous = { position: 0, hash: '' };
+  let total = 0;
   for (;;) {
     const page = await tx.all<ThoughtRow>(
       'SELECT * FROM thoughts WHERE task_id = ? AND chain_position > ? ORDER BY chain_position LIMIT ?',
       taskId,
-      previous.position,
+      cursor,
       PAGE,
     );
-    await checkStored(tx, THOUGHTS, page, (row) => row.chain_position, broken);
+    const placeOf = new Map(page.map((row) => [row.position, placeIn(row)]));
+    await checkStored(tx, THOUGHTS, page, placeIn, broken);
+    await checkAuditRows(tx, placeOf, broken);
     for (const thought of page) {
-      checkThought(thought, thought.chain_position, broken);
-      checkLink(thought, previous, broken);
-      previous = { position: thought.chain_position, hash: thought.hash };
-      if (options.trace)
-        trace.push({
-          position: thought.chain_position,
-          record: formatId(THOUGHTS, thought.id),
-          hash: thought.hash,
-        });
+      const position = placeIn(thought);
+      checkThought(thought, position, broken);
+      previous = checkLink(thought, previous, broken);
+      if (options.trace) trace.push({ position, record: formatId(THOUGHTS, thought.id), hash: thought.hash });
+      cursor = thought.chain_position;
     }
-    if (page.length < PAGE) return { total: previous.position, broken: inOrder(broken), trace };
+    total += page.length;
+    if (page.length < PAGE) break;
     await options.pause();
   }
+  for (const lost of await lostRows(tx, THOUGHTS, options.pause)) {
+    if (lost.task_id !== undefined && lost.task_id !== taskId) continue;
+    broken.push(
+      describeLost(formatId(THOUGHTS, lost.id), lost, lost.chain_position ?? previous.position + 1),
+    );
+    total += 1;
+  }
+  return { total, broken: inOrder(broken), trace };
+}
+
+/** Where a thought says it stands. A forged place may be no number an answer can carry. */
+function placeIn({ chain_position }: { readonly chain_position: number }): number {
+  return Math.min(Math.max(chain_position, 0), Number.MAX_SAFE_INTEGER);
 }
 
 /** The records of one session, and its seal if it has one. */
@@ -91,21 +107,105 @@ export async function walkSession(
   const trace: TraceEntry[] = [];
   const tree = new Frontier();
   await checkOwner(tx, SESSIONS.name, session.id, broken);
-  let last = 0;
+  let last = Number.MIN_SAFE_INTEGER;
   for (;;) {
     const page = await sessionLeaves(tx, session.id, session.sealed_task_id, last, PAGE);
     const positionOf = new Map(page.map((leaf, i) => [leaf.id, tree.size + i + 1]));
     await checkSessionPage(tx, page, positionOf, broken);
     for (const leaf of page) {
-      tree.add(leaf.hash ?? sha256Hex(''));
-      if (options.trace) trace.push({ position: tree.size, record: nameOf(leaf), hash: leaf.hash ?? '' });
+      const hash = leaf.hash ?? '';
+      // What is no hash was reported with its row; here it only keeps its place.
+      tree.add(isHash(hash) ? hash : EMPTY_ROOT);
+      if (options.trace) trace.push({ position: tree.size, record: nameOf(leaf), hash });
       last = leaf.id;
     }
     if (page.length < PAGE) break;
     await options.pause();
   }
-  checkSeal(session, tree, broken);
+  // A seal that fits proves that no record is missing; without one the log is asked.
+  if (!checkSeal(session, tree, broken)) {
+    await findLostRecords(tx, session, options.pause, broken);
+    await findMovedRecords(tx, session, options.pause, broken);
+  }
   return { total: tree.size, broken: inOrder(broken), trace };
+}
+
+/** Records of this session that were deleted. */
+async function findLostRecords(
+  tx: Reader,
+  session: StoredSession,
+  pause: () => Promise<void>,
+  broken: BrokenLink[],
+): Promise<void> {
+  for (const lost of await lostRows(tx, SESSION_RECORDS, pause)) {
+    if (!(await wasRecordOf(tx, session, lost.writtenAt, lost.task_id))) continue;
+    broken.push(
+      describeLost(formatId(SESSION_RECORDS, lost.id), lost, await placeAmong(tx, session, lost.id)),
+    );
+  }
+}
+
+/** Records of this session that now say they belong to another one. */
+async function findMovedRecords(
+  tx: Reader,
+  session: StoredSession,
+  pause: () => Promise<void>,
+  broken: BrokenLink[],
+): Promise<void> {
+  for (let before = Number.MAX_SAFE_INTEGER; ; ) {
+    const page = await tx.all<StateRow & { readonly task_id: number }>(
+      'SELECT * FROM session_records WHERE session_id <> ? AND id < ? ORDER BY id DESC LIMIT ?',
+      session.id,
+      before,
+      PAGE,
+    );
+    const found: BrokenLink[] = [];
+    await checkStored(tx, SESSION_RECORDS, page, (row) => row.id, found);
+    for (const link of found) {
+      const row = page.find(({ id }) => id === link.position);
+      if (row === undefined || !(await wasRecordOf(tx, session, row.position, row.task_id))) continue;
+      broken.push({ ...link, position: await placeAmong(tx, session, row.id) });
+    }
+    const oldest = page.at(-1);
+    // An open session's row was written by its start: nothing older can be of it.
+    const isPast = session.status === 'open' && oldest !== undefined && oldest.position < session.position;
+    if (oldest === undefined || isPast) return;
+    before = oldest.id;
+    await pause();
+  }
+}
+
+/** Whether the call at this audit row must have left a record in the session, and none is there. */
+async function wasRecordOf(
+  tx: Reader,
+  session: StoredSession,
+  position: number,
+  taskId: number | undefined,
+): Promise<boolean> {
+  const kept = await tx.get(
+    'SELECT 1 AS found FROM session_records WHERE session_id = ? AND position = ? LIMIT 1',
+    session.id,
+    position,
+  );
+  const call = await tx.get<{ at: string }>('SELECT at FROM actions WHERE position = ?', position);
+  if (kept !== undefined || call === undefined || call.at < session.started_at) return false;
+  if (session.finalized_at !== null && call.at > session.finalized_at) return false;
+  return taskId === undefined || (await coversTask(tx, session, taskId));
+}
+
+async function placeAmong(tx: Reader, session: StoredSession, recordId: number): Promise<number> {
+  const before = await tx.get<{ count: number }>(
+    'SELECT count(*) AS count FROM session_records WHERE session_id = ? AND id < ?',
+    session.id,
+    recordId,
+  );
+  return (before?.count ?? 0) + 1;
+}
+
+function describeLost(record: string, lost: LostRow, position: number): BrokenLink {
+  const whose = lost.task_id === undefined ? ' What it belonged to can no longer be told.' : '';
+  const what = `${record} was written by audit row ${lost.writtenAt} and is gone.${whose}`;
+  return { position, record, what, expected_hash: lost.hash ?? '', actual_hash: '' };
 }
 
 async function checkSessionPage(
@@ -134,23 +234,8 @@ async function checkSessionPage(
   const byChange = new Map(
     page.filter((leaf) => leaf.kind === 'change').map((leaf) => [leaf.ref, positionOf.get(leaf.id) ?? 0]),
   );
-  const changes = await tx.all<{ position: number; text: string; content_hash: string }>(
-    'SELECT position, text, content_hash FROM actions WHERE position IN (SELECT value FROM json_each(?))',
-    JSON.stringify([...byChange.keys()]),
-  );
-  for (const { position, text, content_hash } of changes) {
-    const actual = sha256Hex(text);
-    if (actual === content_hash) continue;
-    const what = `The text of audit row ${position} or its content_hash was changed.`;
-    broken.push({
-      position: byChange.get(position) ?? 0,
-      record: `#${position}`,
-      what,
-      columns: ['text', 'content_hash'],
-      expected_hash: content_hash,
-      actual_hash: actual,
-    });
-  }
+  const written = records.map((row): [number, number] => [row.position, positionOf.get(row.id) ?? 0]);
+  await checkAuditRows(tx, new Map([...written, ...byChange]), broken);
   for (const leaf of page) {
     if (leaf.hash !== null) continue;
     broken.push({
@@ -159,6 +244,24 @@ async function checkSessionPage(
       what: `${nameOf(leaf)} is gone.`,
       expected_hash: '',
       actual_hash: '',
+    });
+  }
+}
+
+/** The audit rows behind the records, each with the place of its record. */
+async function checkAuditRows(
+  tx: Reader,
+  placeOf: ReadonlyMap<number, number>,
+  broken: BrokenLink[],
+): Promise<void> {
+  for (const { position, columns, expected, actual } of await faultyAuditRows(tx, placeOf.keys())) {
+    broken.push({
+      position: placeOf.get(position) ?? 0,
+      record: `#${position}`,
+      what: `Audit row ${position} is not as it was written: ${columns.join(' or ')} was changed.`,
+      columns,
+      expected_hash: expected,
+      actual_hash: actual,
     });
   }
 }
@@ -176,6 +279,7 @@ async function checkOwner(
   );
   const rows = await tx.all<StateRow>(`SELECT ${columns.join(', ')} FROM ${table.name} WHERE id = ?`, id);
   await checkStored(tx, table, rows, () => 0, broken);
+  await checkAuditRows(tx, new Map(rows.map((row) => [row.position, 0])), broken);
 }
 
 /** Compares stored rows with what the log says was written, and names the columns that differ. */
@@ -213,42 +317,47 @@ function checkThought(thought: ThoughtRow, position: number, broken: BrokenLink[
   });
 }
 
-function checkLink(
-  thought: ThoughtRow,
-  previous: { position: number; hash: string },
-  broken: BrokenLink[],
-): void {
+/** The last thought whose place in the chain can be right. */
+interface Previous {
+  readonly position: number;
+  readonly hash: string;
+}
+
+/** Checks that a thought continues the one before it; it is the one before the next. */
+function checkLink(thought: ThoughtRow, previous: Previous, broken: BrokenLink[]): Previous {
   const record = formatId(THOUGHTS, thought.id);
-  const position = thought.chain_position;
-  if (position !== previous.position + 1) {
-    const missing = previous.position + 1;
-    const what = `Thoughts ${missing} to ${position - 1} of the chain are missing.`;
+  const position = placeIn(thought);
+  const due = previous.position + 1;
+  // Below 1 no thought ever stood; that the column was changed is known from the whole row.
+  if (position < due) return previous;
+  if (position > due) {
+    const missing = position === due + 1 ? `Thought ${due} is` : `Thoughts ${due} to ${position - 1} are`;
+    const what = `${missing} missing from the chain before ${record}.`;
     broken.push({
-      position: missing,
+      position: due,
       record,
       what,
       expected_hash: thought.previous_hash ?? '',
       actual_hash: '',
     });
-    return;
+  } else if (thought.previous_hash !== (position === 1 ? null : previous.hash)) {
+    broken.push({
+      position,
+      record,
+      what: `${record} does not continue the thought before it.`,
+      columns: ['previous_hash'],
+      expected_hash: previous.hash,
+      actual_hash: thought.previous_hash ?? '',
+    });
   }
-  const expected = position === 1 ? null : previous.hash;
-  if (thought.previous_hash === expected) return;
-  const what = `${record} does not continue the thought before it.`;
-  broken.push({
-    position,
-    record,
-    what,
-    columns: ['previous_hash'],
-    expected_hash: expected ?? '',
-    actual_hash: thought.previous_hash ?? '',
-  });
+  return { position, hash: thought.hash };
 }
 
-function checkSeal(session: StoredSession, tree: Frontier, broken: BrokenLink[]): void {
-  if (session.status !== 'finalized') return;
-  const root = tree.size === 0 ? '' : tree.root();
-  if (root === session.merkle_root && tree.size === session.leaf_count) return;
+/** Whether the session has a seal and its records give it. */
+function checkSeal(session: StoredSession, tree: Frontier, broken: BrokenLink[]): boolean {
+  if (session.status !== 'finalized') return false;
+  const root = tree.root();
+  if (root === session.merkle_root && tree.size === session.leaf_count) return true;
   const record = formatId(SESSIONS, session.id);
   const what = `The records of ${record} do not give its sealed root (${tree.size} records, ${session.leaf_count} sealed).`;
   broken.push({
@@ -259,6 +368,7 @@ function checkSeal(session: StoredSession, tree: Frontier, broken: BrokenLink[])
     expected_hash: root,
     actual_hash: session.merkle_root ?? '',
   });
+  return false;
 }
 
 function nameOf(leaf: Leaf): string {

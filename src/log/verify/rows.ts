@@ -52,8 +52,9 @@ export class LogWalk {
   /** Reads the next page and checks each row by itself and against its neighbours. Undefined at the end. */
   async next(tx: Reader): Promise<ReadRow[] | undefined> {
     const page = await tx.all<Stored>(
-      'SELECT position, text, content_hash, chain_hash FROM actions WHERE position > ? ORDER BY position LIMIT ?',
+      'SELECT position, text, content_hash, chain_hash FROM actions WHERE position > ? AND position <= ? ORDER BY position LIMIT ?',
       this.position,
+      Number.MAX_SAFE_INTEGER,
       PAGE,
     );
     if (page.length === 0) return undefined;
@@ -171,6 +172,18 @@ export class LogWalk {
       first + Math.ceil(rows / BLOCK_ROWS),
     );
     this.#stored = new Map(found.map((row) => [row.block, row.hash]));
+  }
+
+  /** Rows where the walk does not go: before the first position, or where numbers are no longer exact. */
+  async checkBeyond(tx: Reader): Promise<void> {
+    const stray = await tx.all<{ position: string }>(
+      'SELECT CAST(position AS TEXT) AS position FROM actions WHERE position < 1 OR position > ? LIMIT 1000',
+      Number.MAX_SAFE_INTEGER,
+    );
+    for (const { position } of stray) {
+      const message = `There is an audit row at position ${position}, where none can be.`;
+      this.#report({ kind: 'stray', table: 'actions', record: `#${position}`, message });
+    }
   }
 
   /** Stored roots of blocks that the rows do not fill. */

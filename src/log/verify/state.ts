@@ -75,12 +75,14 @@ export async function checkTable(
   const columns = (await tx.all<{ name: string }>('SELECT name FROM pragma_table_info(?)', table.name))
     .map((column) => column.name)
     .sort();
+  await checkBeyond(tx, table, report);
   let last = Number.MIN_SAFE_INTEGER;
   let count = 0;
   for (;;) {
     const page = await tx.all<StateRow>(
-      `SELECT ${columns.join(', ')} FROM ${table.name} WHERE id > ? ORDER BY id LIMIT ?`,
+      `SELECT ${columns.join(', ')} FROM ${table.name} WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,
       last,
+      Number.MAX_SAFE_INTEGER,
       PAGE,
     );
     await checkRows(tx, table, page, report);
@@ -88,6 +90,20 @@ export async function checkTable(
     last = page.at(-1)?.id ?? last;
     if (page.length < PAGE) return count;
     await breathe();
+  }
+}
+
+/** Rows whose ids are no longer exact as numbers. A walk over them might never end. */
+async function checkBeyond(tx: Reader, table: StateTable, report: Report): Promise<void> {
+  const stray = await tx.all<{ id: string }>(
+    `SELECT CAST(id AS TEXT) AS id FROM ${table.name} WHERE id <= ? OR id > ? LIMIT 1000`,
+    Number.MIN_SAFE_INTEGER,
+    Number.MAX_SAFE_INTEGER,
+  );
+  for (const { id } of stray) {
+    const record = `${table.prefix}-${id}`;
+    const message = `${record} has an id that Colibri never gives.`;
+    report({ kind: 'stray', table: table.name, record, columns: ['id'], message });
   }
 }
 

@@ -53,6 +53,7 @@ export async function verifyDatabase(storage: StorageEngine, options: VerifyOpti
       walkLog(tx, walk, { ...options, report }, breathe),
     );
     if (complete) {
+      await noted('actions', walk, report, () => walk.checkBeyond(tx));
       await noted('log_blocks', walk, report, () => walk.checkBlocksBeyond(tx));
       await noted('action_payloads', walk, report, () => checkPayloadsBeyond(tx, walk.position, report));
       await noted('open_calls', walk, report, () => checkOpenCalls(tx, walk.open, report));

@@ -3,7 +3,10 @@
  * three to eight times as slow as this (PROOFS 2.7); it is left to signatures.
  */
 export function sha256Hex(data: string | Uint8Array): string {
-  return typeof data === 'string' ? digest(scratch, encode(data)) : digest(data, data.length);
+  if (typeof data !== 'string') return digest(data, data.length);
+  // First the length, then the bytes: encoding may replace them with larger ones.
+  const length = encode(data);
+  return digest(scratch, length);
 }
 
 const encoder = new TextEncoder();
