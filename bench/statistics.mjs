@@ -1,5 +1,5 @@
 /** The value below which `share` of the samples lie. */
-export function quantile(samples, share) {
+function quantile(samples, share) {
   const sorted = [...samples].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
 }

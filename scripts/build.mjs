@@ -36,8 +36,10 @@ if (realpathSync(process.argv[1] ?? '') === fileURLToPath(import.meta.url)) {
 /** The report and verifier as one file that asks for nothing: script and style inside, allowed by their digests. */
 async function buildPage() {
   const read = (name) => readFileSync(new URL(`../src/report/page/${name}`, import.meta.url), 'utf8');
-  const worker = await buildForBrowser('src/report/page/worker/worker.ts', {});
-  const script = await buildForBrowser('src/report/page/main.ts', { WORKER_SOURCE: JSON.stringify(worker) });
+  const worker = await buildForBrowser(new URL('../src/report/page/worker/worker.ts', import.meta.url), {});
+  const script = await buildForBrowser(new URL('../src/report/page/main.ts', import.meta.url), {
+    WORKER_SOURCE: JSON.stringify(worker),
+  });
   const { code } = await transform(read('page.css'), { loader: 'css', minify: true });
   const style = code.trim();
   const policy = [
@@ -58,7 +60,7 @@ async function buildPage() {
 async function buildForBrowser(entry, define) {
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: [entry],
+    entryPoints: [fileURLToPath(entry)],
     bundle: true,
     write: false,
     platform: 'browser',

@@ -44,7 +44,7 @@ export const show: Command = {
 };
 
 /** Θ is hard to type on most keyboards. */
-export function parseRecordId(text: string): [table: StateTable, id: number] {
+function parseRecordId(text: string): [table: StateTable, id: number] {
   const normal = text.replace(/^(TH|Th|th)-/, 'Θ-');
   for (const table of SHOWN_TABLES) {
     const id = parseId(table, normal);

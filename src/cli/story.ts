@@ -25,7 +25,7 @@ export function tellCall(call: PastCall, reach: ProofReach, out: Output): string
 }
 
 /** ◆ anchored elsewhere, ● under a signed checkpoint, ○ only in the file. */
-export function proofMark(position: number, reach: ProofReach, out: Output): string {
+function proofMark(position: number, reach: ProofReach, out: Output): string {
   if (position <= reach.anchored) return out.paint('green', '◆');
   return position <= reach.checkpointed ? out.paint('green', '●') : out.paint('yellow', '○');
 }

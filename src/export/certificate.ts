@@ -2,14 +2,7 @@ import * as z from 'zod';
 import { type StoredSession, sessionId } from '../domains/trail/index.ts';
 import { isHash } from '../integrity/digest.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
-import {
-  assertNotCut,
-  payloadsAt,
-  requireHead,
-  rowsAt,
-  sealedRecords,
-  selectedState,
-} from './bundle.ts';
+import { assertNotCut, payloadsAt, requireHead, rowsAt, sealedRecords, selectedState } from './bundle.ts';
 import { type Heads, type LogPlace, readHeads } from './heads.ts';
 import { createRowProver } from './row-proofs.ts';
 import { type Selection, select } from './selection.ts';

@@ -212,11 +212,7 @@ function isNext(last: Link, thought: ThoughtLine): boolean {
 }
 
 /** Whether a session's row, the log and a tree over its records agree. */
-export function isSealOf(
-  row: SessionLine,
-  logged: LoggedSeal,
-  tree: Frontier,
-): boolean {
+export function isSealOf(row: SessionLine, logged: LoggedSeal, tree: Frontier): boolean {
   return (
     logged.position === row.position &&
     logged.merkle_root === row.merkle_root &&

@@ -30,9 +30,10 @@ export function checkTask(
     say('missing', `The row of ${subject} is not there or is no task.`);
     return;
   }
-  const sealed = [...rows.values()]
+  const seals = [...rows.values()]
     .map(asSession)
-    .filter((row) => row?.status === 'finalized' && row.task_id === parseId(TASKS, subject));
+    .filter((session) => session !== undefined)
+    .filter(({ status, task_id }) => status === 'finalized' && task_id === parseId(TASKS, subject));
   const byExit = new Map(calls.map((call) => [call.exit.position, call]));
   let status: string | null = null;
   const { transitions } = summarize(certificate);
@@ -46,7 +47,11 @@ export function checkTask(
     const call = byExit.get(position);
     if (call === undefined || !isToldByCall(call, { at, by, to }))
       say('altered', `Who moved ${subject} to ${to}, or when, is not what the call says.`, position);
-    if (isDone(to as Status) && task.proof_grade === 1 && !sealed.some((session) => session !== undefined && session.position < position))
+    if (
+      isDone(to as Status) &&
+      task.proof_grade === 1 &&
+      !seals.some((session) => session.position < position)
+    )
       say('missing', `${subject} is proof-grade and was finished before a session was sealed.`, position);
     status = to;
   }

@@ -3,7 +3,7 @@ import { leafHash, nodeHash } from '../integrity/tree.ts';
 import type { Reader, Transaction } from '../storage/engine.ts';
 
 /** Rows whose common root is stored. Below it a proof reads rows, above it stored roots. */
-export const BLOCK_ROWS = 256;
+const BLOCK_ROWS = 256;
 const BLOCK_LEVEL = Math.log2(BLOCK_ROWS);
 
 /** Stores the root of the block that `position` completes, if it completes one. */

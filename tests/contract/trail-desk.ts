@@ -17,7 +17,7 @@ const OUTPUTS = {
   merkle_root: proof.RootOutput,
 } as const;
 
-export type TrailTool = keyof typeof OUTPUTS;
+type TrailTool = keyof typeof OUTPUTS;
 export type Output<T extends TrailTool> = z.output<(typeof OUTPUTS)[T]>;
 
 const PATTERN_A: readonly TrailTool[] = ['thought_record', 'thought_record_list', 'audit_verify_chain'];

@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { withDatabase } from '../driver/audit-file.ts';
 import type { Playground } from '../driver/playground.ts';
 import { proves } from './proves.ts';
+import { brokenPromise } from './tasks-desk.ts';
 import { type Output, openTrail, type TrailDesk, tamper } from './trail-desk.ts';
 
 type Report = Output<'audit_verify_chain'>;
@@ -334,5 +335,36 @@ proves(
         `walk of 3,000 thoughts: ${(performance.now() - began).toFixed(0)} ms, ${answered} pings answered meanwhile, longest wait ${Math.max(...waits).toFixed(1)} ms`,
       );
     }
+  },
+);
+
+// No gap is left behind, and only a walk over the thoughts of every task would meet the one that moved. `colibri verify` is
+// that walk; the session and the task it was moved to report it as well.
+brokenPromise(
+  'the last thought of a task, given to another task, is found from the task it was taken from',
+  async ({ colibri }) => {
+    const desk = await leaveTrail(colibri);
+    tamper(colibri.dbPath, 'UPDATE thoughts SET task_id = 3, chain_position = 4 WHERE id = 5');
+
+    return !(await desk.verify({ task_id: 'T-0001' })).chain_valid;
+  },
+);
+
+proves(
+  ['trail.verify.deleted', 'proof.pattern-b'],
+  'a session with a damaged record is not sealed over, and the answer says where to look',
+  async ({ colibri }) => {
+    const desk = await leaveTrail(colibri);
+    const breaks = ['DELETE FROM thoughts WHERE id = 8', `UPDATE thoughts SET hash = 'x' WHERE id = 9`];
+
+    for (const sql of breaks) {
+      tamper(colibri.dbPath, sql);
+      for (const tool of ['merkle_root', 'merkle_finalize']) {
+        const { error } = await desk.server.call(tool, OPEN);
+        expect(error?.message, tool).toContain('audit_verify_chain');
+      }
+    }
+    expect((await desk.verify(OPEN)).chain_valid).toBe(false);
+    expect((await desk.server.call('server_ping')).envelope?.ok).toBe(true);
   },
 );

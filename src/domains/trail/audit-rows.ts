@@ -3,7 +3,7 @@ import { chainHash, GENESIS } from '../../log/row.ts';
 import type { Reader } from '../../storage/engine.ts';
 
 /** An audit row that is not as it was written, and the columns that cannot be right. */
-export interface AuditRowFault {
+interface AuditRowFault {
   readonly position: number;
   readonly columns: string[];
   readonly expected: string;

@@ -59,7 +59,7 @@ export async function updateSession(
   return after as unknown as SessionRow;
 }
 
-export async function findSession(tx: Reader, text: string): Promise<StoredSession | undefined> {
+async function findSession(tx: Reader, text: string): Promise<StoredSession | undefined> {
   const id = parseId(SESSIONS, text);
   return id === undefined
     ? undefined

@@ -18,6 +18,7 @@ export interface ReadRow {
   readonly row: AuditRow;
 }
 
+const TEXTS = ['text', 'content_hash', 'chain_hash'] as const;
 const FIRST_LINK = '0'.repeat(64);
 const PAGE = 2_000;
 const BLOCK_ROWS = 256;
@@ -60,7 +61,8 @@ export class LogWalk {
     if (page.length === 0) return undefined;
     await this.#loadStoredBlocks(tx, page.length);
     const read: ReadRow[] = [];
-    for (const stored of page) {
+    for (const raw of page) {
+      const stored = this.#asText(raw);
       this.#follow(stored);
       const row = this.#parse(stored);
       if (row === undefined) continue;
@@ -79,6 +81,18 @@ export class LogWalk {
   #tree(): Frontier {
     const size = this.#blocks.size * BLOCK_ROWS + this.#rest.size;
     return new Frontier({ size, hashes: [...this.#blocks.state.hashes, ...this.#rest.state.hashes] });
+  }
+
+  /** The tables are strict, but whoever rewrites the schema for a moment can store anything: a blob hashes like its text. */
+  #asText(stored: Stored): Stored {
+    const odd = TEXTS.filter((column) => typeof stored[column] !== 'string');
+    if (odd.length === 0) return stored;
+    const { position } = stored;
+    const message = `In audit row ${position}, ${odd.join(' and ')} should be text and is not.`;
+    const record = auditRow(position);
+    this.#report({ kind: 'altered', table: 'actions', record, position, columns: odd, message });
+    const [text, content_hash, chain_hash] = TEXTS.map((column) => String(stored[column]));
+    return { position, text: text ?? '', content_hash: content_hash ?? '', chain_hash: chain_hash ?? '' };
   }
 
   /** Position, content and link. After a break the walk goes on from what is stored, so that one edit is one finding. */

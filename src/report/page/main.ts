@@ -25,8 +25,28 @@ function start(): void {
   const embedded = embeddedBundle();
   document.body.append(header(embedded), h('main', {}, banner.element, content), detail.element);
   acceptDrops();
-  if (embedded === undefined) banner.idle();
-  else void open({ zip: embedded.zip.slice().buffer }, embedded.name);
+  if (embedded === undefined) {
+    banner.idle();
+    replace(content, welcome());
+  } else void open({ zip: embedded.zip.slice().buffer }, embedded.name);
+}
+
+function welcome(): HTMLElement {
+  return h(
+    'section',
+    { class: 'welcome', 'aria-label': 'How to begin' },
+    h('h2', {}, 'Drop a bundle anywhere on this page'),
+    h(
+      'p',
+      {},
+      'A bundle is the zip or the folder that “colibri export” writes. If this file lies in a bundle, choose the folder it lies in.',
+    ),
+    h(
+      'p',
+      { class: 'note' },
+      'Every row is hashed here, in your browser. The page has no network: nothing you open leaves it.',
+    ),
+  );
 }
 
 function header(embedded: Embedded | undefined): HTMLElement {

@@ -18,6 +18,12 @@ export function summaryView(opened: Opened, openTask: (task: Task) => void): HTM
   return h(
     'div',
     { class: 'summary' },
+    verdict.findingCount > 0 &&
+      h(
+        'p',
+        { class: 'seal', 'data-tone': 'bad' },
+        'Something in this bundle is not as it was written. What is shown here may be wrong; see Checks.',
+      ),
     h(
       'div',
       { class: 'figures' },
@@ -46,12 +52,6 @@ export function summaryView(opened: Opened, openTask: (task: Task) => void): HTM
       ),
       section('Open and moving', recent(open, openTask, 'Nothing is open.')),
     ),
-    verdict.findingCount > 0 &&
-      h(
-        'p',
-        { class: 'warning' },
-        'Something in this bundle is not as it was written. What is shown here may be wrong; see Checks.',
-      ),
   );
 }
 
@@ -156,15 +156,15 @@ function actors(calls: readonly Call[], tasks: readonly Task[]): HTMLElement {
 
 /** What the verdict stands on and what it does not, in sentences. */
 function grounds({ verdict }: Opened): Child[][] {
-  const { key, heads, checkpointedThrough, rows, scope } = verdict;
+  const { key, heads, rows, scope } = verdict;
   const good = heads.filter(({ agrees, signature }) => agrees === true && signature === 'valid');
   const lines: Child[][] = [[`${plural(rows, 'audit row')} hashed in this browser, not taken on trust.`]];
-  const oldest = good[0];
-  if (oldest !== undefined && scope === 'log')
+  const [oldest, newest] = [good[0], good.at(-1)];
+  if (oldest !== undefined && newest !== undefined && scope === 'log')
     lines.push([
       `${plural(good.length, 'checkpoint')} signed by one key, the first at row ${number(oldest.size)}`,
       ...(oldest.at === '' ? [] : [', written ', time(oldest.at)]),
-      `, the newest covers ${number(checkpointedThrough)} rows.`,
+      `, the newest covers ${number(newest.size)} rows.`,
     ]);
   if (key !== undefined)
     lines.push([

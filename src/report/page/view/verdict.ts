@@ -28,11 +28,7 @@ export function verdictBanner() {
   return {
     element,
     idle() {
-      set(
-        'idle',
-        'Nothing is open',
-        'Drop a bundle here, or choose one. It is checked in this browser and goes nowhere.',
-      );
+      set('idle', 'Nothing is open', 'Give it a bundle, and it says how far the log in it can be relied on.');
     },
     progress(done: number, total: number) {
       if (element.dataset.tone !== 'busy') set('busy', 'Checking…', '');
@@ -60,7 +56,7 @@ interface Conclusion {
   readonly lines: readonly (Node | string)[];
 }
 
-export function conclusion(verdict: Verdict): Conclusion {
+function conclusion(verdict: Verdict): Conclusion {
   const { findings, findingCount, intactThrough, size, rows, checkpointedThrough, scope } = verdict;
   const first = findings[0];
   if (first !== undefined)
@@ -69,7 +65,7 @@ export function conclusion(verdict: Verdict): Conclusion {
       heading: `Not intact: ${plural(findingCount, 'finding')}`,
       lines: [
         `Nothing is wrong up to row ${number(intactThrough)} of ${number(size)}. The first finding:`,
-        said(`${first.record}: ${first.message}`, 400),
+        said(first.message, 400),
       ],
     };
   const whole =
@@ -109,7 +105,10 @@ export function conclusion(verdict: Verdict): Conclusion {
 /** Intact through p, checkpointed through q, as bars of one length. */
 function rangeRows(verdict: Verdict): HTMLElement[] {
   const { size, intactThrough, checkpointedThrough, unsignedThrough, heads, scope } = verdict;
-  const newest = heads.findLast(({ agrees, signature }) => agrees === true && signature === 'valid');
+  const newest = heads.findLast(
+    ({ agrees, signature, size: covered }) =>
+      agrees === true && signature === 'valid' && covered === checkpointedThrough,
+  );
   const rows: HTMLElement[] = [];
   if (scope === 'log') rows.push(range('Intact through', intactThrough, size, 'intact'));
   rows.push(range('Checkpointed through', checkpointedThrough, size, 'signed', newest?.at));

@@ -285,7 +285,7 @@ class Check {
     const message =
       wrong.length === 0
         ? `${SUMS} lists something that is not there.`
-        : `${wrong.slice(0, 3).join(', ')}${wrong.length > 3 ? ' and others' : ''} do not fit ${SUMS}.`;
+        : `${wrong.slice(0, 3).join(', ')}${wrong.length > 3 ? ' and others' : ''} ${wrong.length === 1 ? 'does' : 'do'} not fit ${SUMS}.`;
     this.#say('files', 'altered', wrong[0] ?? SUMS, message);
   }
 
