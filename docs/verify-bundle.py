@@ -76,5 +76,5 @@ def check(told, older, /, kind, version, subject, key, checkpoint, log, payloads
     need(not whole or seen.items() <= told.items() and key.split("+")[0] == seen["origin"], "it is of another log")
     return f"{subject}: {len(log)} audit rows hold, of a log signed through {size} with root {top}\nkey {key}"
 sys.tracebacklimit = 0  # What cannot even be read ends in an exception, which is status 1 as well.
-path, *trusted = sys.argv[1:]
+path, *trusted = sys.argv[1:] or sys.exit(__doc__)
 print((check_bundle if os.path.isdir(path) or zipfile.is_zipfile(path) else check_certificate)(path))

@@ -45,12 +45,13 @@ export async function writeReport(
 ): Promise<WrittenBundle & { readonly bytes: number }> {
   const target = resolve(path);
   assertReplaceable(target);
-  const [before, after] = splitPage(reportPage());
+  const page = reportPage();
+  const [before, after] = splitPage(page);
   const folder = mkdtempSync(join(tmpdir(), 'colibri-report-'));
   try {
     const name = `${basename(target).replace(/\.html?$/i, '')}.zip`;
     const zip = join(folder, 'bundle.zip');
-    const written = await writeBundle(storage, request, zip);
+    const written = await writeBundle(storage, { ...request, page }, zip);
     mkdirSync(dirname(target), { recursive: true });
     const bytes = writePage(target, [
       `${before}${OPEN}${inScript(name)},"zip":"`,

@@ -17,7 +17,9 @@ afterAll(async () => {
 });
 
 test('R18: nothing is found in what the server left, and no table of it is empty', async () => {
-  const untouched = await bench.copies.after((db) => db.exec('CREATE TABLE x (y); INSERT INTO x VALUES (1); DROP TABLE x'));
+  const untouched = await bench.copies.after((db) =>
+    db.exec('CREATE TABLE x (y); INSERT INTO x VALUES (1); DROP TABLE x'),
+  );
 
   expect(untouched).toEqual([]);
   expect(bench.tables).toEqual(TABLES);

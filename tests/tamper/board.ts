@@ -29,7 +29,8 @@ export async function leaveBoard(colibri: Playground): Promise<string> {
 
 async function fillTasks(server: ServerProcess): Promise<void> {
   const create = (args: object) => ok(server, 'task_create', { project: 'demo', ...args });
-  const update = (task: number, args: object) => ok(server, 'task_update', { task_id: `T-000${task}`, ...args });
+  const update = (task: number, args: object) =>
+    ok(server, 'task_update', { task_id: `T-000${task}`, ...args });
   await create({ title: 'alpha first', description: 'beta \ufffd', labels: ['x', 'new'] });
   await create({ title: 'alpha second', description: 'gamma', labels: ['x', 'y'], priority: 'high' });
   await create({
@@ -92,7 +93,8 @@ async function provokeRefusals(server: ServerProcess): Promise<void> {
 /** Reading calls and, now and then, one that writes. */
 async function talkUntil(server: ServerProcess, rows: number): Promise<void> {
   for (let i = 0; 2 * i < rows; i += 1) {
-    if (i % 10 === 0) await ok(server, 'task_create', { title: `filler ${i}`, project: 'demo', labels: ['f'] });
+    if (i % 10 === 0)
+      await ok(server, 'task_create', { title: `filler ${i}`, project: 'demo', labels: ['f'] });
     else await ok(server, 'server_ping', {});
   }
 }

@@ -18,7 +18,9 @@ export function rowsOf(db: Sqlite.Database, table: Table): Cells[] {
 
 /** First, middle and last; each once. */
 export function spread<T>(rows: readonly T[]): T[] {
-  return [...new Set([rows[0], rows[rows.length >> 1], rows.at(-1)])].filter((row) => row !== undefined) as T[];
+  return [...new Set([rows[0], rows[rows.length >> 1], rows.at(-1)])].filter(
+    (row) => row !== undefined,
+  ) as T[];
 }
 
 /** Every other value that a column takes as the schema stands, for one row. */
@@ -57,15 +59,15 @@ function valuesFor({ name, isNullable, type }: Column, value: Cells[string]): st
       ...nothing,
     ];
   if (type === 'REAL')
-    return [
-      `coalesce(${name}, 0) + 1`,
-      `coalesce(${name}, 0) + 0.0000001`,
-      '9e999',
-      '-9e999',
-      ...nothing,
-    ];
+    return [`coalesce(${name}, 0) + 1`, `coalesce(${name}, 0) + 0.0000001`, '9e999', '-9e999', ...nothing];
   const loose = type === '' ? [`CAST(${name} AS TEXT)`] : [];
-  return [`coalesce(${name}, 0) + 1000`, `-7 - coalesce(${name}, 0)`, '9007199254740993', ...loose, ...nothing];
+  return [
+    `coalesce(${name}, 0) + 1000`,
+    `-7 - coalesce(${name}, 0)`,
+    '9007199254740993',
+    ...loose,
+    ...nothing,
+  ];
 }
 
 function lastByteOf(name: string, value: Buffer): string {
@@ -79,7 +81,10 @@ function assign(table: Table, column: Column, row: Cells, sql: string): Tamperin
   return {
     what: `${column.name} = ${sql} in ${describe(table, row)}`,
     change: (db) => {
-      after = { ...row, ...(db.prepare(`SELECT ${sql} AS ${column.name} FROM ${table.name} ${where}`).get(...keys) as Cells) };
+      after = {
+        ...row,
+        ...(db.prepare(`SELECT ${sql} AS ${column.name} FROM ${table.name} ${where}`).get(...keys) as Cells),
+      };
       db.prepare(`UPDATE ${table.name} SET ${column.name} = ${sql} ${where}`).run(...keys);
     },
     // A changed key has two names: the one that is gone and the one that is new.
@@ -93,7 +98,8 @@ function assign(table: Table, column: Column, row: Cells, sql: string): Tamperin
 export function rowTamperings(table: Table, rows: readonly Cells[]): Tampering[] {
   const some = spread(rows);
   const [first, last] = [rows[0], rows.at(-1)];
-  if (first === undefined || last === undefined) throw new Error(`${table.name} is empty: the board must fill it`);
+  if (first === undefined || last === undefined)
+    throw new Error(`${table.name} is empty: the board must fill it`);
   const [key] = table.keys.slice(-1);
   if (key === undefined) throw new Error(`${table.name} has no key`);
   const fresh = (row: Cells): Cells => ({ ...row, [key.name]: freshKey(rows, key, row) });
