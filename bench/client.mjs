@@ -55,10 +55,11 @@ export function connect(script, { env = {}, args = [] } = {}) {
   };
 }
 
-/** A start and a stop: the database exists, and its log is known in the per-user folder. */
+/** A start, a call and a stop: the log has begun, and its key lies in the per-user folder. */
 export async function startOnce(env) {
   const client = connect(fileURLToPath(new URL('../dist/server.js', import.meta.url)), { env });
   await client.initialize();
+  await client.call('server_ping', {});
   await client.close();
 }
 

@@ -54,5 +54,5 @@ export const LIMITS = Object.freeze({
   /** Read connections kept open; a further reader waits for nobody but is closed after use. */
   idleReadersMax: 2,
   /** Longest stretch a long read keeps other calls waiting before it lets them pass. */
-  sliceMsMax: 20,
+  sliceMsMax: 10,
 });

@@ -6,6 +6,9 @@ export const HOSTILE_TITLE =
   '<script>document.title="owned"</script><img src=x onerror=alert(1)> \u202Elive\u202C \u200B';
 export const HOSTILE_THOUGHT = `</script><script>alert(2)</script>\u202E reversed \u0007 ${'x'.repeat(4_800)}`;
 
+/** Records of the longest session: more than its picture shows at once. */
+export const MANY = 21;
+
 export interface PlayedLog {
   readonly colibri: Playground;
   readonly report: string;
@@ -54,6 +57,9 @@ export async function playLog(): Promise<PlayedLog> {
   await server.call('no_such_tool', {});
   await server.call('audit_session_start', { task_id: 'T-0002', auditor_id: 'inspector' });
   await server.call('task_list', { project: 'house' });
+  await server.call('audit_session_start', { task_id: 'T-0004', auditor_id: 'inspector' });
+  for (let step = 1; step <= MANY; step += 1) await think('T-0004', 'analysis', `Bed ${step} is dug.`);
+  await server.call('merkle_finalize', { session_id: 'A-0003' });
   await server.closeInput();
   const second = await colibri.start({ clientName: 'painter' });
   await second.call('thought_record', {

@@ -10,7 +10,7 @@ import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 import { type Browser, choose, openPage, shownText, startBrowser, verdictOf, watchPage } from './chromium.ts';
 import { DAMAGES, DamagedBundle } from './damage.ts';
-import { HOSTILE_THOUGHT, HOSTILE_TITLE, mustRun, type PlayedLog, playLog } from './played-log.ts';
+import { HOSTILE_THOUGHT, HOSTILE_TITLE, MANY, mustRun, type PlayedLog, playLog } from './played-log.ts';
 
 const EMPTY_PAGE = fileURLToPath(new URL('../../dist/verify.html', import.meta.url));
 
@@ -75,7 +75,7 @@ describe('the report', () => {
     expect(text).toContain('Foundations');
     expect(text).toMatch(/builder\s+1/);
     expect(text).toContain('painter');
-    expect(text).toContain('1\nsessions sealed');
+    expect(text).toContain('2\nsessions sealed');
   });
 
   inBrowser('shows the board, and finds a task by its label', report, async ({ page }) => {
@@ -94,7 +94,7 @@ describe('the report', () => {
     const texts = () => page.locator('.list-row .entry').allInnerTexts();
 
     await page.click('label[data-kind=thought]');
-    expect(await texts()).toHaveLength(5);
+    expect(await shownText(page, '.trail > .note')).toMatch(new RegExp(`^${MANY + 5} of \\d+ calls$`));
     await page.selectOption('#trail-actor', 'painter');
     expect(await texts()).toEqual([expect.stringContaining('Paint needs a dry week.')]);
     await page.selectOption('#trail-actor', '');
@@ -134,6 +134,23 @@ describe('the report', () => {
     expect(await page.locator('.node.sibling').count()).toBe(depth);
     expect(await page.locator('.node.root.path').count()).toBe(1);
     expect(await leaves.nth(2).getAttribute('aria-pressed')).toBe('true');
+    expect(await shownText(page, '.proof .seal')).toContain('lead to the root in the session’s seal');
+  });
+
+  inBrowser('draws a long session in parts, and folds the rest of its tree', report, async ({ page }) => {
+    await verdictOf(page);
+    await show(page, 'sessions');
+    await page.selectOption('#session-choice', '2');
+    const first = await shownText(page, '.pager span');
+    const folded = await page.locator('.node.folded').count();
+
+    await page.click('.pager button:last-child');
+    await page.locator('.node.leaf[role=button]').last().click();
+
+    expect(first).toBe(`Leaves 1 to 16 of ${MANY}`);
+    expect(folded).toBe(1);
+    expect(await page.locator('.node.leaf[role=button]').count()).toBe(MANY - 16);
+    expect(await page.locator('.node.folded.sibling').count()).toBe(1);
     expect(await shownText(page, '.proof .seal')).toContain('lead to the root in the session’s seal');
   });
 

@@ -111,7 +111,6 @@ for (let round = 0; round < tier(1, 5); round += 1) {
       const sentMs = performance.now();
       const refused = await quick.call('task_create', { ...TASK, title: 'refused' });
       const waitedMs = performance.now() - sentMs;
-      const read = await other.call('task_get', { task_id: 'T-0001' });
       process.kill(stopped.pid, 'SIGCONT');
       const finished = await held;
       const after = await quick.call('task_create', { ...TASK, title: 'after' });
@@ -122,7 +121,6 @@ for (let round = 0; round < tier(1, 5); round += 1) {
       expect(refused.error).toMatchObject({ code: 'ERR_STORAGE_BUSY', details: { waited_ms: 10_000 } });
       expect(waitedMs).toBeGreaterThanOrEqual(10_000);
       expect(waitedMs).toBeLessThan(12_500);
-      expect(read.envelope?.ok, 'reads go on meanwhile').toBe(true);
       expect(finished.error).toBeUndefined();
       expect(after.error).toBeUndefined();
       await expectSound(colibri, [...slow.acked, ...quick.acked]);

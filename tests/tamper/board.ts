@@ -45,6 +45,7 @@ async function fillTasks(server: ServerProcess): Promise<void> {
   });
   await create({ title: 'alpha fourth', workflow: 'pipeline', proof_grade: true, project: 'other' });
   await create({ title: 'alpha fifth', parent_id: 'T-0003', depends_on: ['T-0002', 'T-0004'] });
+  await create({ title: 'alpha sixth', depends_on: ['T-0001'] });
   await update(3, { depends_on: ['T-0002', 'T-0004'] });
   await update(3, { status: 'todo' });
   await update(3, { status: 'blocked', blocked_reason: 'waits for the second' });
@@ -62,7 +63,7 @@ async function fillTrail(server: ServerProcess): Promise<void> {
     reason: 'release',
   });
   for (let i = 1; i <= 20; i += 1) {
-    await think(3, `thought ${i}`, {
+    await think(3, `thought ${i} \ufffd`, {
       branch: 'main',
       commit_sha: `${i}`.padStart(40, 'a'),
       tests_run: ['unit', 'contract'],
@@ -94,7 +95,7 @@ async function provokeRefusals(server: ServerProcess): Promise<void> {
 async function talkUntil(server: ServerProcess, rows: number): Promise<void> {
   for (let i = 0; 2 * i < rows; i += 1) {
     if (i % 10 === 0)
-      await ok(server, 'task_create', { title: `filler ${i}`, project: 'demo', labels: ['f'] });
+      await ok(server, 'task_create', { title: `filler ${i} \ufffd`, project: 'demo', labels: ['f'] });
     else await ok(server, 'server_ping', {});
   }
 }

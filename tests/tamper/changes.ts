@@ -108,20 +108,37 @@ export function rowTamperings(table: Table, rows: readonly Cells[]): Tampering[]
     of(table, 'delete all', rows, (db) => db.prepare(`DELETE FROM ${table.name}`).run()),
     ...some.map((row) => of(table, 'duplicate', [fresh(row)], (db) => add(db, table, fresh(row)))),
     of(table, 'make up', [madeUp(table, fresh(last))], (db) => add(db, table, madeUp(table, fresh(last)))),
-    ...(typeof first[key.name] === 'bigint' ? oddNumbers(table, key, last) : []),
-    ...(rows.length > 1 ? [swap(table, first, last), renumber(table, key, rows)] : []),
+    ...(typeof first[key.name] === 'bigint' ? oddNumbers(table, key, rows) : []),
+    ...swaps(table, rows),
+    ...(rows.length > 1 ? [renumber(table, key, rows)] : []),
     moveLast(table, key, last, fresh(last)),
   ];
 }
 
 /** Numbers before the first and beyond what JavaScript counts. */
-function oddNumbers(table: Table, key: Column, row: Cells): Tampering[] {
-  return [0n, -1n, -(2n ** 63n), 2n ** 63n - 1n].map((number) => {
+function oddNumbers(table: Table, key: Column, rows: readonly Cells[]): Tampering[] {
+  const row = rows.at(-1) ?? {};
+  const free = [0n, -1n, -(2n ** 63n), 2n ** 63n - 1n].filter(
+    (number) => !rows.some((other) => other[key.name] === number),
+  );
+  return free.map((number) => {
     const odd = { ...row, [key.name]: number };
     // The exact number does not always survive; that something is wrong must be told all the same.
-    const rounded = { ...row, [key.name]: BigInt(Number(number)) };
-    return { ...of(table, `insert at ${number}`, [odd, rounded], (db) => add(db, table, odd)) };
+    const rounded = { ...row, [key.name]: Number(number) };
+    return of(table, `insert at ${number}`, [odd, rounded], (db) => add(db, table, odd));
   });
+}
+
+/** The first row and the last that says anything else. */
+function swaps(table: Table, rows: readonly Cells[]): Tampering[] {
+  const [first] = rows;
+  const contents = (row: Cells) =>
+    table.stored.filter(({ isKey }) => !isKey).map(({ name }) => show(row[name] ?? null));
+  const isAllKey = table.keys.length === table.stored.length;
+  const other = rows.findLast(
+    (row) => row !== first && (isAllKey || `${contents(row)}` !== `${contents(first ?? {})}`),
+  );
+  return first === undefined || other === undefined ? [] : [swap(table, first, other)];
 }
 
 function swap(table: Table, a: Cells, b: Cells): Tampering {
@@ -169,6 +186,7 @@ function freshKey(rows: readonly Cells[], key: Column, row: Cells): Cells[string
 
 function following(value: Cells[string]): Cells[string] {
   if (typeof value === 'bigint') return value + 1n;
+  if (typeof value === 'number') return value + 1;
   if (Buffer.isBuffer(value)) return Buffer.concat([value, Buffer.from('z')]);
   return `${value}z`;
 }
@@ -178,7 +196,7 @@ function madeUp(table: Table, row: Cells): Cells {
     .filter(({ isKey }) => !isKey)
     .map(({ name }) => {
       const value = row[name] ?? null;
-      return [name, typeof value === 'bigint' ? value + 7n : value === null ? null : following(value)];
+      return [name, value === null ? null : following(value)];
     });
   return { ...row, ...Object.fromEntries(invented) };
 }

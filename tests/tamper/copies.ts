@@ -46,7 +46,8 @@ export class Copies {
         text
           .replace(') STRICT, WITHOUT', ') WITHOUT')
           .replace(/\) STRICT$/, ')')
-          .replaceAll(' NOT NULL', ''),
+          .replaceAll(' NOT NULL', '')
+          .replaceAll(/json_extract\(text, '[^']+'\)/g, 'NULL'),
       );
       withoutTriggers(path, change);
       replaceDefinition(path, table, () => sql);
@@ -54,7 +55,20 @@ export class Copies {
     });
   }
 
-  /** Findings in a copy whose bytes are these. */
+  /** Findings in a copy after a script that leaves the schema as it likes. */
+  async afterScript(sql: string): Promise<Finding[]> {
+    return await this.#inCopy(this.bytes, (path) => {
+      const db = openUnguarded(path);
+      try {
+        db.exec(sql);
+      } finally {
+        db.close();
+      }
+      return findingsAt(path);
+    });
+  }
+
+  /** What somebody sees in a copy of other bytes. */
   async ofBytes<T>(bytes: Buffer, look: (path: string) => T | Promise<T>): Promise<T> {
     return await this.#inCopy(bytes, look);
   }

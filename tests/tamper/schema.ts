@@ -22,16 +22,27 @@ export interface Table {
 
 /** Every table the schema makes, found and not listed: a new one cannot be forgotten. */
 export function tablesOfSchema(): readonly Table[] {
+  return inFreshSchema(tablesIn);
+}
+
+export function triggersOfSchema(): readonly string[] {
+  return inFreshSchema(
+    (db) => db.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").pluck().all() as string[],
+  );
+}
+
+function inFreshSchema<T>(read: (db: Sqlite.Database) => T): T {
   const db = new Sqlite(':memory:');
   try {
     for (const step of MIGRATIONS) db.exec(step);
-    return tablesIn(db);
+    return read(db);
   } finally {
     db.close();
   }
 }
 
 export function tablesIn(db: Sqlite.Database): readonly Table[] {
+  db.defaultSafeIntegers(false);
   const tables = db
     .prepare("SELECT name, type, strict FROM pragma_table_list WHERE schema = 'main' AND type <> 'view'")
     .all() as { name: string; type: string; strict: number }[];

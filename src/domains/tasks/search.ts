@@ -5,6 +5,8 @@ import type { SqlValue } from '../../storage/engine.ts';
 export interface Condition {
   readonly sql: string;
   readonly params: readonly SqlValue[];
+  /** The query of the word index, where that is the whole condition and its only parameter. */
+  readonly match?: string;
 }
 
 /** Scripts that write words without spaces between them, and the long vowel two of them share: an index of words knows nothing of their parts. */
@@ -31,10 +33,12 @@ export function searchCondition(text: string): Condition | undefined {
   }));
   if (indexed.length > 0) {
     const query = indexed.map((word) => `"${word.replaceAll('"', '""')}"*`).join(' AND ');
-    conditions.unshift({
+    const condition = {
       sql: 't.id IN (SELECT rowid FROM task_words WHERE task_words MATCH ?)',
       params: [query],
-    });
+    };
+    if (literal.length === 0) return { ...condition, match: query };
+    conditions.unshift(condition);
   }
   return {
     sql: conditions.map((condition) => condition.sql).join(' AND '),

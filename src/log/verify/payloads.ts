@@ -1,5 +1,6 @@
 import { sha256Hex } from '../../integrity/digest.ts';
 import type { Reader } from '../../storage/engine.ts';
+import { isStoredAs, mayHideBytes } from './bytes.ts';
 import { auditRow, type Report } from './finding.ts';
 import type { ReadRow } from './rows.ts';
 
@@ -25,6 +26,8 @@ export async function checkPayloads(tx: Reader, rows: readonly ReadRow[], report
     byPosition.delete(at);
     if (isKept(row)) checkOne(at, digest, payload, report);
     else if (payload !== undefined) stray(at, report);
+    if (typeof payload?.body === 'string' && mayHideBytes(payload.body))
+      await checkBytes(tx, payload, report);
   }
   for (const position of byPosition.keys()) stray(position, report);
 }
@@ -75,6 +78,13 @@ function checkOne(
     expected: digest ?? '',
     actual,
   });
+}
+
+async function checkBytes(tx: Reader, { position, body }: Payload, report: Report): Promise<void> {
+  const table = 'action_payloads';
+  if (await isStoredAs(tx, { table, key: 'position', id: position, column: 'body', text: body })) return;
+  const message = `The bytes beside audit row ${position} are no text in UTF-8.`;
+  report({ kind: 'altered', table, record: auditRow(position), position, columns: ['body'], message });
 }
 
 const SALT = /^[0-9a-f]{32}$/;

@@ -2,6 +2,7 @@ import { isHash, sha256Hex } from '../../integrity/digest.ts';
 import { Frontier } from '../../integrity/tree.ts';
 import type { Reader } from '../../storage/engine.ts';
 import type { AuditRow } from '../row.ts';
+import { isStoredAs, mayHideBytes } from './bytes.ts';
 import { auditRow, type Report } from './finding.ts';
 import { readRowText } from './row-text.ts';
 
@@ -64,6 +65,7 @@ export class LogWalk {
     for (const raw of page) {
       const stored = this.#asText(raw);
       this.#follow(stored);
+      if (mayHideBytes(stored.text)) await this.#checkBytes(tx, stored);
       const row = this.#parse(stored);
       if (row === undefined) continue;
       this.#pair(row, stored.position);
@@ -93,6 +95,14 @@ export class LogWalk {
     this.#report({ kind: 'altered', table: 'actions', record, position, columns: odd, message });
     const [text, content_hash, chain_hash] = TEXTS.map((column) => String(stored[column]));
     return { position, text: text ?? '', content_hash: content_hash ?? '', chain_hash: chain_hash ?? '' };
+  }
+
+  async #checkBytes(tx: Reader, { position, text }: Stored): Promise<void> {
+    if (await isStoredAs(tx, { table: 'actions', key: 'position', id: position, column: 'text', text }))
+      return;
+    const message = `The bytes of audit row ${position} are no text in UTF-8.`;
+    const record = auditRow(position);
+    this.#report({ kind: 'altered', table: 'actions', record, position, columns: ['text'], message });
   }
 
   /** Position, content and link. After a break the walk goes on from what is stored, so that one edit is one finding. */

@@ -3,6 +3,7 @@ import { sha256Hex } from '../../integrity/digest.ts';
 import type { Reader, SqlValue } from '../../storage/engine.ts';
 import type { Effect } from '../../tool.ts';
 import { formatId, parseId, type StateTable } from '../state.ts';
+import { isStoredAs, mayHideBytes } from './bytes.ts';
 import type { Finding, Report } from './finding.ts';
 import { readRowText } from './row-text.ts';
 import type { ReadRow } from './rows.ts';
@@ -124,6 +125,19 @@ export async function checkRows(
     const effects = effectsAt.get(row.position) ?? [];
     if (effects === 'changed') report(uncheckable(table, row));
     else checkRow(table, row, effects, report);
+    await checkBytes(tx, table, row, report);
+  }
+}
+
+/** A row that reads as it was written may still be of other bytes. */
+async function checkBytes(tx: Reader, table: StateTable, row: StateRow, report: Report): Promise<void> {
+  for (const [column, text] of Object.entries(row)) {
+    if (typeof text !== 'string' || !mayHideBytes(text)) continue;
+    if (await isStoredAs(tx, { table: table.name, key: 'id', id: row.id, column, text })) continue;
+    const record = formatId(table, row.id);
+    const message = `The bytes of ${column} in ${record} are no text in UTF-8.`;
+    const base = { table: table.name, record, position: row.position };
+    report({ ...base, kind: 'altered', columns: [column], message });
   }
 }
 

@@ -6,6 +6,7 @@ import { checkIndexes, checkOpenCalls } from './indexes.ts';
 import { checkPayloads, checkPayloadsBeyond } from './payloads.ts';
 import { LogWalk } from './rows.ts';
 import { checkEffects, checkTable } from './state.ts';
+import { checkWordIndex } from './word-index.ts';
 
 export interface Verified {
   /** Audit rows read. */
@@ -60,6 +61,7 @@ export async function verifyDatabase(storage: StorageEngine, options: VerifyOpti
       for (const table of STATE_TABLES)
         await noted(table.name, walk, report, () => checkTable(tx, table, report, breathe));
       await noted('task_words', walk, report, () => checkIndexes(tx, report));
+      await noted('task_words_data', walk, report, () => checkWordIndex(tx, report));
     }
     const intactThrough = Math.min(walk.position, firstBad - 1);
     return { ...walk.head, intactThrough, findings, complete, roots: walk.roots };

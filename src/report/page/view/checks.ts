@@ -105,7 +105,7 @@ function keyParts({ key, origin }: Verdict): HTMLElement[] {
     h(
       'p',
       { class: 'note' },
-      'The key came with the bundle. Compare it with the one its owner gave you on another way.',
+      'The key came with the bundle. Compare it with the one its owner gave you another way.',
     ),
   ];
 }

@@ -72,7 +72,13 @@ function section(title: string, content: HTMLElement, note?: string): HTMLElemen
 function spanOf(calls: readonly Call[]): Child[] {
   const [first, last] = [calls[0], calls.at(-1)];
   if (first === undefined || last === undefined) return ['No calls.'];
-  return ['From ', time(first.at), ' to ', time(last.at), ' UTC, as this machine’s clock had it.'];
+  return [
+    'From ',
+    time(first.at),
+    ' to ',
+    time(last.at),
+    ' UTC, by the clock of the machine that kept the log.',
+  ];
 }
 
 function recent(tasks: readonly Task[], openTask: (task: Task) => void, none: string): HTMLElement {
@@ -174,6 +180,9 @@ function grounds({ verdict }: Opened): Child[][] {
     ]);
   lines.push([
     'A bundle holds no anchor. A checkpoint you kept elsewhere shows that nothing before it was rewritten.',
+  ]);
+  lines.push([
+    'A page that comes with its data could be made to lie. To be sure, check the bundle with a verify.html or a Colibri that you got elsewhere.',
   ]);
   return lines;
 }

@@ -3,9 +3,9 @@ import type { Leaf } from '../protocol.ts';
 import { h, number, svg } from './dom.ts';
 import { type ProofStep, proofSteps, type TreeNode } from './tree-shape.ts';
 
-const SLOT = 66;
-const LEVEL = 62;
-const NODE_WIDTH = 56;
+const SLOT = 60;
+const LEVEL = 58;
+const NODE_WIDTH = 53;
 const NODE_HEIGHT = 26;
 const MARGIN = 16;
 const DIGITS = 6;

@@ -97,7 +97,7 @@ function conclusion(verdict: Verdict): Conclusion {
       tail === 0
         ? 'A signed checkpoint covers all of them, and it agrees.'
         : `A signed checkpoint covers the first ${number(checkpointedThrough)}, and it agrees; the newest ${plural(tail, 'row')} ${tail === 1 ? 'is' : 'are'} not signed yet.`,
-      'The key came with the bundle. Before you rely on it, compare it under Checks with one you got on another way.',
+      'The key came with the bundle. Before you rely on it, compare it under Checks with one you got another way.',
     ],
   };
 }

@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Bench, unnoticed } from '../tamper/bench.ts';
+import { rowTamperings } from '../tamper/changes.ts';
+import { tablesOfSchema, triggersOfSchema } from '../tamper/schema.ts';
+
+const TABLES = tablesOfSchema();
+let bench: Bench;
+let tried = 0;
+
+beforeAll(async () => {
+  bench = await Bench.open();
+});
+
+afterAll(async () => {
+  console.error(`R19: ${tried} changes of rows tried in ${TABLES.length} tables`);
+  await bench.close();
+});
+
+test.each(TABLES)(
+  'R19: a row of $name that is deleted, added, duplicated, swapped or renumbered is found, with table and record',
+  async (table) => {
+    const tamperings = rowTamperings(table, bench.rows(table));
+
+    const missed = await unnoticed(table, tamperings, (tampering) => bench.tamper(table, tampering));
+
+    tried += tamperings.length;
+    expect(missed).toEqual([]);
+  },
+  300_000,
+);
+
+describe('R19: whoever holds the file and knows the format', () => {
+  test.each([
+    [
+      'moves a character from the salt to the body, which leaves the digest as it was',
+      'action_payloads',
+      `UPDATE action_payloads SET body = substr(salt, 32) || body, salt = substr(salt, 1, 31) WHERE position = 1`,
+      '#1',
+    ],
+    [
+      'writes other bytes that read as the same text',
+      'tasks',
+      `UPDATE tasks SET description = CAST(x'62657461209f' AS TEXT) WHERE id = 1`,
+      'T-0001',
+    ],
+    ['takes the ways into the word index away', 'task_words_idx', 'DELETE FROM task_words_idx', undefined],
+    [
+      'gives the word index a setting',
+      'task_words_config',
+      `INSERT INTO task_words_config VALUES ('secure-delete', 1)`,
+      undefined,
+    ],
+    [
+      'hides something in the word index',
+      'task_words_data',
+      `INSERT INTO task_words_data VALUES (123456789, x'0102')`,
+      undefined,
+    ],
+  ])('and %s is found', async (_, name, sql, record) => {
+    const findings = await bench.copies.after((db) => db.exec(sql));
+
+    expect(findings).toContainEqual(
+      expect.objectContaining({ table: name, ...(record !== undefined && { record }) }),
+    );
+  });
+});
+
+describe('the schema', () => {
+  const cases: [what: string, sql: string, name: string][] = [
+    ...triggersOfSchema().map((name): [string, string, string] => [
+      `the trigger ${name} is dropped`,
+      `DROP TRIGGER ${name}`,
+      name,
+    ]),
+    ['a trigger is added', 'CREATE TRIGGER spy AFTER INSERT ON tasks BEGIN SELECT 1; END', 'spy'],
+    ['a table is added', 'CREATE TABLE spy (x)', 'spy'],
+    ['an index is added', 'CREATE INDEX spy ON tasks (title)', 'spy'],
+    ['an index is dropped', 'DROP INDEX tasks_by_parent', 'tasks_by_parent'],
+    ['a view is added', 'CREATE VIEW spy AS SELECT * FROM tasks', 'spy'],
+    ['a column is added', 'ALTER TABLE sessions ADD COLUMN spy TEXT', 'sessions'],
+    ['a table is dropped', 'DROP TABLE open_calls', 'open_calls'],
+    [
+      'a trigger is changed',
+      `DROP TRIGGER tasks_no_delete; CREATE TRIGGER tasks_no_delete BEFORE DELETE ON tasks BEGIN SELECT 1; END`,
+      'tasks_no_delete',
+    ],
+    [
+      'a trigger hides under a name of SQLite',
+      `PRAGMA writable_schema = ON; INSERT INTO sqlite_schema VALUES ('trigger', 'sqlite_stat9', 'tasks', 0,
+       'CREATE TRIGGER sqlite_stat9 AFTER INSERT ON tasks BEGIN SELECT 1; END')`,
+      'sqlite_stat9',
+    ],
+    [
+      'a definition is reworded',
+      `PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = sql || ' ' WHERE name = 'tasks'`,
+      'tasks',
+    ],
+    ['the version is lowered', 'PRAGMA user_version = 1', 'schema 1'],
+  ];
+
+  test.each(cases)('R18: %s, and that is found by name', async (_, sql, name) => {
+    const findings = await bench.copies.afterScript(sql);
+
+    expect(findings).toContainEqual(
+      expect.objectContaining({ kind: 'schema', message: expect.stringContaining(name) }),
+    );
+  });
+});
