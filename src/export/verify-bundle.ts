@@ -173,7 +173,8 @@ class BundleCheck {
     await this.#walkRows(rows, (_, line) => {
       for (let head = heads[next]; head?.size === rows.position; head = heads[++next])
         if (head.root === rows.root) covered = head.size;
-        else this.#wrongHead(head, 'is of another log, or the log was rewritten');
+        // Somewhere behind the last head that agrees something was changed; nobody can say where.
+        else this.#wrongHead(head, 'is of another log, or the log was rewritten', covered + 1);
       done += line.length + 1;
       if (rows.position % 1_000 === 0) this.#options.onProgress?.(done, total);
     });
@@ -309,12 +310,12 @@ class BundleCheck {
     return await readSmall(this.#source, name, Math.max(SMALL_BYTES_MAX, NOTE_BYTES_MAX));
   }
 
-  #wrongHead({ name, size }: Head, reason: string): void {
+  #wrongHead({ name, size }: Head, reason: string, position = size): void {
     this.#report({
       kind: 'altered',
       table: name,
       record: name,
-      position: size,
+      position,
       message: `${name} ${reason}.`,
     });
   }

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { Playground } from '../driver/playground.ts';
+import { seededRandom } from '../driver/random.ts';
+import { FULL } from '../tamper/bench.ts';
+import { GrowingIndex } from '../tamper/word-index.ts';
+
+const ROUNDS = FULL ? 400 : 40;
+const CHANGES = [
+  'DELETE FROM task_words_idx',
+  `UPDATE task_words_idx SET term = CAST(term || x'00' AS BLOB)`,
+  'UPDATE task_words_idx SET pgno = pgno + 1000000',
+  'UPDATE task_words_idx SET pgno = pgno * 1.0 + 0.5',
+  'UPDATE task_words_idx SET segid = segid + 1000',
+  'UPDATE task_words_idx SET pgno = pgno - 1 + 2 * (pgno % 2 = 0)',
+];
+
+test('R18: a word index that grows and merges gives no false alarm, and each lost way into it is told', async () => {
+  const colibri = new Playground();
+  const index = new GrowingIndex(colibri.path('words.db'), seededRandom('word index'));
+  const alarms: string[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    index.grow(50);
+    alarms.push(...(await index.findings()).map(({ message }) => `after ${round} rounds: ${message}`));
+  }
+  const ways = index.db
+    .prepare(
+      'SELECT segid, hex(term) AS term, pgno FROM task_words_idx WHERE pgno > 3 ORDER BY random() LIMIT 8',
+    )
+    .all() as { segid: number; term: string; pgno: number }[];
+
+  const missed: string[] = [];
+  for (const { segid, term, pgno } of ways) {
+    for (const change of CHANGES) {
+      const saved = index.db.prepare('SELECT * FROM task_words_idx').raw().all();
+      index.db.exec(`${change} WHERE segid = ${segid} AND term = x'${term}'`);
+      if ((await index.findings()).length === 0) missed.push(`${change}: ${segid} ${term} ${pgno}`);
+      index.db.exec('DELETE FROM task_words_idx');
+      for (const row of saved)
+        index.db.prepare('INSERT INTO task_words_idx VALUES (?, ?, ?)').run(...(row as unknown[]));
+    }
+  }
+  const healed = await index.findings();
+  index.db.close();
+  await colibri.dispose();
+
+  expect(alarms).toEqual([]);
+  expect(ways.length).toBeGreaterThan(3);
+  expect(missed).toEqual([]);
+  expect(healed).toEqual([]);
+}, 300_000);
