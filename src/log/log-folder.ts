@@ -6,7 +6,7 @@ import { sha256Hex } from '../integrity/digest.ts';
 import { generateNoteKey, type NoteSigner, noteSigner } from '../integrity/note-key.ts';
 import { signNote } from '../integrity/signed-note.ts';
 import { EMPTY_ROOT } from '../integrity/tree.ts';
-import { readIfPresent, replaceFile } from './private-files.ts';
+import { readIfPresent, replaceFile, syncFolder } from './private-files.ts';
 
 /** A log's name: fixed by its first row, so that it cannot be chosen later. */
 export function originOf(firstContentHash: string): string {
@@ -47,6 +47,7 @@ export class LogFolder {
     replaceFile(join(making, 'last-signed'), signNote(nothing, noteSigner(this.origin, privateKeyPem)));
     try {
       renameSync(making, this.path);
+      syncFolder(dirname(this.path));
     } catch (error) {
       rmSync(making, { recursive: true, force: true });
       // Another process was first; its key is as good.

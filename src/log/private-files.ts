@@ -27,7 +27,7 @@ export function readIfPresent(path: string): string | undefined {
 }
 
 /** A rename is durable only when the folder is. Windows has no such thing and needs none. */
-function syncFolder(path: string): void {
+export function syncFolder(path: string): void {
   if (process.platform === 'win32') return;
   const fd = openSync(path, 'r');
   try {

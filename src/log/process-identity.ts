@@ -44,7 +44,10 @@ function isRunning(pid: number): boolean {
 /** Start time in clock ticks since boot, where the platform tells (Linux). The name before it may hold any character. */
 function startOf(pid: number): string | undefined {
   const stat = readQuietly(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  // Dead, and only not yet waited for by its parent: it will end nothing any more.
+  if (fields[0] === 'Z' || fields[0] === 'X') return 'ended';
+  const ticks = fields[19];
   return ticks === undefined ? undefined : Number(ticks).toString(36);
 }
 

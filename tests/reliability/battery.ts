@@ -21,8 +21,6 @@ export interface BatteryOptions {
   readonly unless?: string | undefined;
   readonly timeoutMs?: number;
   readonly concurrent?: boolean;
-  /** What is known to be wrong: green while it is, red as soon as it is mended. Then take this away. */
-  readonly stillBroken?: string;
 }
 
 /** One test of the battery, in a folder of its own, which is kept when the test fails. */
@@ -30,10 +28,9 @@ export function battery(
   rows: Row | readonly Row[],
   sentence: string,
   prove: (colibri: Playground) => Promise<void>,
-  { unless, timeoutMs = tier(120_000, 1_200_000), concurrent = false, stillBroken }: BatteryOptions = {},
+  { unless, timeoutMs = tier(120_000, 1_200_000), concurrent = false }: BatteryOptions = {},
 ): void {
-  const broken = stillBroken === undefined ? '' : ` — still broken: ${stillBroken}`;
-  const name = `${[rows].flat().join(', ')}: ${sentence}${broken}`;
+  const name = `${[rows].flat().join(', ')}: ${sentence}`;
   if (unless !== undefined) {
     test.skip(`${name} — skipped: ${unless}`);
     return;
@@ -42,8 +39,7 @@ export function battery(
     const colibri = new Playground();
     let complaints: string[] = [];
     try {
-      if (stillBroken === undefined) await prove(colibri);
-      else await expect(prove(colibri), 'this promise is kept now: take stillBroken away').rejects.toThrow();
+      await prove(colibri);
     } catch (error) {
       keepFolder(colibri, name);
       throw error;

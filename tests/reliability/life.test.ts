@@ -220,7 +220,6 @@ battery(
   {
     unless: noStrace,
     concurrent: true,
-    stillBroken: 'a zombie counts as a living process',
   },
 );
 

@@ -56,7 +56,7 @@ battery(
 
     figure('R6', { first_start_points: chosen.length, of: points.length, ...left });
   },
-  { unless: noStrace, stillBroken: 'a hot journal of the switch to WAL is refused as unreadable' },
+  { unless: noStrace },
 );
 
 /** One traced start tells where it can be cut. */

@@ -1,5 +1,4 @@
 import Sqlite from 'better-sqlite3';
-import type { Finding } from '../../src/log/verify/finding.ts';
 import { checkWordIndex } from '../../src/log/verify/word-index.ts';
 import { openSqlite } from '../../src/storage/sqlite/engine.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../src/storage/sqlite/migrations.ts';
@@ -38,15 +37,18 @@ export class GrowingIndex {
     }
   }
 
-  async findings(): Promise<Finding[]> {
-    const findings: Finding[] = [];
+  /** What SQLite and the verifier say of the index, in sentences. */
+  async complaints(): Promise<string[]> {
     const storage = await openSqlite({ path: this.path, readOnly: true });
     try {
-      await storage.read((tx) => checkWordIndex(tx, (finding) => findings.push(finding)));
+      return await storage.read(async (tx) => {
+        const complaints = await storage.selfCheck(tx);
+        await checkWordIndex(tx, ({ message }) => complaints.push(message));
+        return complaints;
+      });
     } finally {
       await storage.close();
     }
-    return findings;
   }
 
   #text(words: number): string {

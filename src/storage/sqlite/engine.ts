@@ -75,7 +75,8 @@ class SqliteEngine implements StorageEngine {
   #nextSync: Promise<void> | undefined;
   #walFd: number | undefined;
   #closed = false;
-  #told = false;
+  /** Set by the first failed write or sync; from then on nothing of this process can be called durable. */
+  #failed: ColibriError | undefined;
 
   constructor(driver: SqliteDriver, writer: Connection, options: SqliteOptions, inMemory: boolean) {
     this.#driver = driver;
@@ -122,6 +123,7 @@ class SqliteEngine implements StorageEngine {
    * (3,500 of 4,000 appends by eight processes were lost that way).
    */
   async #writeAlone<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    if (this.#failed !== undefined) throw this.#failed;
     try {
       await this.#writer.begin('BEGIN IMMEDIATE');
       const result = await work(this.#writer);
@@ -139,6 +141,7 @@ class SqliteEngine implements StorageEngine {
    */
   async sync({ alone }: { readonly alone: boolean } = { alone: false }): Promise<void> {
     if (this.#inMemory || !this.#writer.writable) return;
+    if (this.#failed !== undefined) throw this.#failed;
     // Handing the fsync to another thread costs half as much again as the fsync; with nobody to share it, do it here.
     if (alone && this.#runningSync === undefined && this.#nextSync === undefined) return this.#fdatasyncNow();
     this.#nextSync ??= (this.#runningSync ?? Promise.resolve()).then(() => this.#startSync());
@@ -159,6 +162,8 @@ class SqliteEngine implements StorageEngine {
 
   #fdatasyncShared(): Promise<void> {
     return new Promise((resolve, reject) => {
+      // The kernel reports a failed flush once and forgets the pages: the next fdatasync would succeed and mean nothing.
+      if (this.#failed !== undefined) return reject(this.#failed);
       try {
         fdatasync(this.#openWal(), (error) => (error === null ? resolve() : reject(this.#uncertain(error))));
       } catch (error) {
@@ -241,8 +246,9 @@ class SqliteEngine implements StorageEngine {
       { reason },
       { cause },
     );
-    if (!this.#told) this.#options.onUncertain?.(error);
-    this.#told = true;
+    if (this.#failed !== undefined) return this.#failed;
+    this.#failed = error;
+    this.#options.onUncertain?.(error);
     return error;
   }
 }

@@ -16,7 +16,10 @@ import { APPLICATION_ID } from './migrations.ts';
 /** Why a file cannot serve as Colibri's database, in one sentence with what to do. */
 export class UnusableFileError extends Error {}
 
-const HEADER_BYTES = 100;
+/** The file header and the head of the first page of the schema behind it. */
+const HEADER_BYTES = 108;
+const JOURNAL_HEADER_BYTES = 28;
+const JOURNAL_MAGIC = Buffer.from('d9d505f920a163d7', 'hex');
 const MAGIC = 'SQLite format 3\0';
 
 /** Creates the folder and the file for their owner only, before SQLite would create them for everybody. */
@@ -58,13 +61,7 @@ function identify(
   driver: SqliteDriver,
   path: string,
 ): { applicationId: number; userVersion: number; empty: boolean } {
-  const header = Buffer.alloc(HEADER_BYTES);
-  const fd = openSync(path, 'r');
-  try {
-    readSync(fd, header, 0, HEADER_BYTES, 0);
-  } finally {
-    closeSync(fd);
-  }
+  const header = readHead(path, HEADER_BYTES);
   if (header.toString('latin1', 0, MAGIC.length) !== MAGIC) {
     throw new UnusableFileError(
       `${path} is not a SQLite database. It was left untouched; move it away, or point COLIBRI_DB_PATH at another file.`,
@@ -72,9 +69,12 @@ function identify(
   }
   const applicationId = header.readUInt32BE(68);
   // The header may be older than a write-ahead log that was never merged into it. Only SQLite can read the two together.
-  if (applicationId === APPLICATION_ID && !existsSync(`${path}-wal`)) {
-    return { applicationId, userVersion: header.readUInt32BE(60), empty: false };
+  if (!existsSync(`${path}-wal`) && !existsSync(`${path}-journal`)) {
+    // Looked up here and not by SQLite, which would leave a -wal beside a file of another program.
+    return { applicationId, userVersion: header.readUInt32BE(60), empty: hasEmptySchema(header) };
   }
+  // Cut off while it made the file: SQLite will take back what is there, which was nothing, when it next may write.
+  if (journalStartsEmpty(`${path}-journal`)) return { applicationId: 0, userVersion: 0, empty: true };
   const db = driver.open(path, { readOnly: true });
   try {
     const number = (sql: string): number => Number(Object.values(db.prepare(sql).get() ?? {})[0]);
@@ -86,6 +86,29 @@ function identify(
   } finally {
     db.close();
   }
+}
+
+/** The schema's tree is one leaf page without cells. */
+function hasEmptySchema(header: Buffer): boolean {
+  return header[100] === 0x0d && header.readUInt16BE(103) === 0;
+}
+
+/** Whether a rollback journal says that its database had no pages when the transaction began. */
+function journalStartsEmpty(journal: string): boolean {
+  if (!existsSync(journal)) return false;
+  const header = readHead(journal, JOURNAL_HEADER_BYTES);
+  return header.subarray(0, JOURNAL_MAGIC.length).equals(JOURNAL_MAGIC) && header.readUInt32BE(16) === 0;
+}
+
+function readHead(path: string, bytes: number): Buffer {
+  const head = Buffer.alloc(bytes);
+  const fd = openSync(path, 'r');
+  try {
+    readSync(fd, head, 0, bytes, 0);
+  } finally {
+    closeSync(fd);
+  }
+  return head;
 }
 
 function refuseOddFile(path: string): void {
