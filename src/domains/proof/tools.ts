@@ -165,7 +165,7 @@ async function buildTree(tx: Reader, session: SessionRow, onlyTask: number | nul
   for (;;) {
     const page = await sessionLeaves(tx, session.id, onlyTask, last, PAGE);
     for (const leaf of page) {
-      if (leaf.hash === null || !isHash(leaf.hash))
+      if (leaf.hash === null || !isHash(leaf.hash) || !Number.isSafeInteger(leaf.id))
         throw new Error(
           `record ${leaf.id} of ${sessionId(session)} is damaged; audit_verify_chain tells more`,
         );

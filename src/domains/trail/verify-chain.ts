@@ -34,6 +34,10 @@ export interface ChainReport {
   readonly trace: TraceEntry[];
 }
 
+/**
+ * Rows read at a time. A full page that leads no further ends a walk: somebody stored numbers beyond 2^53, which are read
+ * alike, and every one of them has been reported.
+ */
 const PAGE = 200;
 
 export interface WalkOptions {
@@ -58,10 +62,11 @@ export async function walkTask(tx: Reader, taskId: number, options: WalkOptions)
   const broken: BrokenLink[] = [];
   const trace: TraceEntry[] = [];
   await checkOwner(tx, TASKS.name, taskId, broken);
-  let cursor = Number.MIN_SAFE_INTEGER;
+  let cursor = Number.NEGATIVE_INFINITY;
   let previous: Previous = { position: 0, hash: '' };
   let total = 0;
   for (;;) {
+    const reached = cursor;
     const page = await tx.all<ThoughtRow>(
       'SELECT * FROM thoughts WHERE task_id = ? AND chain_position > ? ORDER BY chain_position LIMIT ?',
       taskId,
@@ -79,7 +84,7 @@ export async function walkTask(tx: Reader, taskId: number, options: WalkOptions)
       cursor = thought.chain_position;
     }
     total += page.length;
-    if (page.length < PAGE) break;
+    if (page.length < PAGE || cursor <= reached) break;
     await options.pause();
   }
   for (const lost of await lostRows(tx, THOUGHTS, options.pause)) {
@@ -109,6 +114,7 @@ export async function walkSession(
   await checkOwner(tx, SESSIONS.name, session.id, broken);
   let last = Number.MIN_SAFE_INTEGER;
   for (;;) {
+    const reached = last;
     const page = await sessionLeaves(tx, session.id, session.sealed_task_id, last, PAGE);
     const positionOf = new Map(page.map((leaf, i) => [leaf.id, tree.size + i + 1]));
     await checkSessionPage(tx, page, positionOf, broken);
@@ -119,7 +125,7 @@ export async function walkSession(
       if (options.trace) trace.push({ position: tree.size, record: nameOf(leaf), hash });
       last = leaf.id;
     }
-    if (page.length < PAGE) break;
+    if (page.length < PAGE || last <= reached) break;
     await options.pause();
   }
   // A seal that fits proves that no record is missing; without one the log is asked.
@@ -169,7 +175,7 @@ async function findMovedRecords(
     const oldest = page.at(-1);
     // An open session's row was written by its start: nothing older can be of it.
     const isPast = session.status === 'open' && oldest !== undefined && oldest.position < session.position;
-    if (oldest === undefined || isPast) return;
+    if (oldest === undefined || isPast || oldest.id >= before) return;
     before = oldest.id;
     await pause();
   }

@@ -125,14 +125,18 @@ export async function checkRows(
     const effects = effectsAt.get(row.position) ?? [];
     if (effects === 'changed') report(uncheckable(table, row));
     else checkRow(table, row, effects, report);
-    await checkBytes(tx, table, row, report);
+    if (Object.values(row).some(isDoubtful)) await checkBytes(tx, table, row, report);
   }
+}
+
+function isDoubtful(value: SqlValue): value is string {
+  return typeof value === 'string' && mayHideBytes(value);
 }
 
 /** A row that reads as it was written may still be of other bytes. */
 async function checkBytes(tx: Reader, table: StateTable, row: StateRow, report: Report): Promise<void> {
   for (const [column, text] of Object.entries(row)) {
-    if (typeof text !== 'string' || !mayHideBytes(text)) continue;
+    if (!isDoubtful(text)) continue;
     if (await isStoredAs(tx, { table: table.name, key: 'id', id: row.id, column, text })) continue;
     const record = formatId(table, row.id);
     const message = `The bytes of ${column} in ${record} are no text in UTF-8.`;

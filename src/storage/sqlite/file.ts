@@ -67,6 +67,11 @@ function identify(
       `${path} is not a SQLite database. It was left untouched; move it away, or point COLIBRI_DB_PATH at another file.`,
     );
   }
+  if (statSync(path).size < HEADER_BYTES) {
+    throw new UnusableFileError(
+      `${path} is damaged: it ends inside its header. It was left untouched; put a good copy back.`,
+    );
+  }
   const applicationId = header.readUInt32BE(68);
   // The header may be older than a write-ahead log that was never merged into it. Only SQLite can read the two together.
   if (!existsSync(`${path}-wal`) && !existsSync(`${path}-journal`)) {

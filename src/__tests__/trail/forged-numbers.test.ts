@@ -1,0 +1,260 @@
+import { join } from 'node:path';
+import Sqlite from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { proofTools } from '../../domains/proof/index.ts';
+import { requireSession } from '../../domains/trail/index.ts';
+import { listThoughts } from '../../domains/trail/thoughts.ts';
+import { integrityScore, pauseEvery, walkSession, walkTask } from '../../domains/trail/verify-chain.ts';
+import { LIMITS } from '../../limits.ts';
+import type { Finding } from '../../log/verify/finding.ts';
+import type { Reader, StorageEngine, Transaction } from '../../storage/engine.ts';
+import { aCall } from '../middleware/a-tool.ts';
+import { openScratch, scratchFolder } from '../storage/scratch.ts';
+import { findingsIn, openBench } from '../tasks/bench.ts';
+
+// Whoever holds the file can store numbers that no reader of it can count exactly. A walk must end all the same.
+
+/** Far beyond what a number counts exactly: hundreds of neighbours are all read as the same one. */
+const BEYOND = 2n ** 62n;
+
+/** A task with three thoughts in an open session, closed, and then changed by another program. */
+async function forged(change: (db: Sqlite.Database) => void = () => undefined): Promise<StorageEngine> {
+  const folder = scratchFolder();
+  const bench = await openBench(folder);
+  await bench.call('task_create', { title: 'a', project: 'p' });
+  await bench.call('audit_session_start', { task_id: 'T-0001', auditor_id: 'ada' });
+  for (const content of ['one', 'two', 'three'])
+    await bench.call('thought_record', { task_id: 'T-0001', type: 'plan', content });
+  await bench.close();
+  const db = new Sqlite(join(folder, 'colibri.db'));
+  db.pragma('foreign_keys = OFF');
+  const triggers = db.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").all() as {
+    name: string;
+    sql: string;
+  }[];
+  for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
+  change(db);
+  for (const { sql } of triggers) db.exec(sql);
+  db.close();
+  return await openScratch(join(folder, 'colibri.db'));
+}
+
+/** Copies a row `count` times; the column in `counting` counts on from a number in each copy. */
+function multiply(
+  db: Sqlite.Database,
+  table: string,
+  count: number,
+  counting: Readonly<Record<string, bigint>>,
+): void {
+  const columns = (db.pragma(`table_info(${table})`) as { name: string }[]).map(({ name }) => name);
+  const values = columns.map((name) => (name in counting ? `${counting[name]} + n` : name));
+  db.exec(
+    `WITH RECURSIVE c (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c WHERE n + 1 < ${count})
+     INSERT INTO ${table} (${columns.join(', ')}) SELECT ${values.join(', ')} FROM c, (SELECT * FROM ${table} LIMIT 1)`,
+  );
+}
+
+/** Options of a walk that fails the test instead of going on for ever. */
+function impatient() {
+  let pauses = 0;
+  const pause = async () => {
+    pauses += 1;
+    if (pauses > 100) throw new Error('the walk does not end');
+  };
+  return { trace: false, pause };
+}
+
+function kindsOf(findings: readonly Finding[], table: string): string[] {
+  return [...new Set(findings.filter((finding) => finding.table === table).map(({ kind }) => kind))];
+}
+
+test('nothing is wrong with what was left', async () => {
+  const storage = await forged();
+
+  expect(await findingsIn(storage)).toEqual([]);
+});
+
+test.each([
+  ['actions', { position: BEYOND }],
+  ['thoughts', { id: BEYOND, chain_position: 10n }],
+  ['session_records', { id: BEYOND }],
+])(
+  'thousands of rows of %s with numbers that are read alike are found, and the verifier ends',
+  async (table, counting) => {
+    const storage = await forged((db) => multiply(db, table, 2_500, counting));
+
+    const findings = await findingsIn(storage);
+
+    expect(kindsOf(findings, table)).toContain('stray');
+    expect(findings.filter(({ record }) => record.includes(String(BEYOND)))).not.toEqual([]);
+  },
+);
+
+test.each(['0', '-1', '-9223372036854775808'])(
+  'an audit row before the first, at %s, is found',
+  async (position) => {
+    const storage = await forged((db) =>
+      db.exec(
+        `INSERT INTO actions (position, text, content_hash, chain_hash) SELECT ${position}, text, content_hash, chain_hash FROM actions WHERE position = 1`,
+      ),
+    );
+
+    expect(await findingsIn(storage)).toContainEqual(
+      expect.objectContaining({ kind: 'stray', table: 'actions', record: `#${position}` }),
+    );
+  },
+);
+
+test('a walk over thoughts whose places are read alike ends and names them', async () => {
+  const storage = await forged((db) => multiply(db, 'thoughts', 1_000, { id: 10n, chain_position: BEYOND }));
+
+  const { broken } = await storage.read((tx) => walkTask(tx, 1, impatient()));
+
+  expect(broken.map(({ record }) => record)).toContain('Θ-0010');
+});
+
+test('a thought put far below the first is found from its task', async () => {
+  const storage = await forged((db) =>
+    db.exec('UPDATE thoughts SET chain_position = -9223372036854775808 WHERE id = 3'),
+  );
+
+  const { broken } = await storage.read((tx) => walkTask(tx, 1, impatient()));
+
+  expect(broken.map(({ record }) => record)).toContain('Θ-0003');
+});
+
+test.each([BEYOND, -BEYOND - 2_000n])(
+  'a walk over session records that all read as %s ends and says that something is wrong',
+  async (id) => {
+    const storage = await forged((db) => {
+      multiply(db, 'session_records', 1_000, { id });
+      db.exec('DELETE FROM session_records WHERE id = 3');
+    });
+
+    const { broken } = await storage.read(async (tx) =>
+      walkSession(tx, await requireSession(tx, 'A-0001'), impatient()),
+    );
+
+    expect(broken.map(({ record }) => record)).toContain('R-0003');
+  },
+);
+
+test('the root of a session with such records is refused instead of computed for ever', async () => {
+  const storage = await forged((db) => multiply(db, 'session_records', 5_000, { id: BEYOND }));
+  const merkleRoot = proofTools({ skillsInForce: async () => [] }).find(({ name }) => name === 'merkle_root');
+
+  const root = storage.read(async (tx) =>
+    merkleRoot?.handle({ session_id: 'A-0001' }, aCall(), tx as Transaction),
+  );
+
+  await expect(root).rejects.toThrow('audit_verify_chain');
+});
+
+test('a character moved from the kept arguments to their salt is found, although the digest is the same', async () => {
+  const storage = await forged((db) =>
+    db.exec(
+      'UPDATE action_payloads SET salt = salt || substr(body, 1, 1), body = substr(body, 2) WHERE position = 1',
+    ),
+  );
+
+  expect(await findingsIn(storage)).toEqual([
+    expect.objectContaining({ kind: 'altered', table: 'action_payloads', record: '#1', columns: ['salt'] }),
+  ]);
+});
+
+test('a character moved from the salt to the kept arguments is found too', async () => {
+  const storage = await forged((db) =>
+    db.exec(
+      'UPDATE action_payloads SET body = substr(salt, -1) || body, salt = substr(salt, 1, length(salt) - 1) WHERE position = 1',
+    ),
+  );
+
+  expect(kindsOf(await findingsIn(storage), 'action_payloads')).toEqual(['altered']);
+});
+
+test('a thought whose audit row was changed is said to be uncheckable, not to be forged', async () => {
+  const storage = await forged((db) =>
+    db.exec(
+      `UPDATE actions SET text = replace(text, '"actor":"ada"', '"actor":"eve"') WHERE position = (SELECT position FROM thoughts WHERE id = 2)`,
+    ),
+  );
+
+  const ofThought = (await findingsIn(storage)).filter(({ record }) => record === 'Θ-0002');
+
+  expect(ofThought).toEqual([expect.objectContaining({ kind: 'unexplained', table: 'thoughts' })]);
+  expect(ofThought[0]?.message).toContain('was itself changed');
+  expect(ofThought[0]?.columns).toBeUndefined();
+});
+
+test('counting all thoughts of a task reads an index and no row', async () => {
+  const storage = await forged();
+  const plans: string[] = [];
+
+  await storage.read(async (tx) => {
+    const explaining: Reader = {
+      get: async (sql, ...params) => {
+        const steps = await tx.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, ...params);
+        plans.push(steps.map(({ detail }) => detail).join('; '));
+        return await tx.get(sql, ...params);
+      },
+      all: (sql, ...params) => tx.all(sql, ...params),
+    };
+    return await listThoughts(explaining, { column: 'task_id', id: 1, type: undefined }, 1, 0);
+  });
+
+  expect(plans).toEqual([expect.stringContaining('COVERING INDEX thoughts_by_task')]);
+});
+
+test('a type still filters, and is counted', async () => {
+  const storage = await forged();
+  const list = (type: string | undefined) =>
+    storage.read((tx) => listThoughts(tx, { column: 'task_id', id: 1, type }, 2, 0));
+
+  expect(await list('plan')).toMatchObject({ count: 3, rows: [{ id: 1 }, { id: 2 }] });
+  expect(await list('risk')).toEqual({ count: 0, rows: [] });
+  expect((await list(undefined)).count).toBe(3);
+});
+
+test('a score is 100 only where nothing is broken, however long the chain', () => {
+  const link = (position: number) => ({
+    position,
+    record: `Θ-${position}`,
+    what: 'broken',
+    expected_hash: '',
+    actual_hash: '',
+  });
+  const score = (total: number, ...positions: number[]) =>
+    integrityScore({ total, broken: positions.map(link), trace: [] });
+
+  expect(score(0)).toBe(100);
+  expect(score(1_000_000, 7)).toBe(99.99);
+  expect(score(4, 2)).toBe(75);
+  expect(score(4, 2, 2, 2)).toBe(75);
+  expect(score(3, 1, 2, 3)).toBe(0);
+  expect(score(0, 1, 2)).toBe(0);
+});
+
+test('a walk pauses when a slice has lasted long enough, and not before', async () => {
+  let now = 0;
+  let breaths = 0;
+  const pause = pauseEvery(
+    () => now,
+    async () => {
+      breaths += 1;
+      now += 500;
+    },
+  );
+
+  now = LIMITS.sliceMsMax - 1;
+  await pause();
+  expect(breaths).toBe(0);
+
+  now = LIMITS.sliceMsMax;
+  await pause();
+  expect(breaths).toBe(1);
+
+  // What others took meanwhile is not counted against the next slice.
+  now += LIMITS.sliceMsMax - 1;
+  await pause();
+  expect(breaths).toBe(1);
+});
