@@ -1,11 +1,11 @@
 import { defineConfig } from 'vitest/config';
 
-// Contract tests start real server processes: two workers keep a two-core machine honest.
+// Contract tests start real server processes and wait for them more than they work: three keep two cores busy.
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'tests/**/*.test.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    maxWorkers: 2,
+    maxWorkers: 3,
   },
 });
