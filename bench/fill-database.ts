@@ -100,7 +100,7 @@ function callerOn(storage: StorageEngine): Caller {
       degraded: () => undefined,
       log: () => undefined,
       toolNames: () => [],
-      skills: async () => ({ loaded: 0, skipped: 0 }),
+      skills: async () => ({ loaded: 0, skipped: [] }),
     },
     tasks: { project: undefined, projects: undefined, workflow: 'kanban' },
     trail: {

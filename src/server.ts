@@ -8,7 +8,7 @@ import { catalogue, INSTRUCTIONS } from './catalogue.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, readConfig } from './config.ts';
 import { createDiagnostics, type Diagnostics, type Logger } from './diagnostics.ts';
-import { createSkillRegistry } from './domains/skills/index.ts';
+import { createSkillRegistry, type SkillRegistry } from './domains/skills/index.ts';
 import { asError, ColibriError } from './errors.ts';
 import { commitExists, readGitEvidence } from './integrations/git.ts';
 import { LIMITS } from './limits.ts';
@@ -294,7 +294,7 @@ function registerCatalogue(ctx: ColibriServerContext, config: Config): void {
       log: () => internals.booted?.signer?.state(),
       toolNames: () =>
         [...ctx.tools.values()].filter(capabilitiesFor(ctx.mode).admits).map((tool) => tool.name),
-      skills: () => skills.counts(),
+      skills: () => skillFacts(skills),
     },
     tasks: { project: config.project, projects: config.projects, workflow: config.workflow },
     trail: {
@@ -320,6 +320,11 @@ function registerCatalogue(ctx: ColibriServerContext, config: Config): void {
       (args, call, tx) => tool.handle(args, call, tx),
     );
   }
+}
+
+async function skillFacts(registry: SkillRegistry) {
+  const { skills, skipped } = await registry.list();
+  return { loaded: skills.length, skipped };
 }
 
 /** Where no project was found, a repository above the stand-in folder is not the one worked on. */

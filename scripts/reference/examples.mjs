@@ -145,7 +145,7 @@ function storyDeps(clock, names) {
       degraded: () => undefined,
       log: () => ({ origin: 'colibri/3f0c2b7a9d1e4856', signedThrough: 26, refused: undefined }),
       toolNames: () => names,
-      skills: () => ({ loaded: 1, skipped: 0 }),
+      skills: async () => ({ loaded: 1, skipped: [] }),
     },
     tasks: { project: undefined, projects: undefined, workflow: 'kanban' },
     trail: {

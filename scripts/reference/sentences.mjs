@@ -300,6 +300,7 @@ const OUTPUTS = {
   skills: 'the skills folders',
   'skills.loaded': 'skills in force',
   'skills.skipped': 'files that are not',
+  'skills.reasons': 'the first of them with the file and why; `skill_list` names all',
 };
 
 /** Codes that any call can be answered with. */

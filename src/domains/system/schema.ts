@@ -29,5 +29,9 @@ export const HealthOutput = z.strictObject({
   middleware: z.strictObject({ stages: z.array(z.string()) }),
   tools: z.strictObject({ registered: z.int(), names: z.array(z.string()) }),
   process: z.strictObject({ pid: z.int(), memory_bytes: z.int() }),
-  skills: z.strictObject({ loaded: z.int(), skipped: z.int() }),
+  skills: z.strictObject({
+    loaded: z.int(),
+    skipped: z.int(),
+    reasons: z.array(z.strictObject({ path: z.string(), reason: z.string() })).optional(),
+  }),
 });

@@ -20,8 +20,15 @@ export interface SystemFacts {
       }
     | undefined;
   toolNames(): readonly string[];
-  skills(): Promise<{ readonly loaded: number; readonly skipped: number }>;
+  /** How many skills are in force, and which were passed over and why. */
+  skills(): Promise<{
+    readonly loaded: number;
+    readonly skipped: readonly { readonly path: string; readonly reason: string }[];
+  }>;
 }
+
+/** skill_list shows all of them; here a glance is enough. */
+const REASONS_MAX = 10;
 
 const STAGES = ['tool-lock', 'schema-validate', 'audit-enter', 'dispatch', 'audit-exit'];
 
@@ -89,6 +96,12 @@ async function describe(facts: SystemFacts) {
     middleware: { stages: STAGES },
     tools: { registered: names.length, names: [...names] },
     process: { pid: process.pid, memory_bytes: process.memoryUsage.rss() },
-    skills: { ...(await facts.skills()) },
+    skills: await describeSkills(facts),
   };
+}
+
+async function describeSkills(facts: SystemFacts) {
+  const { loaded, skipped } = await facts.skills();
+  const reasons = skipped.slice(0, REASONS_MAX).map(({ path, reason }) => ({ path, reason }));
+  return { loaded, skipped: skipped.length, ...(reasons.length > 0 && { reasons }) };
 }
