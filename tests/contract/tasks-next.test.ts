@@ -35,9 +35,7 @@ proves(
     const { next_actions, count, project, ...rest } = await desk.next();
 
     const expected = ['todo', 'INIT', ...steps];
-    expect(next_actions.map(({ task_id, status }) => [task_id, status])).toEqual(
-      expected.map((status) => [ids[status], status]),
-    );
+    expect(next_actions.map(({ task_id }) => task_id)).toEqual(expected.map((status) => ids[status]));
     expect(count).toBe(expected.length);
     expect(project).toBe('*');
     expect(rest).toEqual({});

@@ -4,7 +4,7 @@ import { QUEUE } from './workflows.ts';
 
 export type NextAction = Pick<
   TaskRow,
-  'id' | 'title' | 'priority' | 'assignee' | 'status' | 'estimate_hours' | 'parent_id' | 'unmet'
+  'id' | 'title' | 'priority' | 'assignee' | 'estimate_hours' | 'parent_id' | 'unmet'
 >;
 
 export type BlockedTask = Pick<TaskRow, 'id' | 'title' | 'blocked_reason'>;
@@ -19,7 +19,7 @@ export async function nextActions(
 ): Promise<NextAction[]> {
   const [where, params] = inQueue(QUEUE.next, project);
   return await tx.all<NextAction>(
-    `SELECT id, title, priority, assignee, status, estimate_hours, parent_id, unmet FROM tasks ${where} ${ORDER}`,
+    `SELECT id, title, priority, assignee, estimate_hours, parent_id, unmet FROM tasks ${where} ${ORDER}`,
     ...params,
     limit,
   );

@@ -145,7 +145,6 @@ export const NextOutput = z.strictObject({
       title: z.string(),
       priority,
       assignee: z.string(),
-      status: z.enum(STATUSES),
       estimate_hours: z.number().optional(),
       parent_id: z.string().optional(),
       dependencies_unmet: z.int(),
