@@ -110,7 +110,6 @@ proves(
           title: 'free',
           priority: 'normal',
           assignee: 'unassigned',
-          status: 'todo',
           estimate_hours: 2,
           parent_id: 'T-0001',
           dependencies_unmet: 0,

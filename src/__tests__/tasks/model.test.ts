@@ -470,7 +470,6 @@ async function expectNext(
       title: task.title,
       priority: task.priority,
       assignee: task.assignee,
-      status: task.status,
       dependencies_unmet: model.unmet(task.id),
       ...given({ estimate_hours: task.estimate, parent_id: optionalId(task.parent) }),
     })),
