@@ -1,9 +1,10 @@
+import type * as z from 'zod';
 import { formatId } from '../../log/state.ts';
 import { TASKS } from '../../log/tables.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 import { thoughtIds } from '../trail/index.ts';
 import { listTasks } from './list.ts';
-import { blockedTasks, nextActions } from './next-actions.ts';
+import { blockedTasks, type NextAction, nextActions } from './next-actions.ts';
 import { childIds, requireTask, type TaskRow } from './repository.ts';
 import { changeTask, createTask, resolveProject, type TaskSettings } from './rules.ts';
 import * as schema from './schema.ts';
@@ -99,13 +100,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
         const limit = args.limit ?? NEXT_DEFAULT;
         const actions = await nextActions(tx, project, limit);
         return {
-          next_actions: actions.map(({ id, unmet, estimate_hours, parent_id, ...row }) => ({
-            task_id: taskId(id),
-            ...row,
-            ...(estimate_hours !== null && { estimate_hours }),
-            ...(parent_id !== null && { parent_id: taskId(parent_id) }),
-            dependencies_unmet: unmet,
-          })),
+          next_actions: actions.map(viewAction),
           count: actions.length,
           project: project ?? ALL_PROJECTS,
           ...(args.include_blocked && {
@@ -123,6 +118,20 @@ export function taskTools(settings: TaskSettings): Tool[] {
 
 function taskId(id: number): string {
   return formatId(TASKS, id);
+}
+
+/** Made field by field, because this is the answer agents wait for most: spreading rows took a tenth of the whole call. */
+function viewAction(action: NextAction) {
+  const view: z.input<typeof schema.NextOutput>['next_actions'][number] = {
+    assignee: action.assignee,
+    dependencies_unmet: action.unmet,
+    priority: action.priority,
+    task_id: taskId(action.id),
+    title: action.title,
+  };
+  if (action.estimate_hours !== null) view.estimate_hours = action.estimate_hours;
+  if (action.parent_id !== null) view.parent_id = taskId(action.parent_id);
+  return view;
 }
 
 /** Every field of a task; what has no value is left out. */
