@@ -18,6 +18,7 @@ const RELEASED: readonly string[] = [
   'c256d7933ad85edc15dee6e9228e4de425397d9cfec977688876961d9ffc1bce',
   '8dce457f48d3bc927b1266998527880b3c4cf7b98bc03131d7a44c863dfdc0e2',
   '9d862608e3351d7a14c417cbebf3389a0829ec40da0c4b10eef782bc7a15a856',
+  'd57488448c5c8a036aad2121ed2fd2dcf8e56b5d4f7fb3543f5ea1aa3f70f4cc',
 ];
 
 const driver = await loadDriver();

@@ -9,8 +9,11 @@ export type NextAction = Pick<
 
 export type BlockedTask = Pick<TaskRow, 'id' | 'title' | 'blocked_reason'>;
 
+/** As the index has it, word for word: only then does SQLite walk along it. */
+const URGENCY = "CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END";
+
 /** Ready ones first, then the most urgent, then the oldest: a walk along an index that finished tasks are not in. */
-const ORDER = 'ORDER BY unmet > 0, urgency, id LIMIT ?';
+const ORDER = `ORDER BY unmet > 0, ${URGENCY}, id LIMIT ?`;
 
 export async function nextActions(
   tx: Reader,

@@ -195,4 +195,22 @@ export const MIGRATIONS: readonly string[] = [
     SELECT RAISE(ABORT, 'session_records is append-only');
   END;
   `,
+
+  // 4: "what next" is answered from its index alone.
+  `
+  -- Spelled out instead of "urgency": SQLite never takes a virtual column from an index. With every column of the answer
+  -- in here, twenty tasks come from three neighbouring pages instead of twenty scattered ones.
+  DROP INDEX tasks_next;
+  DROP INDEX tasks_next_in_project;
+  CREATE INDEX tasks_next ON tasks (
+    queue, (unmet > 0),
+    (CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END),
+    id, title, priority, assignee, estimate_hours, parent_id, unmet
+  ) WHERE queue > 0;
+  CREATE INDEX tasks_next_in_project ON tasks (
+    project, queue, (unmet > 0),
+    (CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END),
+    id, title, priority, assignee, estimate_hours, parent_id, unmet
+  ) WHERE queue > 0;
+  `,
 ];
