@@ -6,7 +6,14 @@ import { readRowText } from '../../log/verify/row-text.ts';
 
 const hash = fc.string().map(sha256Hex);
 const text = fc.string({ unit: 'grapheme' });
-const effect = fc.record({ table: text, id: text, hash, columns: text });
+const plainEffect = fc.record({
+  table: fc.constantFrom('tasks', 'session_records'),
+  id: fc.constantFrom('T-0001', 'Θ-12345'),
+  hash,
+  columns: fc.stringMatching(/^[0-9a-f]{0,12}$/),
+});
+const oddEffect = fc.record({ table: text, id: text, hash, columns: text });
+const effect = fc.oneof(plainEffect, oddEffect);
 
 const row = fc.record({
   position: fc.nat(),

@@ -53,13 +53,12 @@ function checkOne(
   payload: Payload | undefined,
   report: Report,
 ): void {
-  const record = auditRow(position);
   const table = 'action_payloads';
   if (payload === undefined) {
     report({
       kind: 'missing',
       table,
-      record,
+      record: auditRow(position),
       position,
       message: `What audit row ${position} was called with or answered is gone.`,
     });
@@ -71,7 +70,7 @@ function checkOne(
   report({
     kind: 'altered',
     table,
-    record,
+    record: auditRow(position),
     position,
     columns: columns.length === 0 ? ['salt', 'body'] : columns,
     message: `What lies beside audit row ${position} is not what its digest says.`,

@@ -26,7 +26,14 @@ function readPlain(text: string): AuditRow | undefined {
   const match = text.isWellFormed() ? PLAIN.exec(text) : null;
   if (match === null) return undefined;
   const [, actor, args, at, correlation, duration = '', effectsText = '', error, outcome, position] = match;
-  const [process, result, valid, sequence, stage, tool] = match.slice(10);
+  const [process, result, valid, sequence, stage, tool] = [
+    match[10],
+    match[11],
+    match[12],
+    match[13],
+    match[14],
+    match[15],
+  ];
   const durationMs = duration === 'null' ? null : Number(duration);
   if (durationMs !== null && (!(durationMs < 1e15) || String(durationMs) !== duration)) return undefined;
   const effects = readEffects(effectsText);
@@ -59,6 +66,27 @@ const NO_EFFECTS: readonly Effect[] = [];
 
 function readEffects(inner: string): readonly Effect[] | undefined {
   if (inner === '') return NO_EFFECTS;
+  return readPlainEffects(inner) ?? readAnyEffects(inner);
+}
+
+const PLAIN_EFFECT = new RegExp(
+  `\\{"columns":"([0-9a-f]*)","hash":"([0-9a-f]{64})","id":${TEXT},"table":${TEXT}\\}(?:,(?=\\{)|$)`,
+  'y',
+);
+
+/** Effects without a seal and without escapes, for the same reason as above. */
+function readPlainEffects(inner: string): readonly Effect[] | undefined {
+  const effects: Effect[] = [];
+  for (PLAIN_EFFECT.lastIndex = 0; PLAIN_EFFECT.lastIndex < inner.length; ) {
+    const match = PLAIN_EFFECT.exec(inner);
+    if (match === null) return undefined;
+    const [, columns = '', hash = '', id = '', table = ''] = match;
+    effects.push({ columns, hash, id, table });
+  }
+  return effects;
+}
+
+function readAnyEffects(inner: string): readonly Effect[] | undefined {
   try {
     const effects: unknown = JSON.parse(`[${inner}]`);
     return areEffects(effects) && canonicalJson(effects) === `[${inner}]` ? effects : undefined;

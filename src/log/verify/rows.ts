@@ -17,11 +17,13 @@ interface Stored {
 export interface ReadRow {
   readonly at: number;
   readonly row: AuditRow;
+  /** Whether it is the text that was hashed. What another one says was written proves nothing. */
+  readonly isHashed: boolean;
 }
 
 const TEXTS = ['text', 'content_hash', 'chain_hash'] as const;
 const FIRST_LINK = '0'.repeat(64);
-const PAGE = 2_000;
+const PAGE = 500;
 const BLOCK_ROWS = 256;
 
 /** Carried from page to page; nothing in it grows with the log but the calls that never ended. */
@@ -64,12 +66,12 @@ export class LogWalk {
     const read: ReadRow[] = [];
     for (const raw of page) {
       const stored = this.#asText(raw);
-      this.#follow(stored);
+      const isHashed = this.#follow(stored);
       if (mayHideBytes(stored.text)) await this.#checkBytes(tx, stored);
       const row = this.#parse(stored);
       if (row === undefined) continue;
       this.#pair(row, stored.position);
-      read.push({ at: stored.position, row });
+      read.push({ at: stored.position, row, isHashed });
     }
     return read;
   }
@@ -87,9 +89,9 @@ export class LogWalk {
 
   /** The tables are strict, but whoever rewrites the schema for a moment can store anything: a blob hashes like its text. */
   #asText(stored: Stored): Stored {
+    const { position, text: first, content_hash: second, chain_hash: third } = stored;
+    if (typeof first === 'string' && typeof second === 'string' && typeof third === 'string') return stored;
     const odd = TEXTS.filter((column) => typeof stored[column] !== 'string');
-    if (odd.length === 0) return stored;
-    const { position } = stored;
     const message = `In audit row ${position}, ${odd.join(' and ')} should be text and is not.`;
     const record = auditRow(position);
     this.#report({ kind: 'altered', table: 'actions', record, position, columns: odd, message });
@@ -105,10 +107,11 @@ export class LogWalk {
     this.#report({ kind: 'altered', table: 'actions', record, position, columns: ['text'], message });
   }
 
-  /** Position, content and link. After a break the walk goes on from what is stored, so that one edit is one finding. */
-  #follow(stored: Stored): void {
-    const { position, text, content_hash, chain_hash } = stored;
-    const record = auditRow(position);
+  /**
+   * Position, content and link; answers whether the text is the one that was hashed. After a break the walk goes on from
+   * what is stored, so that one edit is one finding.
+   */
+  #follow({ position, text, content_hash, chain_hash }: Stored): boolean {
     if (position !== this.position + 1) {
       const missing = this.position + 1;
       this.#report({
@@ -125,7 +128,7 @@ export class LogWalk {
       this.#report({
         kind: 'altered',
         table: 'actions',
-        record,
+        record: auditRow(position),
         position,
         columns: ['text', 'content_hash'],
         message,
@@ -139,7 +142,7 @@ export class LogWalk {
       this.#report({
         kind: 'unlinked',
         table: 'actions',
-        record,
+        record: auditRow(position),
         position,
         columns: ['chain_hash'],
         message,
@@ -153,6 +156,7 @@ export class LogWalk {
     this.#keepRoot();
     this.position = position;
     this.#link = chain_hash;
+    return hash === content_hash;
   }
 
   #keepRoot(): void {
@@ -165,7 +169,7 @@ export class LogWalk {
 
   /** Full blocks are compared with the roots the writer stored for them. */
   #grow(hash: string): void {
-    this.#rest.add(hash);
+    this.#rest.addDigest(hash);
     if (this.#rest.size < BLOCK_ROWS) return;
     const block = this.#blocks.size;
     const root = this.#rest.root();

@@ -15,83 +15,129 @@ export type StateRow = Readonly<Record<string, SqlValue>> & {
 
 const PAGE = 500;
 
-/** Every row that a page of the log says was written must be there, and not be older than that. */
-export async function checkEffects(
-  tx: Reader,
-  tables: readonly StateTable[],
-  rows: readonly ReadRow[],
-  report: Report,
-): Promise<void> {
-  for (const table of tables) {
-    const written = new Map<number, number>();
-    for (const { at, row } of rows) {
-      for (const effect of row.effects) {
-        const id = effect.table === table.name ? parseId(table, effect.id) : undefined;
-        if (id !== undefined) written.set(id, at);
+interface Writing {
+  readonly at: number;
+  readonly effect: Effect;
+}
+
+/**
+ * Follows the log and checks each row of state where the log last speaks of it, so that the file is read once. Keeps one
+ * number a table; what the log never speaks of shows in the end as rows too many.
+ */
+export class StateWalk {
+  readonly #report: Report;
+  readonly #checked = new Map<string, number>();
+  readonly #columns = new Map<string, string>();
+  /** Rows found altered, by table and record: a second look must not report them twice. */
+  readonly #told = new Set<string>();
+
+  constructor(report: Report) {
+    this.#report = report;
+  }
+
+  /** Every row that a page of the log says was written must be there, not be older than that, and be as it was written. */
+  async follow(tx: Reader, tables: readonly StateTable[], rows: readonly ReadRow[]): Promise<void> {
+    for (const table of tables) {
+      const written = new Map<number, Writing>();
+      for (const { at, row, isHashed } of rows) {
+        if (!isHashed) continue;
+        for (const effect of row.effects) {
+          const id = effect.table === table.name ? parseId(table, effect.id) : undefined;
+          if (id !== undefined) written.set(id, { at, effect });
+        }
       }
-    }
-    if (written.size > 0) await checkWritten(tx, table, written, report);
-  }
-}
-
-async function checkWritten(
-  tx: Reader,
-  table: StateTable,
-  written: ReadonlyMap<number, number>,
-  report: Report,
-): Promise<void> {
-  const found = await tx.all<{ id: number; position: number }>(
-    `SELECT id, position FROM ${table.name} WHERE id IN (SELECT value FROM json_each(?))`,
-    JSON.stringify([...written.keys()]),
-  );
-  const positions = new Map(found.map((row) => [row.id, row.position]));
-  for (const [id, writtenAt] of written) {
-    const position = positions.get(id);
-    const record = formatId(table, id);
-    if (position === undefined) {
-      const message = `${record} was written by audit row ${writtenAt} and is gone from ${table.name}.`;
-      report({ kind: 'missing', table: table.name, record, position: writtenAt, message });
-    } else if (position < writtenAt) {
-      const message = `${record} is older than audit row ${writtenAt}, which changed it.`;
-      report({
-        kind: 'stale',
-        table: table.name,
-        record,
-        position: writtenAt,
-        columns: ['position'],
-        message,
-      });
+      if (written.size > 0) await this.#checkWritten(tx, table, written);
     }
   }
-}
 
-/** Walks a whole table: every row must be what the log says was last written there. */
-export async function checkTable(
-  tx: Reader,
-  table: StateTable,
-  report: Report,
-  breathe: () => Promise<void>,
-): Promise<number> {
-  // In the order of their names, so that a row as it is read has the order of its canonical form.
-  const columns = (await tx.all<{ name: string }>('SELECT name FROM pragma_table_info(?)', table.name))
-    .map((column) => column.name)
-    .sort();
-  await checkBeyond(tx, table, report);
-  let last = Number.MIN_SAFE_INTEGER;
-  let count = 0;
-  for (;;) {
-    const page = await tx.all<StateRow>(
-      `SELECT ${columns.join(', ')} FROM ${table.name} WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,
-      last,
-      Number.MAX_SAFE_INTEGER,
-      PAGE,
+  async #checkWritten(tx: Reader, table: StateTable, written: ReadonlyMap<number, Writing>): Promise<void> {
+    const found = await tx.all<{ id: number; position: number }>(
+      `SELECT id, position FROM ${table.name} WHERE id IN (SELECT value FROM json_each(?))`,
+      JSON.stringify([...written.keys()]),
     );
-    await checkRows(tx, table, page, report);
-    count += page.length;
-    last = page.at(-1)?.id ?? last;
-    if (page.length < PAGE) return count;
-    await breathe();
+    const positions = new Map(found.map((row) => [row.id, row.position]));
+    const final: number[] = [];
+    for (const [id, { at }] of written) {
+      const position = positions.get(id);
+      if (position === at) final.push(id);
+      else if (position === undefined || position < at) this.#report(missingOrStale(table, id, at, position));
+    }
+    if (final.length > 0) await this.#checkFinal(tx, table, final, written);
   }
+
+  /** Rows that nothing later in the log can have changed. */
+  async #checkFinal(
+    tx: Reader,
+    table: StateTable,
+    ids: readonly number[],
+    written: ReadonlyMap<number, Writing>,
+  ): Promise<void> {
+    const rows = await tx.all<StateRow>(
+      `SELECT ${await this.#columnsOf(tx, table)} FROM ${table.name} WHERE id IN (SELECT value FROM json_each(?))`,
+      JSON.stringify(ids),
+    );
+    const report: Report = (finding) => {
+      this.#told.add(`${finding.table} ${finding.record}`);
+      this.#report(finding);
+    };
+    for (const row of rows) {
+      const effect = written.get(row.id)?.effect;
+      await checkRow(tx, table, row, effect === undefined ? [] : [effect], report);
+    }
+    this.#checked.set(table.name, (this.#checked.get(table.name) ?? 0) + rows.length);
+  }
+
+  /** After the log has ended: rows that it does not speak of. */
+  async checkRest(tx: Reader, table: StateTable, breathe: () => Promise<void>): Promise<void> {
+    await checkBeyond(tx, table, this.#report);
+    const found = await tx.get<{ count: number }>(`SELECT count(*) AS count FROM ${table.name}`);
+    if (found?.count === (this.#checked.get(table.name) ?? 0)) return;
+    await this.#checkAll(tx, table, breathe);
+  }
+
+  async #checkAll(tx: Reader, table: StateTable, breathe: () => Promise<void>): Promise<void> {
+    const report: Report = (finding) => {
+      if (!this.#told.has(`${finding.table} ${finding.record}`)) this.#report(finding);
+    };
+    for (let last = Number.MIN_SAFE_INTEGER; ; ) {
+      const page = await tx.all<StateRow>(
+        `SELECT ${await this.#columnsOf(tx, table)} FROM ${table.name} WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,
+        last,
+        Number.MAX_SAFE_INTEGER,
+        PAGE,
+      );
+      await checkRows(tx, table, page, report);
+      last = page.at(-1)?.id ?? last;
+      if (page.length < PAGE) return;
+      await breathe();
+    }
+  }
+
+  /** In the order of their names, so that a row as it is read has the order of its canonical form. */
+  async #columnsOf(tx: Reader, { name }: StateTable): Promise<string> {
+    const known = this.#columns.get(name);
+    if (known !== undefined) return known;
+    const found = await tx.all<{ name: string }>('SELECT name FROM pragma_table_info(?)', name);
+    const columns = found
+      .map((column) => column.name)
+      .sort()
+      .join(', ');
+    this.#columns.set(name, columns);
+    return columns;
+  }
+}
+
+function missingOrStale(table: StateTable, id: number, at: number, position: number | undefined): Finding {
+  const record = formatId(table, id);
+  const base = { table: table.name, record, position: at };
+  if (position === undefined)
+    return {
+      ...base,
+      kind: 'missing',
+      message: `${record} was written by audit row ${at} and is gone from ${table.name}.`,
+    };
+  const message = `${record} is older than audit row ${at}, which changed it.`;
+  return { ...base, kind: 'stale', columns: ['position'], message };
 }
 
 /** Rows whose ids are no longer exact as numbers. A walk over them might never end. */
@@ -124,8 +170,7 @@ export async function checkRows(
   for (const row of rows) {
     const effects = effectsAt.get(row.position) ?? [];
     if (effects === 'changed') report(uncheckable(table, row));
-    else checkRow(table, row, effects, report);
-    if (Object.values(row).some(isDoubtful)) await checkBytes(tx, table, row, report);
+    else await checkRow(tx, table, row, effects, report);
   }
 }
 
@@ -163,7 +208,13 @@ function uncheckable(table: StateTable, { id, position }: StateRow): Finding {
   return { kind: 'unexplained', table: table.name, record, position, message };
 }
 
-function checkRow(table: StateTable, row: StateRow, effects: readonly Effect[], report: Report): void {
+async function checkRow(
+  tx: Reader,
+  table: StateTable,
+  row: StateRow,
+  effects: readonly Effect[],
+  report: Report,
+): Promise<void> {
   const record = formatId(table, row.id);
   const effect = effects.find((candidate) => candidate.table === table.name && candidate.id === record);
   const base = { table: table.name, record, position: row.position };
@@ -172,7 +223,11 @@ function checkRow(table: StateTable, row: StateRow, effects: readonly Effect[], 
     report({ ...base, kind: 'unexplained', columns: ['id', 'position'], message });
     return;
   }
-  if (isWritten(row, effect.hash)) return;
+  // A row read in the order of its names is in canonical order already, which is five times as fast as sorting it again.
+  const text = JSON.stringify(row);
+  if (mayHideBytes(text)) await checkBytes(tx, table, row, report);
+  if (!holdsInfinity(row) && (sha256Hex(text) === effect.hash || sha256Hex(jsonText(row)) === effect.hash))
+    return;
   const actual = sha256Hex(jsonText(row));
   const columns = changedColumns(row, effect.columns);
   // Once in 65,536 times the mark of another value is the same; the digest of the row is not.
@@ -181,13 +236,10 @@ function checkRow(table: StateTable, row: StateRow, effects: readonly Effect[], 
   report({ ...base, kind: 'altered', columns, message, expected: effect.hash, actual });
 }
 
-/**
- * Whether a row is the one that was hashed. A row read in the order of its names is in canonical order already, which is
- * five times as fast as sorting it again. JSON writes infinity as null, so that no such number may get there.
- */
-function isWritten(row: StateRow, hash: string): boolean {
-  for (const value of Object.values(row)) if (value === Infinity || value === -Infinity) return false;
-  return sha256Hex(JSON.stringify(row)) === hash || sha256Hex(jsonText(row)) === hash;
+/** JSON writes infinity as null, so that no such number may get there. */
+function holdsInfinity(row: StateRow): boolean {
+  for (const column in row) if (row[column] === Infinity || row[column] === -Infinity) return true;
+  return false;
 }
 
 /** Canonical JSON, or what can never be one: no call wrote a value that has none. */

@@ -5,7 +5,7 @@ import type { Report } from './finding.ts';
 import { checkIndexes, checkOpenCalls } from './indexes.ts';
 import { checkPayloads, checkPayloadsBeyond } from './payloads.ts';
 import { LogWalk } from './rows.ts';
-import { checkEffects, checkTable } from './state.ts';
+import { StateWalk } from './state.ts';
 import { checkWordIndex } from './word-index.ts';
 
 export interface Verified {
@@ -49,9 +49,10 @@ export async function verifyDatabase(storage: StorageEngine, options: VerifyOpti
   return await storage.read(async (snapshot) => {
     const tx = noticingDamage(snapshot);
     const walk = new LogWalk(report, options.sizes);
+    const state = new StateWalk(report);
     await noted('sqlite_schema', walk, report, () => checkSchema(storage, tx, report));
     const complete = await noted('actions', walk, report, () =>
-      walkLog(tx, walk, { ...options, report }, breathe),
+      walkLog(tx, walk, state, { ...options, report }, breathe),
     );
     if (complete) {
       await noted('actions', walk, report, () => walk.checkBeyond(tx));
@@ -59,7 +60,7 @@ export async function verifyDatabase(storage: StorageEngine, options: VerifyOpti
       await noted('action_payloads', walk, report, () => checkPayloadsBeyond(tx, walk.position, report));
       await noted('open_calls', walk, report, () => checkOpenCalls(tx, walk.open, report));
       for (const table of STATE_TABLES)
-        await noted(table.name, walk, report, () => checkTable(tx, table, report, breathe));
+        await noted(table.name, walk, report, () => state.checkRest(tx, table, breathe));
       await noted('task_words', walk, report, () => checkIndexes(tx, report));
       await noted('task_words_data', walk, report, () => checkWordIndex(tx, report));
     }
@@ -76,13 +77,14 @@ async function checkSchema(storage: StorageEngine, tx: Reader, report: Report): 
 async function walkLog(
   tx: Reader,
   walk: LogWalk,
+  state: StateWalk,
   { report, onProgress }: VerifyOptions,
   breathe: () => Promise<void>,
 ): Promise<void> {
   const total = (await tx.get<{ count: number }>('SELECT count(*) AS count FROM actions'))?.count ?? 0;
   for (let rows = await walk.next(tx); rows !== undefined; rows = await walk.next(tx)) {
     await checkPayloads(tx, rows, report);
-    await checkEffects(tx, STATE_TABLES, rows, report);
+    await state.follow(tx, STATE_TABLES, rows);
     onProgress?.(walk.position, total);
     await breathe();
   }
