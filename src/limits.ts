@@ -43,6 +43,11 @@ export const LIMITS = Object.freeze({
   lockWaitMsMax: 10_000,
   /** Pause between two tries for the lock, drawn at random below this. */
   lockRetryMsMax: 5,
+  /** Size of the write-ahead log from which on each commit tries to merge it into the file and start it over. */
+  logBytesMax: 3_145_728,
+  /** Between these sizes a writer waits a few moments for the readers that are in the way; beyond, one of them is slow. */
+  logBytesPatient: 5_242_880,
+  logBytesHopeless: 16_777_216,
   /** How long a stop waits for the call that is running. */
   stopWaitMsMax: 5_000,
   /** After end of input: calls not begun by then are not begun. */

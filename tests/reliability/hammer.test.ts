@@ -16,8 +16,7 @@ const PROCESSES = tier(2, 4);
 const LANES = 8;
 /** The heap of a young process grows once; after its first tenth it must not. */
 const RSS_GROWTH_MB_MAX = tier(60, 20);
-/** SQLite merges beside busy writers and starts the log over only in a quiet moment: 44 MB were the most ever seen. */
-const WAL_MB_MAX = 64;
+const WAL_MB_MAX = 8;
 
 battery(
   'R39',

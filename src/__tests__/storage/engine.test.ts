@@ -262,7 +262,6 @@ describe.each(await availableDrivers())('a file through %s', (_, driver) => {
       const path = scratchPath();
       const onUncertain = vi.fn();
       const engine = await openScratch(path, { driver, onUncertain });
-      await engine.write((tx) => add(tx, 1));
       rmSync(`${path}-wal`);
 
       const ends = await Promise.allSettled([engine.sync(), engine.sync()]);

@@ -13,6 +13,10 @@ const WRITER_PRAGMAS: Readonly<Record<string, number>> = {
   cell_size_check: 1,
   fullfsync: 1,
   checkpoint_fullfsync: 1,
+  // SQLite's own merge lets other processes commit meanwhile, so that with four busy ones the log never starts over: it
+  // grew to 54 MB. The engine merges under the write lock instead. A log that was longer is cut back when it starts over.
+  wal_autocheckpoint: 0,
+  journal_size_limit: LIMITS.logBytesMax,
 };
 
 const READER_PRAGMAS: Readonly<Record<string, number>> = {
@@ -135,7 +139,13 @@ export class Connection implements Transaction {
     }
   }
 
-  /** Merges the write-ahead log into the file, as far as other processes let it. */
+  /** Merges the write-ahead log into the file and starts it over, unless another process writes or reads from it just now. */
+  mergeLog(): boolean {
+    const { busy } = this.#prepared('PRAGMA wal_checkpoint(RESTART)').get() as { busy: number };
+    return busy === 0;
+  }
+
+  /** Merges the write-ahead log into the file at the end, as far as other processes let it. */
   checkpoint(): void {
     if (!this.writable) return;
     try {

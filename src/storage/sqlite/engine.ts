@@ -1,4 +1,5 @@
-import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
+import { closeSync, fdatasync, fdatasyncSync, fstatSync, openSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Reader, StorageEngine, StorageFacts, Transaction } from '../engine.ts';
@@ -62,6 +63,9 @@ function isPermission(error: unknown): boolean {
     error instanceof Error && 'code' in error && ['EACCES', 'EROFS', 'EPERM'].includes(String(error.code))
   );
 }
+
+/** Of tries to merge the log while short readers are in the way. */
+const MERGE_RETRIES_MAX = 3;
 
 class SqliteEngine implements StorageEngine {
   readonly facts: StorageFacts;
@@ -128,10 +132,36 @@ class SqliteEngine implements StorageEngine {
       await this.#writer.begin('BEGIN IMMEDIATE');
       const result = await work(this.#writer);
       this.#writer.commit();
+      await this.#keepLogShort();
       return result;
     } catch (error) {
       this.#writer.rollback();
       throw this.#refusal(error) ?? (this.#damage(error) === undefined ? error : this.#uncertain(error));
+    }
+  }
+
+  /**
+   * Merges the log once it is long. A reader in the middle of it prevents that, so a writer gives short readers a moment
+   * to end; a slow one must not slow the writers. Whatever the disk says against it, the commit itself has happened.
+   */
+  async #keepLogShort(): Promise<void> {
+    if (this.#inMemory) return;
+    for (let tries = 0; ; tries += 1) {
+      const { size } = fstatSync(this.#openWal());
+      if (size <= LIMITS.logBytesMax || this.#mergeLog()) return;
+      const isWorthWaiting = size > LIMITS.logBytesPatient && size < LIMITS.logBytesHopeless;
+      if (!isWorthWaiting || tries === MERGE_RETRIES_MAX) return;
+      await sleep(1 + Math.random() * (LIMITS.lockRetryMsMax - 1));
+    }
+  }
+
+  #mergeLog(): boolean {
+    try {
+      return this.#writer.mergeLog();
+    } catch {
+      // Nothing is lost by a merge that fails: the log is left as it was, and the next merge copies all of it again. Should
+      // the disk have forgotten part of the log, our own sync of it is told as well.
+      return false;
     }
   }
 
