@@ -121,7 +121,9 @@ const RESERVED: readonly {
     what: 'process.env is read',
     pattern: /\bprocess\.env\b/,
     home: /^config\.ts$/,
-    because: { 'cli/main.ts': 'NO_COLOR is a convention of terminals, not a setting of Colibri.' },
+    because: {
+      'cli/main.ts': 'NO_COLOR, TERM and COLUMNS are conventions of terminals, not settings of Colibri.',
+    },
   },
   {
     what: 'time and chance are asked for',

@@ -81,7 +81,7 @@ function toGit(head: Head, { values, out }: Invocation): number {
         ? `${ref} ends in the checkpoint at ${size} audit rows already.`
         : `The checkpoint at ${size} audit rows is commit ${commit.slice(0, 12)} on ${ref}.`,
     );
-    out.line(`It protects once it is elsewhere: ${push}`);
+    out.verbatim(`It protects once it is elsewhere: ${push}`);
   });
   return EXIT.fine;
 }
@@ -122,7 +122,7 @@ function writeQuestion(head: Head, invocation: Invocation): number {
   writeQuery(kept.notePath, path);
   invocation.out.data({ size: head.size, query: path, note: kept.notePath }, () => {
     invocation.out.line(`The question about the checkpoint at ${head.size} audit rows is in ${path}.`);
-    invocation.out.line(
+    invocation.out.verbatim(
       `Ask with: curl -H 'Content-Type: application/timestamp-query' --data-binary @${path} URL > answer.tsr`,
     );
     invocation.out.line('Then: colibri anchor --tsr answer.tsr --ca CERTIFICATE');

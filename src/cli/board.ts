@@ -1,7 +1,8 @@
 import type { Reader } from '../storage/engine.ts';
 import { type Command, EXIT } from './command.ts';
 import { withDatabase } from './open.ts';
-import { displayWidth, type Output, printable, toWidth } from './output.ts';
+import type { Colour, Output } from './output.ts';
+import { printable, toWidth, wrap } from './text.ts';
 
 const COLUMNS = {
   kanban: ['backlog', 'todo', 'in_progress', 'blocked', 'review', 'done', 'cancelled'],
@@ -10,9 +11,10 @@ const COLUMNS = {
 
 const FINISHED: readonly string[] = ['done', 'cancelled', 'DONE', 'CANCELLED'];
 const CARDS_MAX = 12;
-const COLUMN_WIDTH_MIN = 18;
+const COLUMN_WIDTH_MIN = 14;
+const COLUMN_WIDTH_MAX = 36;
+const TITLE_LINES_MAX = 3;
 const GAP = 2;
-const EMPTY = 'There are no tasks. An agent makes one with task_create.';
 
 interface Card {
   readonly id: number;
@@ -35,7 +37,7 @@ export const board: Command = {
   name: 'board',
   usage: '[--project NAME] [--all]',
   summary: 'the tasks as columns, one a status',
-  details: `Each column shows the ${CARDS_MAX} most urgent cards. Finished columns appear with --all.`,
+  details: `Each column shows the ${CARDS_MAX} most urgent cards. ‼ critical, ! high, ↓ low; ⧗2 waits for two other tasks. Finished columns appear with --all. Where the terminal is too narrow for all columns, empty ones are left out; where it is narrower still, the board is a list.`,
   options: {
     project: { type: 'string', value: 'NAME', help: 'only this project' },
     all: { type: 'boolean', help: 'finished and cancelled tasks too' },
@@ -44,15 +46,38 @@ export const board: Command = {
   async run({ values, out, config }) {
     const settings = config();
     const project = typeof values.project === 'string' ? values.project : settings.project;
-    const columns = await withDatabase(settings, undefined, (storage) =>
-      storage.read((tx) => readColumns(tx, project, values.all === true)),
+    const [columns, projects] = await withDatabase(settings, undefined, (storage) =>
+      storage.read(async (tx) => [await readColumns(tx, project), await readProjects(tx)] as const),
     );
-    out.data(columns, () => drawBoard(columns, out));
+    const shown = columns.filter(({ status }) => values.all === true || !FINISHED.includes(status));
+    out.data(shown, () => {
+      drawBoard(shown, out);
+      const rest = columns.filter((column) => !shown.includes(column) && column.count > 0);
+      if (columns.length === 0) out.line(nothingHere(project, projects));
+      if (rest.length > 0)
+        out.line(
+          out.paint(
+            'dim',
+            `${rest.map(({ status, count }) => `${count} ${status}`).join(', ')}: --all shows them`,
+          ),
+        );
+    });
     return EXIT.fine;
   },
 };
 
-async function readColumns(tx: Reader, project: string | undefined, all: boolean): Promise<Column[]> {
+function nothingHere(project: string | undefined, projects: readonly string[]): string {
+  if (project === undefined || projects.length === 0)
+    return 'There are no tasks yet. An agent makes one with task_create.';
+  return `There are no tasks in project ${printable(project)}. There are some in ${projects.join(', ')}.`;
+}
+
+async function readProjects(tx: Reader): Promise<string[]> {
+  const found = await tx.all<{ project: string }>('SELECT DISTINCT project FROM tasks ORDER BY project');
+  return found.map(({ project }) => printable(project));
+}
+
+async function readColumns(tx: Reader, project: string | undefined): Promise<Column[]> {
   const counts = await tx.all<{ workflow: string; status: string; count: number }>(
     'SELECT workflow, status, count(*) AS count FROM tasks WHERE project = coalesce(?, project) GROUP BY workflow, status',
     project ?? null,
@@ -63,7 +88,6 @@ async function readColumns(tx: Reader, project: string | undefined, all: boolean
     for (const status of statuses) {
       const count =
         counts.find((found) => found.workflow === workflow && found.status === status)?.count ?? 0;
-      if (FINISHED.includes(status) && !all) continue;
       const cards = await tx.all<Card>(
         `SELECT id, title, priority, assignee, progress, unmet FROM tasks
          WHERE workflow = ? AND status = ? AND project = coalesce(?, project) ORDER BY unmet > 0, urgency, id LIMIT ?`,
@@ -79,39 +103,60 @@ async function readColumns(tx: Reader, project: string | undefined, all: boolean
 }
 
 function drawBoard(columns: readonly Column[], out: Output): void {
-  if (columns.length === 0) out.line(EMPTY);
+  const width = (count: number) =>
+    Math.min(COLUMN_WIDTH_MAX, Math.floor((out.width - GAP * (count - 1)) / count));
   for (const workflow of Object.keys(COLUMNS)) {
     const own = columns.filter((column) => column.workflow === workflow);
-    if (own.length === 0) continue;
-    const width = Math.floor((out.width - GAP * (own.length - 1)) / own.length);
-    if (width >= COLUMN_WIDTH_MIN) drawColumns(own, width, out);
-    else drawList(own, out);
+    const filled = own.filter(({ count }) => count > 0);
+    if (filled.length === 0) continue;
+    const drawn = width(own.length) >= COLUMN_WIDTH_MIN ? own : filled;
+    if (width(drawn.length) >= COLUMN_WIDTH_MIN) drawColumns(drawn, width(drawn.length), out);
+    else drawList(filled, out);
+    const empty = own.filter((column) => !drawn.includes(column)).map(({ status }) => status);
+    if (empty.length > 0) out.line(out.paint('dim', `empty: ${empty.join(', ')}`));
+    out.line();
   }
 }
 
 function drawColumns(columns: readonly Column[], width: number, out: Output): void {
-  const row = (cells: readonly string[]) => out.line(cells.join(' '.repeat(GAP)).trimEnd());
+  const row = (cells: readonly string[]) => out.verbatim(cells.join(' '.repeat(GAP)).trimEnd());
   row(columns.map(({ status, count }) => out.paint('bold', toWidth(`${status} ${count}`, width))));
   row(columns.map(() => '─'.repeat(width)));
-  const bodies = columns.map((column) => column.cards.flatMap((card) => cardLines(card, width, out)));
+  const bodies = columns.map(({ cards }) =>
+    cards.flatMap((card, i) => [...(i === 0 ? [] : [' '.repeat(width)]), ...cardLines(card, width, out)]),
+  );
   for (let i = 0; i < Math.max(...bodies.map((body) => body.length)); i += 1)
     row(bodies.map((body) => body[i] ?? ' '.repeat(width)));
   const hidden = columns.map(({ count, cards }) =>
     count > cards.length ? toWidth(`… ${count - cards.length} more`, width) : ' '.repeat(width),
   );
   if (hidden.some((text) => text.trim() !== '')) row(hidden.map((text) => out.paint('dim', text)));
-  out.line();
 }
 
 function cardLines(card: Card, width: number, out: Output): string[] {
-  const waiting = card.unmet > 0 ? ` ⧗${card.unmet}` : '';
-  const progress = card.progress > 0 && card.progress < 100 ? ` ${Math.round(card.progress)}%` : '';
-  const head = toWidth(`${taskId(card.id)} ${MARKS[card.priority] ?? ''}${waiting}${progress}`, width);
   return [
-    out.paint(card.priority === 'critical' ? 'red' : card.priority === 'high' ? 'yellow' : 'cyan', head),
-    toWidth(printable(card.title), width),
+    out.paint(colourOf(card), toWidth(headOf(card), width)),
+    ...titleLines(card, width),
     out.paint('dim', toWidth(printable(card.assignee), width)),
   ];
+}
+
+function headOf({ id, priority, unmet, progress }: Card): string {
+  const waiting = unmet > 0 ? `⧗${unmet}` : '';
+  const done = progress > 0 && progress < 100 ? `${Math.round(progress)}%` : '';
+  return [taskId(id), MARKS[priority], waiting, done].filter(Boolean).join(' ');
+}
+
+function colourOf({ priority }: Card): Colour {
+  return priority === 'critical' ? 'red' : priority === 'high' ? 'yellow' : 'cyan';
+}
+
+function titleLines({ title }: Card, width: number): string[] {
+  const lines = wrap(printable(title), width, 0);
+  const rest = lines.slice(TITLE_LINES_MAX - 1).join(' ');
+  return [...lines.slice(0, TITLE_LINES_MAX - 1), ...(rest === '' ? [] : [rest])].map((line) =>
+    toWidth(line, width),
+  );
 }
 
 const MARKS: Readonly<Record<string, string>> = { critical: '‼', high: '!', normal: '', low: '↓' };
@@ -119,12 +164,11 @@ const MARKS: Readonly<Record<string, string>> = { critical: '‼', high: '!', no
 /** For a terminal too narrow for columns. */
 function drawList(columns: readonly Column[], out: Output): void {
   for (const { status, count, cards } of columns) {
-    if (count === 0) continue;
     out.line(out.paint('bold', `${status} ${count}`));
-    for (const card of cards)
-      out.line(
-        `  ${taskId(card.id)} ${toWidth(printable(card.title), Math.max(10, Math.min(displayWidth(printable(card.title)), out.width - 10)))}`,
-      );
+    for (const card of cards) {
+      const head = headOf(card);
+      out.line(`  ${out.paint(colourOf(card), head)} ${printable(card.title)}`, 4);
+    }
     if (count > cards.length) out.line(out.paint('dim', `  … ${count - cards.length} more`));
   }
 }

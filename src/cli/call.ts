@@ -10,7 +10,7 @@ export const call: Command = {
   usage: 'TOOL [JSON]',
   summary: 'one tool call through the chain',
   details:
-    'JSON is the arguments object; "-" reads it from standard input. Prints the envelope. Exit 1 when the answer is an error.',
+    'JSON is the arguments object, {} if it is left out; "-" reads it from standard input. Prints the envelope. Exit 1 when the answer is an error.',
   options: {},
   positionals: [1, 2],
   async run({ positionals, out }) {
@@ -22,7 +22,7 @@ export const call: Command = {
       return answer.error.code === INVALID_PARAMS ? EXIT.usage : EXIT.found;
     }
     const envelope = answer.result?.structuredContent;
-    out.line(JSON.stringify(envelope, null, 2));
+    out.verbatim(JSON.stringify(envelope, null, 2));
     return envelope?.ok === true && envelope.data?.ok !== false ? EXIT.fine : EXIT.found;
   },
 };

@@ -1,13 +1,14 @@
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../config.ts';
 import { type Command, EXIT } from './command.ts';
 import { type Answer, DemoClient } from './demo/client.ts';
 import { TAMPERINGS, tamper } from './demo/tampering.ts';
 import type { Output } from './output.ts';
+import { displayWidth } from './text.ts';
 
 /** One governed task from beginning to end over real stdio, then four ways to cheat, each caught by name. */
 export const demo: Command = {
@@ -24,17 +25,33 @@ export const demo: Command = {
     await provePaths(stage);
     for (const tampering of TAMPERINGS) await showCaught(stage, tampering);
     await report(stage);
-    return stage.failures === 0 ? EXIT.fine : EXIT.found;
+    const fine = stage.steps.every((step) => step.fine);
+    out.data({ ok: fine, folder: stage.folder, report: stage.reportPath, steps: stage.steps }, () => {
+      out.line();
+      if (!fine) out.line(out.paint('red', 'Something did not go as it should.'));
+      out.verbatim(`Open it: ${stage.reportPath}`);
+    });
+    return fine ? EXIT.fine : EXIT.found;
   },
 };
+
+/** What should have happened, and whether it did. */
+interface Step {
+  readonly part: string;
+  readonly fine: boolean;
+  readonly text: string;
+  readonly detail: string;
+}
 
 /** The folder, the environment and the words of the demo. */
 class Stage {
   readonly folder = mkdtempSync(join(tmpdir(), 'colibri-demo-'));
   readonly dbPath = join(this.folder, 'data', 'colibri.db');
+  readonly reportPath = join(this.folder, 'report.html');
+  readonly steps: Step[] = [];
   readonly env: Readonly<Record<string, string | undefined>>;
-  failures = 0;
   readonly #out: Output;
+  #part = '';
 
   constructor(out: Output) {
     this.#out = out;
@@ -52,15 +69,21 @@ class Stage {
   }
 
   title(text: string): void {
+    this.#part = text;
+    if (this.#out.json) return;
     this.#out.line();
     this.#out.line(this.#out.paint('bold', text));
   }
 
-  /** A step and what came of it. What should have happened and did not is counted. */
+  /** A step and what came of it, which goes below where it does not fit beside. */
   step(fine: boolean, text: string, detail = ''): void {
-    if (!fine) this.failures += 1;
+    const short = detail.replaceAll(`${this.folder}${sep}`, '');
+    this.steps.push({ part: this.#part, fine, text, detail: short });
+    if (this.#out.json) return;
     const mark = fine ? this.#out.paint('green', '✓') : this.#out.paint('red', '✗');
-    this.#out.line(`  ${mark} ${text}${detail === '' ? '' : `  ${this.#out.paint('dim', detail)}`}`);
+    const fits = displayWidth(`  ✓ ${text}  ${short}`) <= this.#out.wrapWidth;
+    this.#out.line(`  ${mark} ${text}${fits && short !== '' ? `  ${this.#out.paint('dim', short)}` : ''}`, 4);
+    if (!fits) this.#out.line(this.#out.paint('dim', `      ${short}`), 6);
   }
 
   /** Runs this very program as a person would. */
@@ -190,20 +213,20 @@ async function showCaught(stage: Stage, tampering: (typeof TAMPERINGS)[number]):
   const dbPath = join(copy, 'colibri.db');
   await tamper(dbPath, tampering);
   const { code, stdout } = await stage.colibri(['verify', '--json'], dbPath);
-  const { findings = [] } = JSON.parse(stdout) as {
-    findings?: { kind: string; record: string; message: string }[];
-  };
-  stage.step(code === EXIT.found && findings.length > 0, 'caught', `${findings.length} finding(s)`);
-  for (const { kind, record, message } of findings.slice(0, 2))
-    stage.step(true, `${kind} ${record}`, message);
+  const { findings = [] } = JSON.parse(stdout) as { findings?: { kind: string; message: string }[] };
+  const named = findings.find(({ kind }) => kind === tampering.finding);
+  const others = findings.length - 1;
+  stage.step(
+    code === EXIT.found && named !== undefined,
+    `caught: ${tampering.finding}${others > 0 ? `, and ${others} more finding${others === 1 ? '' : 's'}` : ''}`,
+    named?.message ?? 'was not found',
+  );
 }
 
 async function report(stage: Stage): Promise<void> {
-  stage.title('To look at');
-  const page = join(stage.folder, 'report.html');
+  stage.title('A person looks at it');
   stage.step(
-    (await stage.colibri(['report', '-o', page])).code === 0,
-    'the report, one file for any browser',
-    page,
+    (await stage.colibri(['report', '-o', stage.reportPath])).code === 0,
+    'colibri report writes one file for any browser',
   );
 }

@@ -1,8 +1,9 @@
-import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { accessSync, constants, existsSync, readFileSync, statfsSync, statSync } from 'node:fs';
+import { dirname, isAbsolute, join } from 'node:path';
 import { type Config, readConfig } from '../config.ts';
 import { asError } from '../errors.ts';
-import { LogFolder, originOf } from '../log/log-folder.ts';
+import { parseCheckpoint } from '../integrity/checkpoint.ts';
+import { LogFolder, originOf, PathMemory } from '../log/log-folder.ts';
 import { isGone } from '../log/process-identity.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
@@ -18,6 +19,7 @@ interface Check {
   readonly fix?: string;
 }
 
+const NAME_WIDTH = 10;
 const ROOM_BYTES_MIN = 64 * 1024 * 1024;
 
 /** What is configured, found and wrong, and how to mend it. */
@@ -36,8 +38,13 @@ export const doctor: Command = {
           note: out.paint('yellow', '•'),
           wrong: out.paint('red', '✗'),
         }[state];
-        out.line(`${mark} ${what.padEnd(12)} ${found}`);
-        if (fix !== undefined) out.line(`  ${' '.repeat(12)} ${out.paint('bold', '→')} ${fix}`);
+        for (const [i, line] of found.split('\n').entries())
+          out.line(
+            `${i === 0 ? `${mark} ${what.padEnd(NAME_WIDTH)}` : ' '.repeat(NAME_WIDTH + 2)} ${line}`,
+            NAME_WIDTH + 3,
+          );
+        if (fix !== undefined)
+          out.line(`${' '.repeat(NAME_WIDTH + 2)} ${out.paint('bold', '→')} ${fix}`, NAME_WIDTH + 5);
       }
     });
     return checks.some((check) => check.state === 'wrong') ? EXIT.found : EXIT.fine;
@@ -67,7 +74,7 @@ async function examine(): Promise<Check[]> {
   });
   for (const warning of config.warnings) checks.push({ what: 'settings', state: 'note', found: warning });
   checks.push({ what: 'workspace', state: 'ok', found: config.workspace });
-  checks.push(...checkSkills(config), ...(await checkDatabase(config)));
+  checks.push(checkClient(config), ...checkSkills(config), ...(await checkDatabase(config)));
   return checks;
 }
 
@@ -89,12 +96,44 @@ async function checkRuntime(): Promise<Check> {
   }
 }
 
-function checkSkills(config: Config): Check[] {
-  return config.skillsDirs.map((folder) => ({
-    what: 'skills',
-    state: existsSync(folder) ? 'ok' : 'note',
-    found: existsSync(folder) ? folder : `${folder} does not exist`,
-  }));
+function checkSkills({ skillsDirs }: Config): Check[] {
+  const present = skillsDirs.filter((folder) => existsSync(folder));
+  if (present.length > 0) return present.map((found) => ({ what: 'skills', state: 'ok', found }));
+  return [{ what: 'skills', state: 'note', found: `there are none; looked in ${skillsDirs.join(', ')}` }];
+}
+
+/** Claude Code’s file, because it lies in the project; where other clients keep theirs, each user decides. */
+function checkClient({ workspace, isProject }: Config): Check {
+  const path = join(workspace, '.mcp.json');
+  const note = (found: string): Check => ({ what: 'client', state: 'note', found });
+  if (!isProject) return note('this folder belongs to no project; "colibri init" makes it one');
+  if (!existsSync(path))
+    return note(`${path} does not exist; "colibri init" writes it, and prints what other clients need`);
+  const args = argumentsIn(path);
+  if (args === undefined) return note(`${path} does not start Colibri; "colibri init" adds it`);
+  const missing = args.find((arg) => isAbsolute(arg) && !existsSync(arg));
+  return missing === undefined
+    ? { what: 'client', state: 'ok', found: path }
+    : {
+        what: 'client',
+        state: 'wrong',
+        found: `${path} starts ${missing}, which does not exist`,
+        fix: 'build Colibri there, or run "colibri init" again',
+      };
+}
+
+/** What the entry `colibri` of a client’s file hands to its command. The file is the user’s and may hold anything. */
+function argumentsIn(path: string): string[] | undefined {
+  try {
+    const { mcpServers } = JSON.parse(readFileSync(path, 'utf8')) as {
+      mcpServers?: { colibri?: { args?: unknown } };
+    };
+    if (mcpServers?.colibri === undefined) return undefined;
+    const { args } = mcpServers.colibri;
+    return Array.isArray(args) ? args.filter((arg) => typeof arg === 'string') : [];
+  } catch {
+    return undefined;
+  }
 }
 
 async function checkDatabase(config: Config): Promise<Check[]> {
@@ -204,6 +243,7 @@ async function checkLog(storage: StorageEngine, config: Config): Promise<Check[]
             found: `this user has no key for ${folder.origin}`,
             fix: 'bring the key folder along, or colibri checkpoint --adopt',
           },
+      ...checkMemory(config, folder, rows),
       ...(dead > 0
         ? [
             {
@@ -215,4 +255,34 @@ async function checkLog(storage: StorageEngine, config: Config): Promise<Check[]
         : []),
     ];
   });
+}
+
+/** What the signer would refuse, as far as one look can tell. `colibri verify` looks at everything. */
+function checkMemory(config: Config, folder: LogFolder, rows: number): Check[] {
+  const wrong = (found: string): Check[] => [
+    {
+      what: 'signing',
+      state: 'wrong',
+      found,
+      fix: 'put the newest copy back; "colibri checkpoint --adopt" goes on without it, and says what is given up',
+    },
+  ];
+  const seen = new PathMemory(config.configDir, config.dbPath).read();
+  if (typeof seen === 'string' && seen !== folder.origin)
+    return wrong(`refused: this path held the log ${seen} before`);
+  if (!folder.exists) return [];
+  const signed = signedSize(folder.lastSigned());
+  if (signed === undefined)
+    return wrong(`refused: ${join(folder.path, 'last-signed')} is missing or damaged`);
+  return signed > rows
+    ? wrong(`refused: ${signed} rows were signed and ${rows} are here, so this is an older copy or was cut`)
+    : [];
+}
+
+function signedSize(note: string | undefined): number | undefined {
+  try {
+    return note === undefined ? undefined : parseCheckpoint(note.slice(0, note.indexOf('\n\n') + 1)).size;
+  } catch {
+    return undefined;
+  }
 }

@@ -31,6 +31,14 @@ export function commandHelp({ name, usage, summary, details, options }: Command)
   ].join('\n');
 }
 
+/** Narrower than this, a column of names leaves no room for words beside it. */
+const HANG_MAX = 20;
+
+/** Where a line of help goes on when the terminal is narrow: below the words, beside the name. */
+export function helpHang(line: string): number {
+  return Math.min(/^ {2}\S.*? {2,}/.exec(line)?.[0].length ?? 0, HANG_MAX);
+}
+
 /** Options every command takes. */
 export const COMMON: Command['options'] = {
   json: { type: 'boolean', help: 'print data for programs' },

@@ -62,6 +62,14 @@ export async function callsAfter(
   };
 }
 
+/** How far the log goes now. */
+export async function newestPosition(tx: Reader): Promise<number> {
+  return (
+    (await tx.get<{ position: number | null }>('SELECT max(position) AS position FROM actions'))?.position ??
+    0
+  );
+}
+
 /** Whether a call was about this task, thought or session, by what it was given, answered or wrote. */
 export function concerns(call: PastCall, id: string): boolean {
   const named = [

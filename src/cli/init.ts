@@ -10,7 +10,7 @@ export const init: Command = {
   name: 'init',
   usage: '[--client NAME]',
   summary: 'write or merge .mcp.json, keep .colibri/ out of git, print the other clients’ snippets',
-  details: `Clients: ${CLIENTS.map((client) => client.name).join(', ')}. With --client only that one’s snippet is printed and nothing is written.`,
+  details: `Clients: ${CLIENTS.map((client) => client.name).join(', ')}. The project is the nearest folder at or above this one that holds .git or .colibri, else this one. With --client only that one’s snippet is printed and nothing is written.`,
   options: { client: { type: 'string', value: 'NAME', help: 'print the snippet for one client' } },
   positionals: [0, 0],
   async run(invocation) {
@@ -32,16 +32,20 @@ function printOne(name: string, start: Start, { out }: Invocation): number {
       `There is no client "${name}". Known: ${CLIENTS.map((known) => known.name).join(', ')}.`,
     );
   out.data({ client: client.name, file: client.file, snippet: client.snippet(start) }, () =>
-    out.line(client.snippet(start)),
+    out.verbatim(client.snippet(start)),
   );
   return EXIT.fine;
 }
 
 function setUp(start: Start, { out, config }: Invocation): number {
-  const { workspace } = config();
+  const { workspace: found, isProject } = config();
+  // In a folder that belongs to no project yet, this is how it becomes one.
+  const workspace = isProject ? found : process.cwd();
   const done = [mergeMcpJson(join(workspace, '.mcp.json'), start), ignoreFolder(join(workspace, '.colibri'))];
   out.data({ workspace, done }, () => {
-    for (const line of done) out.line(`${out.paint('green', '✓')} ${line}`);
+    for (const line of done) out.line(`${out.paint('green', '✓')} ${line}`, 2);
+    out.line();
+    out.line('Start Claude Code here, or give another client its part:');
     for (const client of CLIENTS.slice(1)) printFor(client, start, out);
   });
   return EXIT.fine;
@@ -50,7 +54,7 @@ function setUp(start: Start, { out, config }: Invocation): number {
 function printFor(client: Client, start: Start, out: Invocation['out']): void {
   out.line();
   out.line(`${out.paint('bold', client.title)}: ${client.file}`);
-  out.line(client.snippet(start));
+  out.verbatim(client.snippet(start));
 }
 
 /** Adds one entry and leaves every other as it is; a file that cannot be read is left alone. */

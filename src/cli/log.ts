@@ -1,9 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseInstant } from '../instant.ts';
+import { formatId, type StateTable } from '../log/state.ts';
+import { SESSIONS, TASKS } from '../log/tables.ts';
+import type { StorageEngine } from '../storage/engine.ts';
 import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
-import { callsAfter, concerns, newestCalls, type PastCall } from './history.ts';
+import { callsAfter, concerns, newestCalls, newestPosition, type PastCall } from './history.ts';
 import { withDatabase } from './open.ts';
 import { proofReach } from './proof-reach.ts';
+import { parseRecordId } from './record-id.ts';
+import { type Stopping, untilStopped } from './stopping.ts';
 import { PROOF_LEGEND, tellCall } from './story.ts';
 
 const LIMIT_DEFAULT = 50;
@@ -23,9 +27,9 @@ const READING_TOOLS: readonly string[] = [
 /** The trail of calls and thoughts, as a story. */
 export const log: Command = {
   name: 'log',
-  usage: '[--task ID] [--session ID] [--since TIME] [--follow]',
+  usage: '[--task ID] [--session ID] [--since TIME] [--limit N] [--all] [--follow]',
   summary: 'the trail of calls and thoughts: who, what, why, how well proved',
-  details: `Oldest first. ${PROOF_LEGEND}. Successful reads are left out unless --all is given.`,
+  details: `Oldest first, times in UTC. ${PROOF_LEGEND}. Successful reads are left out unless --all is given. --json prints one object a line. --follow stays until Ctrl-C.`,
   options: {
     task: { type: 'string', value: 'ID', help: 'only what concerns this task' },
     session: { type: 'string', value: 'ID', help: 'only what concerns this session' },
@@ -40,35 +44,59 @@ export const log: Command = {
     const settings = config();
     const wanted = filterOf(invocation);
     const limit = readLimit(values.limit);
+    const stopping = values.follow === true ? untilStopped() : undefined;
     return await withDatabase(settings, undefined, async (storage) => {
-      const calls = await storage.read((tx) => newestCalls(tx, wanted, limit));
       const show = (call: PastCall) => {
-        if (out.json) out.line(JSON.stringify(call));
+        if (out.json) out.verbatim(JSON.stringify(call));
         else for (const line of tellCall(call, proofReach(settings), out)) out.line(line);
       };
-      if (calls.length === 0 && !out.json) out.line('Nothing yet.');
+      // One look at both: a call between two looks would be told twice or not at all.
+      const [calls, through] = await storage.read(async (tx) => [
+        await newestCalls(tx, wanted, limit),
+        await newestPosition(tx),
+      ]);
+      if (calls.length === 0 && !out.json) out.line(through === 0 ? 'Nothing yet.' : 'Nothing matches.');
       for (const call of calls) show(call);
-      let position = calls.at(-1)?.position ?? 0;
-      while (values.follow === true) {
-        await sleep(FOLLOW_MS);
-        const news = await storage.read((tx) => callsAfter(tx, position));
-        for (const call of news.calls) if (wanted(call)) show(call);
-        position = news.through;
-      }
+      if (stopping !== undefined)
+        await follow(storage, through, stopping, (call) => wanted(call) && show(call));
       return EXIT.fine;
     });
   },
 };
 
+/** Tells each call that ends after `through`, until somebody has had enough. */
+async function follow(
+  storage: StorageEngine,
+  through: number,
+  stopping: Stopping,
+  tell: (call: PastCall) => unknown,
+): Promise<void> {
+  for (let position = through; !stopping.stopped; ) {
+    const news = await storage.read((tx) => callsAfter(tx, position));
+    for (const call of news.calls) tell(call);
+    // There may be more than one page: only an empty one is a reason to wait.
+    if (news.through === position) await stopping.pause(FOLLOW_MS);
+    position = news.through;
+  }
+}
+
 function filterOf({ values }: Invocation): (call: PastCall) => boolean {
   const since = values.since === undefined ? undefined : readTime(String(values.since));
+  const subjects = [readId(values.task, TASKS), readId(values.session, SESSIONS)].filter(
+    (id) => id !== undefined,
+  );
   return (call) => {
     if (values.all !== true && call.row.outcome === 'ok' && READING_TOOLS.includes(call.row.tool))
       return false;
-    if (typeof values.task === 'string' && !concerns(call, values.task)) return false;
-    if (typeof values.session === 'string' && !concerns(call, values.session)) return false;
+    if (!subjects.every((id) => concerns(call, id))) return false;
     return since === undefined || call.row.at >= since;
   };
+}
+
+function readId(value: unknown, table: StateTable): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const [, id] = parseRecordId(value, [table]);
+  return formatId(table, id);
 }
 
 function readTime(text: string): string {

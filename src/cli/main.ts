@@ -2,12 +2,21 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { readConfig } from '../config.ts';
-import { asError, ColibriError } from '../errors.ts';
+import { asError, ColibriError, type ErrorCode } from '../errors.ts';
 import { nearest } from '../nearest.ts';
 import { type Command, EXIT, optionsForParser, UsageError } from './command.ts';
 import { COMMANDS } from './commands.ts';
-import { COMMON, commandHelp, generalHelp } from './help.ts';
-import { createOutput } from './output.ts';
+import { COMMON, commandHelp, generalHelp, helpHang } from './help.ts';
+import { createOutput, type Output } from './output.ts';
+
+/** Codes that blame what was typed or set, not what was found. */
+const MISTAKES: readonly ErrorCode[] = [
+  'ERR_CONFIG_INVALID',
+  'ERR_INVALID_MODE',
+  'ERR_TASK_NOT_FOUND',
+  'ERR_SESSION_NOT_FOUND',
+  'ERR_NOT_FOUND',
+];
 
 process.exitCode = await main(process.argv.slice(2));
 
@@ -15,7 +24,8 @@ process.exitCode = await main(process.argv.slice(2));
 async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv;
   if (name === undefined) return await withoutArguments();
-  if (name === '--help' || name === '-h' || name === 'help') return print(generalHelp(COMMANDS));
+  if (name === 'help' && rest[0] !== undefined) return await main([rest[0], '--help']);
+  if (name === '--help' || name === '-h' || name === 'help') return help(generalHelp(COMMANDS));
   if (name === '--version' || name === '-v') return print(version());
   const command = COMMANDS.find((candidate) => candidate.name === name);
   if (command !== undefined) return await runCommand(command, rest);
@@ -29,43 +39,58 @@ async function main(argv: readonly string[]): Promise<number> {
 }
 
 async function runCommand(command: Command, argv: readonly string[]): Promise<number> {
-  const json = argv.includes('--json');
-  const out = createOutput({
-    json,
-    stdout: process.stdout,
-    stderr: process.stderr,
-    colour: process.env.NO_COLOR === undefined,
-  });
+  const out = openOutput(argv.includes('--json'));
   try {
     const options = optionsForParser({ ...command.options, ...COMMON });
-    const { values, positionals } = parse(() =>
+    const { values, positionals } = parse(Object.keys(options), () =>
       parseArgs({ args: [...argv], options, allowPositionals: true }),
     );
-    if (values.help === true) return print(commandHelp(command));
+    if (values.help === true) return help(commandHelp(command));
     const [min, max] = command.positionals;
     if (positionals.length < min || positionals.length > max)
-      throw new UsageError(`usage: colibri ${command.name} ${command.usage}`.trim());
+      throw new UsageError(
+        `usage: colibri ${`${command.name} ${command.usage}`.trim()}  (--help tells more)`,
+      );
     return await command.run({ values, positionals, out, config: () => readConfig() });
   } catch (thrown) {
     const error = asError(thrown);
     out.error(`colibri ${command.name}: ${error.message}`);
-    return error instanceof UsageError ||
-      (error instanceof ColibriError && error.code === 'ERR_CONFIG_INVALID')
+    return error instanceof UsageError || (error instanceof ColibriError && MISTAKES.includes(error.code))
       ? EXIT.usage
       : EXIT.found;
   }
 }
 
-function parse<T>(read: () => T): T {
+function openOutput(json: boolean): Output {
+  const { stdout, stderr } = process;
+  // Whoever reads may leave early (`| head -1`). That is no error, and it changes no verdict: the rest goes nowhere.
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
+  const { NO_COLOR, TERM, COLUMNS } = process.env;
+  return createOutput({
+    json,
+    stdout,
+    stderr,
+    colour: (NO_COLOR === undefined || NO_COLOR === '') && TERM !== 'dumb',
+    columns: COLUMNS,
+  });
+}
+
+function parse<T>(options: readonly string[], read: () => T): T {
   try {
     return read();
   } catch (thrown) {
-    throw new UsageError(`${asError(thrown).message.split('. ')[0]}. --help lists what it takes.`);
+    const [complaint = ''] = asError(thrown).message.split('. ');
+    const meant = nearest(/'--([^']+)'/.exec(complaint)?.[1] ?? '', options);
+    const hint =
+      complaint.startsWith('Unknown option') && meant !== undefined ? ` Did you mean --${meant}?` : '';
+    throw new UsageError(`${complaint}.${hint} --help lists what it takes.`);
   }
 }
 
 async function withoutArguments(): Promise<number> {
-  if (process.stdin.isTTY === true) return print(generalHelp(COMMANDS));
+  if (process.stdin.isTTY === true) return help(generalHelp(COMMANDS));
   // A module of its own beside this one: importing it must not start it for the other commands.
   const server = (await import(new URL('server.js', import.meta.url).href)) as { main(): Promise<void> };
   await server.main();
@@ -76,6 +101,12 @@ function version(): string {
   return (
     JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
   ).version;
+}
+
+function help(text: string): number {
+  const out = openOutput(false);
+  for (const line of text.split('\n')) out.line(line, helpHang(line));
+  return EXIT.fine;
 }
 
 function print(text: string): number {

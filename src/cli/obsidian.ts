@@ -1,12 +1,12 @@
 import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { renderNotes } from '../integrations/obsidian/export.ts';
 import { type VaultReport, writeNotes } from '../integrations/obsidian/vault.ts';
-import type { StorageEngine } from '../storage/engine.ts';
 import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
+import { newestPosition } from './history.ts';
 import { withDatabase } from './open.ts';
 import { proofReach } from './proof-reach.ts';
+import { untilStopped } from './stopping.ts';
 
 const FOLDER = 'Colibri';
 const WATCH_MS = 1_000;
@@ -35,11 +35,14 @@ export const obsidian: Command = {
         const notes = await storage.read((tx) => renderNotes(tx, proofReach(settings).checkpointed));
         print(writeNotes(join(vault, FOLDER), notes), invocation);
       };
+      // Before the notes are written: what is recorded meanwhile is a reason to write again.
+      let seen = await storage.read(newestPosition);
       await write();
-      for (let seen = await position(storage); values.watch === true; ) {
-        await sleep(WATCH_MS);
-        const now = await position(storage);
-        if (now === seen) continue;
+      const stopping = values.watch === true ? untilStopped() : undefined;
+      while (stopping?.stopped === false) {
+        await stopping.pause(WATCH_MS);
+        const now = await storage.read(newestPosition);
+        if (now === seen || stopping.stopped) continue;
         seen = now;
         await write();
       }
@@ -47,16 +50,6 @@ export const obsidian: Command = {
     });
   },
 };
-
-async function position(storage: StorageEngine): Promise<number> {
-  return (
-    (
-      await storage.read((tx) =>
-        tx.get<{ position: number | null }>('SELECT max(position) AS position FROM actions'),
-      )
-    )?.position ?? 0
-  );
-}
 
 function print(report: VaultReport, { out }: Invocation): void {
   out.data(report, () => {

@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream';
+import { wrap } from './text.ts';
 
 const COLOURS = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, cyan: 36 } as const;
 export type Colour = keyof typeof COLOURS;
@@ -6,8 +7,14 @@ export type Colour = keyof typeof COLOURS;
 /** Where a command prints. Colour and progress only where a person looks; `--json` prints one value and nothing else. */
 export interface Output {
   readonly json: boolean;
+  /** Columns to lay things out in. */
   readonly width: number;
-  line(text?: string): void;
+  /** Columns a sentence may take before it is broken; endless where a program reads. */
+  readonly wrapWidth: number;
+  /** Broken between words where the terminal is narrow; later lines begin with `hang` spaces. */
+  line(text?: string, hang?: number): void;
+  /** Exactly as it is: for what is copied or read by a program. */
+  verbatim(text: string): void;
   /** Prints `value` where --json was asked; else runs `people`. */
   data(value: unknown, people: () => void): void;
   paint(colour: Colour, text: string): string;
@@ -21,30 +28,54 @@ export interface Progress {
 }
 
 const WIDTH_DEFAULT = 80;
-const BAR_WIDTH = 30;
+const BAR_WIDTH_MAX = 30;
+const BAR_WIDTH_MIN = 5;
+/** The blank before the bar and ` 100 %` behind it. */
+const BAR_MARGIN = 7;
 const REDRAW_MS = 100;
 
 export function createOutput(options: {
   readonly json: boolean;
   readonly stdout: Writable & { isTTY?: boolean; columns?: number };
-  readonly stderr: Writable & { isTTY?: boolean };
+  readonly stderr: Writable & { isTTY?: boolean; columns?: number };
   readonly colour: boolean;
+  /** What COLUMNS says, for output that goes through a pager. */
+  readonly columns?: string | undefined;
 }): Output {
   const { json, stdout, stderr } = options;
   const colour = options.colour && stdout.isTTY === true;
+  const columns = stdout.columns ?? asColumns(options.columns);
+  const wrapWidth = columns ?? Number.POSITIVE_INFINITY;
   return {
     json,
-    width: stdout.columns ?? WIDTH_DEFAULT,
-    line: (text = '') => void stdout.write(`${text}\n`),
+    width: columns ?? WIDTH_DEFAULT,
+    wrapWidth,
+    line: (text = '', hang) => void stdout.write(`${wrap(text, wrapWidth, hang).join('\n')}\n`),
+    verbatim: (text) => void stdout.write(`${text}\n`),
     data: (value, people) => (json ? void stdout.write(`${JSON.stringify(value, null, 2)}\n`) : people()),
     paint: (name, text) => (colour ? `\u001b[${COLOURS[name]}m${text}\u001b[0m` : text),
     progress: (label) =>
-      stderr.isTTY === true && !json ? drawProgress(stderr, label) : { update() {}, end() {} },
-    error: (text) => void stderr.write(`${text}\n`),
+      stderr.isTTY === true && !json
+        ? drawProgress(stderr, label, stderr.columns ?? WIDTH_DEFAULT)
+        : { update() {}, end() {} },
+    error: (text) =>
+      void stderr.write(
+        `${text
+          .split('\n')
+          .flatMap((line) => wrap(line, stderr.columns ?? Number.POSITIVE_INFINITY))
+          .join('\n')}\n`,
+      ),
   };
 }
 
-function drawProgress(stderr: Writable, label: string): Progress {
+function asColumns(text: string | undefined): number | undefined {
+  const columns = Number(text);
+  return Number.isSafeInteger(columns) && columns > 0 ? columns : undefined;
+}
+
+/** A bar that would not fit on one line could not be drawn over. */
+function drawProgress(stderr: Writable, label: string, columns: number): Progress {
+  const width = Math.max(BAR_WIDTH_MIN, Math.min(BAR_WIDTH_MAX, columns - label.length - BAR_MARGIN - 1));
   let last = 0;
   return {
     update(done, total) {
@@ -52,45 +83,13 @@ function drawProgress(stderr: Writable, label: string): Progress {
       if (now - last < REDRAW_MS && done < total) return;
       last = now;
       const share = total === 0 ? 1 : Math.min(1, done / total);
-      const filled = Math.round(share * BAR_WIDTH);
+      const filled = Math.round(share * width);
       stderr.write(
-        `\r${label} ${'█'.repeat(filled)}${'░'.repeat(BAR_WIDTH - filled)} ${Math.floor(share * 100)} %`,
+        `\r${label} ${'█'.repeat(filled)}${'░'.repeat(width - filled)} ${Math.floor(share * 100)} %`,
       );
     },
     end() {
       stderr.write('\r\u001b[K');
     },
   };
-}
-
-/** What a stranger wrote, made safe for a terminal: control and direction characters become visible. */
-export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) =>
-    c === '\n' || c === '\t' ? ' ' : `\\u{${c.codePointAt(0)?.toString(16)}}`,
-  );
-}
-
-/** Columns a terminal needs for `text`: wide scripts and emoji take two. */
-export function displayWidth(text: string): number {
-  let width = 0;
-  for (const c of text)
-    width += /\p{Mn}|\p{Me}/u.test(c)
-      ? 0
-      : /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u.test(
-            c,
-          )
-        ? 2
-        : 1;
-  return width;
-}
-
-/** `text` in exactly `width` columns: cut with an ellipsis, or filled up. */
-export function toWidth(text: string, width: number): string {
-  if (displayWidth(text) <= width) return text + ' '.repeat(width - displayWidth(text));
-  let cut = '';
-  for (const c of text) {
-    if (displayWidth(cut + c) > width - 1) break;
-    cut += c;
-  }
-  return `${cut}…${' '.repeat(Math.max(0, width - 1 - displayWidth(cut)))}`;
 }

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { buildCertificate, formatCertificate } from '../export/certificate.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
 import { withDatabase } from './open.ts';
+import { normalRecordId } from './record-id.ts';
 
 /** One file that proves one record to whoever has the key, or a checkpoint of the log. */
 export const prove: Command = {
@@ -16,7 +17,7 @@ export const prove: Command = {
   },
   positionals: [1, 1],
   async run({ values, positionals, out, config }) {
-    const [id = ''] = positionals;
+    const id = normalRecordId(positionals[0] ?? '');
     if (!/^(?:[TAΘ]-\d{4,15}|#\d{1,15})$/u.test(id))
       throw new UsageError(`"${id}" is no id. Give T-0001, Θ-0001, A-0001, or #12 for an audit row.`);
     const { dbPath, configDir } = config();

@@ -1,19 +1,20 @@
 import type { Config } from '../config.ts';
-import { formatId, parseId, type StateTable } from '../log/state.ts';
-import { SESSIONS, TASKS, THOUGHTS } from '../log/tables.ts';
+import { formatId, type StateTable } from '../log/state.ts';
+import { SESSIONS, TASKS } from '../log/tables.ts';
 import type { Finding } from '../log/verify/finding.ts';
 import { checkRows, type StateRow } from '../log/verify/state.ts';
 import type { Reader } from '../storage/engine.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
 import { concerns, newestCalls, type PastCall } from './history.ts';
 import { withDatabase } from './open.ts';
-import { type Output, printable } from './output.ts';
+import type { Output } from './output.ts';
 import { proofReach } from './proof-reach.ts';
+import { parseRecordId } from './record-id.ts';
 import { PROOF_LEGEND, tellCall } from './story.ts';
+import { printable } from './text.ts';
 
 const HISTORY_MAX = 200;
-const HIDDEN: readonly string[] = ['salt', 'is_final', 'queue'];
-const SHOWN_TABLES: readonly StateTable[] = [TASKS, THOUGHTS, SESSIONS];
+const HIDDEN: readonly string[] = ['id', 'salt', 'is_final', 'queue'];
 
 interface Shown {
   readonly id: string;
@@ -29,7 +30,7 @@ export const show: Command = {
   name: 'show',
   usage: 'ID',
   summary: 'one task (T-…), thought (Θ-…) or session (A-…), its history, and how well it is proved',
-  details: 'A thought may also be written TH-0001. Exit 1 when the record is not as it was written.',
+  details: 'A thought may also be written TH-1. Exit 1 when the record is not as it was written.',
   options: {},
   positionals: [1, 1],
   async run({ positionals, out, config }) {
@@ -43,25 +44,13 @@ export const show: Command = {
   },
 };
 
-/** Θ is hard to type on most keyboards. */
-function parseRecordId(text: string): [table: StateTable, id: number] {
-  const normal = text.replace(/^(TH|Th|th)-/, 'Θ-');
-  for (const table of SHOWN_TABLES) {
-    const id = parseId(table, normal);
-    if (id !== undefined) return [table, id];
-  }
-  throw new UsageError(
-    `"${text}" is no id. Ids look like T-0001 (task), Θ-0001 or TH-0001 (thought), A-0001 (session).`,
-  );
-}
-
 async function collect(tx: Reader, config: Config, table: StateTable, id: number): Promise<Shown> {
   const columns = (await tx.all<{ name: string }>('SELECT name FROM pragma_table_info(?)', table.name)).map(
     (column) => column.name,
   );
   const row = await tx.get<StateRow>(`SELECT ${columns.join(', ')} FROM ${table.name} WHERE id = ?`, id);
   const record = formatId(table, id);
-  if (row === undefined) throw new UsageError(`There is no ${table.noun} ${record} in ${config.dbPath}.`);
+  if (row === undefined) throw new UsageError(await describeMissing(tx, config, table, record));
   const findings: Finding[] = [];
   await checkRows(tx, table, [row], (finding) => findings.push(finding));
   const history = await newestCalls(
@@ -80,6 +69,18 @@ async function collect(tx: Reader, config: Config, table: StateTable, id: number
   };
 }
 
+async function describeMissing(
+  tx: Reader,
+  config: Config,
+  table: StateTable,
+  record: string,
+): Promise<string> {
+  const { last } = (await tx.get<{ last: number | null }>(`SELECT max(id) AS last FROM ${table.name}`)) ?? {};
+  const others =
+    last == null ? `There is no ${table.noun} at all yet` : `The newest is ${formatId(table, last)}`;
+  return `There is no ${table.noun} ${record} in ${config.dbPath}. ${others}.`;
+}
+
 function draw(shown: Shown, config: Config, out: Output): void {
   out.line(out.paint('bold', shown.id));
   const entries = Object.entries(shown.row).filter(
@@ -87,11 +88,11 @@ function draw(shown: Shown, config: Config, out: Output): void {
   );
   const width = Math.max(...entries.map(([column]) => column.length));
   for (const [column, value] of entries)
-    out.line(`  ${out.paint('dim', column.padEnd(width))}  ${printable(describe(column, value))}`);
+    out.line(`  ${out.paint('dim', column.padEnd(width))}  ${printable(describe(column, value))}`, width + 4);
   out.line();
   if (shown.history.length > 0) out.line(out.paint('bold', `History  ${out.paint('dim', PROOF_LEGEND)}`));
   for (const call of shown.history)
-    for (const line of tellCall(call, proofReach(config), out)) out.line(`  ${line}`);
+    for (const line of tellCall(call, proofReach(config), out, 2)) out.line(line);
   out.line();
   for (const finding of shown.findings) out.line(out.paint('red', `✗ ${finding.message}`));
   if (shown.findings.length === 0)
@@ -106,7 +107,23 @@ function draw(shown: Shown, config: Config, out: Output): void {
 function describe(column: string, value: unknown): string {
   const table = { parent_id: TASKS, task_id: TASKS, session_id: SESSIONS, sealed_task_id: TASKS }[column];
   if (table !== undefined && typeof value === 'number') return formatId(table, value);
-  if (column === 'depends_on' && typeof value === 'string')
-    return (JSON.parse(value) as number[]).map((id) => formatId(TASKS, id)).join(', ');
-  return String(value);
+  if (column === 'proof_grade') return value === 1 ? 'yes' : 'no';
+  if (column === 'position') return `audit row ${value}`;
+  const list = LISTS.includes(column) ? readList(value) : undefined;
+  return (
+    list?.map((entry) => (typeof entry === 'number' ? formatId(TASKS, entry) : String(entry))).join(', ') ??
+    String(value)
+  );
+}
+
+const LISTS: readonly string[] = ['labels', 'depends_on', 'tests_run', 'blockers', 'observed'];
+
+/** The file may have been changed by anybody: what is no list is shown as it is. */
+function readList(value: unknown): unknown[] | undefined {
+  try {
+    const list: unknown = JSON.parse(String(value));
+    return Array.isArray(list) ? list : undefined;
+  } catch {
+    return undefined;
+  }
 }

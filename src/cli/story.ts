@@ -1,5 +1,6 @@
 import type { PastCall } from './history.ts';
-import { type Output, printable, toWidth } from './output.ts';
+import type { Output } from './output.ts';
+import { displayWidth, printable, toWidth, wrap } from './text.ts';
 
 /** How far proofs reach, for the mark before a line. */
 export interface ProofReach {
@@ -7,21 +8,44 @@ export interface ProofReach {
   readonly anchored: number;
 }
 
-/** One call as a line a person reads: when, who, what, how it ended, and how well it is proved. */
-export function tellCall(call: PastCall, reach: ProofReach, out: Output): string[] {
+/** In a narrower terminal what happened goes below who did it, not beside. */
+const BESIDE_WIDTH_MIN = 80;
+/** A thought may have 5,000 characters; `colibri show` prints them all. */
+const WHY_LINES_MAX = 3;
+const WHY_INDENT = 4;
+const ACTOR_WIDTH = 14;
+
+/** One call as lines a person reads: when, who, what, how it ended, why, and how well it is proved. */
+export function tellCall(call: PastCall, reach: ProofReach, out: Output, indent = 0): string[] {
   const { row } = call;
-  const head = `${proofMark(call.position, reach, out)} ${out.paint('dim', row.at.replace('T', ' ').slice(0, 19))} ${out.paint('cyan', toWidth(printable(row.actor), 14))}`;
-  const ending =
-    row.outcome === 'ok'
-      ? ''
-      : ` ${out.paint('red', `${row.outcome}${row.error_code === null ? '' : ` (${row.error_code})`}`)}`;
-  const lines = [`${head} ${whatHappened(call)}${ending}`];
-  const why = typeof call.args.content === 'string' ? call.args.content : undefined;
-  if (why !== undefined)
-    lines.push(
-      `    ${out.paint('dim', '“')}${toWidth(printable(why), Math.max(20, out.width - 8)).trimEnd()}${out.paint('dim', '”')}`,
-    );
-  return lines;
+  const begin = ' '.repeat(indent);
+  const when = `${row.at.replace('T', ' ').slice(0, 19)}Z`;
+  const who = out.paint('cyan', toWidth(printable(row.actor), ACTOR_WIDTH));
+  const head = `${begin}${proofMark(call.position, reach, out)} ${out.paint('dim', when)} ${who}`;
+  const hang = out.wrapWidth < BESIDE_WIDTH_MIN ? indent + WHY_INDENT : displayWidth(head) + 1;
+  const lines = wrap(`${head} ${whatHappened(call)}${ending(call, out)}`, out.wrapWidth, hang);
+  const why = typeof call.args.content === 'string' ? call.args.content : call.args.blocked_reason;
+  return typeof why === 'string' ? [...lines, ...tellWhy(why, begin, out)] : lines;
+}
+
+/** Whole where a program reads, its beginning where a person does. */
+function tellWhy(why: string, begin: string, out: Output): string[] {
+  const indent = `${begin}${' '.repeat(WHY_INDENT)}`;
+  const lines = wrap(`${indent}“${printable(why)}”`, out.wrapWidth, indent.length + 1);
+  if (lines.length <= WHY_LINES_MAX) return lines;
+  const [last = '', ...shown] = lines.slice(0, WHY_LINES_MAX).reverse();
+  return [
+    ...shown.reverse(),
+    toWidth(`${last} ……`, Math.max(out.wrapWidth, indent.length + 2)).replace(/……\s*$/, '…'),
+  ];
+}
+
+function ending({ row }: PastCall, out: Output): string {
+  if (row.outcome === 'ok') return '';
+  if (row.outcome === 'crashed') return `, ${out.paint('red', 'but its process died')}`;
+  const code = printable(row.error_code ?? row.outcome);
+  // A full disk refuses nobody; everything else was a rule.
+  return `, ${out.paint('red', `${code.startsWith('ERR_STORAGE') ? 'failed' : 'refused'}: ${code}`)}`;
 }
 
 /** ◆ anchored elsewhere, ● under a signed checkpoint, ○ only in the file. */
@@ -36,20 +60,16 @@ function whatHappened({ row, args, result }: PastCall): string {
   const text = (value: unknown): string => (typeof value === 'string' ? printable(value) : '');
   const task = text(args.task_id) || text(result.task_id);
   if (row.outcome !== 'ok')
-    return ['tried', printable(row.tool), task || text(args.session_id), text(args.status)]
-      .filter(Boolean)
-      .join(' ');
+    return row.tool === 'task_update' && typeof args.status === 'string'
+      ? `tried to move ${task} to ${text(args.status)}`
+      : ['tried', printable(row.tool), task || text(args.session_id)].filter(Boolean).join(' ');
   switch (row.tool) {
     case 'task_create':
       return `created ${task || 'a task'} “${text(args.title)}” in ${text(args.project)}`;
     case 'task_update':
-      return typeof args.status === 'string'
-        ? `moved ${task} ${text(result.previous_status) || '?'} → ${text(args.status)}`
-        : `changed ${task}: ${Object.keys(args)
-            .filter((key) => key !== 'task_id')
-            .join(', ')}`;
+      return [moved(task, args, result), changed(task, args)].filter(Boolean).join(', ');
     case 'thought_record':
-      return `${text(args.type)} on ${task}${result.thought_id === undefined ? '' : ` (${text(result.thought_id)})`}`;
+      return `recorded ${text(result.thought_id) || 'a thought'} (${text(args.type)}) on ${task}`;
     case 'audit_session_start':
       return `opened session ${text(result.session_id)} on ${task}`;
     case 'merkle_finalize':
@@ -58,3 +78,25 @@ function whatHappened({ row, args, result }: PastCall): string {
       return `${printable(row.tool)}${task === '' ? '' : ` ${task}`}`;
   }
 }
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function moved(task: string, args: Fields, result: Fields): string {
+  if (typeof args.status !== 'string') return '';
+  return `moved ${task} ${typeof result.previous_status === 'string' ? printable(result.previous_status) : '?'} → ${printable(args.status)}`;
+}
+
+/** The fields that were set, short ones with their value. */
+function changed(task: string, args: Fields): string {
+  const fields = Object.entries(args).filter(([name]) => !TOLD_ELSEWHERE.includes(name));
+  if (fields.length === 0) return '';
+  const told = fields.map(([name, value]) =>
+    ['string', 'number'].includes(typeof value) && String(value).length <= VALUE_CHARS_MAX
+      ? `${printable(name)} ${printable(String(value))}`
+      : printable(name),
+  );
+  return `${typeof args.status === 'string' ? '' : `changed ${task}: `}${told.join(', ')}`;
+}
+
+const TOLD_ELSEWHERE: readonly string[] = ['task_id', 'status', 'blocked_reason'];
+const VALUE_CHARS_MAX = 40;

@@ -1,7 +1,8 @@
 import type { Judged, Source } from '../log/verify/evidence.ts';
 import type { Finding } from '../log/verify/finding.ts';
 import type { Verified } from '../log/verify/verify.ts';
-import { type Output, printable } from './output.ts';
+import type { Output } from './output.ts';
+import { printable } from './text.ts';
 
 /** How far each kind of trust reaches, counted in audit rows. */
 export interface Ranges {

@@ -10,7 +10,7 @@ import { readIfPresent } from '../log/private-files.ts';
 import type { Finding } from '../log/verify/finding.ts';
 import { readAgainst } from './against.ts';
 import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
-import { printable } from './output.ts';
+import { printable } from './text.ts';
 import { printFindings, printRanges } from './verdict.ts';
 import { type DatabaseVerdict, verifyFile } from './verify-file.ts';
 

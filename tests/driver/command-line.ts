@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Playground } from './playground.ts';
-import { NODE } from './server-process.ts';
+import { NODE, until } from './server-process.ts';
 
 const CLI_FILE = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 
@@ -11,27 +11,19 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
+export interface CommandOptions {
+  readonly cwd?: string;
+  readonly input?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** Runs the built `colibri` in the playground, with its private folders, as a person without a terminal would. */
 export function runColibri(
   colibri: Playground,
   args: readonly string[],
-  options: {
-    readonly cwd?: string;
-    readonly input?: string;
-    readonly env?: Readonly<Record<string, string>>;
-  } = {},
+  options: CommandOptions = {},
 ): Promise<CommandResult> {
-  const child = spawn(NODE, [CLI_FILE, ...args], {
-    cwd: options.cwd ?? colibri.folder,
-    env: {
-      PATH: process.env.PATH ?? '',
-      HOME: colibri.path('home'),
-      XDG_CONFIG_HOME: colibri.path('config'),
-      XDG_DATA_HOME: colibri.path('share'),
-      COLIBRI_DB_PATH: colibri.dbPath,
-      ...options.env,
-    },
-  });
+  const child = spawnColibri(colibri, args, options);
   const chunks = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     chunks.stdout += text;
@@ -41,4 +33,68 @@ export function runColibri(
   });
   child.stdin.end(options.input ?? '');
   return new Promise((resolve) => child.once('close', (code) => resolve({ code, ...chunks })));
+}
+
+/** A command that stays until it is told to go. */
+export class StayingCommand {
+  stdout = '';
+  stderr = '';
+  exit: { readonly code: number | null; readonly signal: NodeJS.Signals | null } | undefined;
+  readonly #child: ChildProcessWithoutNullStreams;
+
+  constructor(colibri: Playground, args: readonly string[], options: CommandOptions = {}) {
+    this.#child = spawnColibri(colibri, args, options);
+    this.#child.stdin.end();
+    this.#child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      this.stdout += text;
+    });
+    this.#child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr += text;
+    });
+    this.#child.once('exit', (code, signal) => {
+      this.exit = { code, signal };
+    });
+    colibri.onDispose(() => this.#child.kill('SIGKILL'));
+  }
+
+  get lines(): string[] {
+    return this.stdout.split('\n').slice(0, -1);
+  }
+
+  /** Resolves when it has printed this. */
+  async printed(text: string): Promise<void> {
+    await until(
+      () => this.stdout.includes(text),
+      WAIT_MS_MAX,
+      () => `never printed ${text}; stdout: ${this.stdout}; stderr: ${this.stderr}`,
+    );
+  }
+
+  /** The reader of its output goes away. */
+  closeOutput(): void {
+    this.#child.stdout.destroy();
+  }
+
+  async ended(signal?: NodeJS.Signals): Promise<NonNullable<StayingCommand['exit']>> {
+    if (signal !== undefined) this.#child.kill(signal);
+    await until(
+      () => this.exit !== undefined,
+      WAIT_MS_MAX,
+      () => `did not end; stderr: ${this.stderr}`,
+    );
+    return this.exit as NonNullable<StayingCommand['exit']>;
+  }
+}
+
+const WAIT_MS_MAX = 20_000;
+
+function spawnColibri(
+  colibri: Playground,
+  args: readonly string[],
+  options: CommandOptions,
+): ChildProcessWithoutNullStreams {
+  return spawn(NODE, [CLI_FILE, ...args], {
+    cwd: options.cwd ?? colibri.folder,
+    env: { ...colibri.environment, ...options.env },
+  });
 }

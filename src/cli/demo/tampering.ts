@@ -4,6 +4,8 @@ import { loadDriver } from '../../storage/sqlite/driver.ts';
 /** One way to cheat with the file, as somebody who holds it could. */
 export interface Tampering {
   readonly title: string;
+  /** What the verifier must call it. */
+  readonly finding: string;
   /** Statements, or statements made from what is there. */
   readonly sql: readonly string[];
   readonly rewrite?: (text: string) => string;
@@ -24,14 +26,17 @@ const LOCK = [
 export const TAMPERINGS: readonly Tampering[] = [
   {
     title: 'a thought is edited afterwards',
+    finding: 'altered',
     sql: ["UPDATE thoughts SET content = 'All tests passed.' WHERE id = 1"],
   },
   {
     title: 'one audit row is deleted',
+    finding: 'missing',
     sql: ['DELETE FROM actions WHERE position = 7', 'DELETE FROM action_payloads WHERE position = 7'],
   },
   {
     title: 'the newest calls are cut off',
+    finding: 'cut-tail',
     sql: [
       'DELETE FROM actions WHERE position > (SELECT max(position) - 4 FROM actions)',
       'DELETE FROM action_payloads WHERE position > (SELECT max(position) FROM actions)',
@@ -39,6 +44,7 @@ export const TAMPERINGS: readonly Tampering[] = [
   },
   {
     title: 'history is rewritten and every hash recomputed',
+    finding: 'rewritten',
     sql: [],
     rewrite: (text) => text.replaceAll('"actor":"demo-agent"', '"actor":"someone-else"'),
   },

@@ -1,0 +1,32 @@
+import { formatId, parseId, type StateTable } from '../log/state.ts';
+import { SESSIONS, TASKS, THOUGHTS } from '../log/tables.ts';
+import { UsageError } from './command.ts';
+
+const EXAMPLES: readonly (readonly [StateTable, string])[] = [
+  [TASKS, 'T-0001 (task)'],
+  [THOUGHTS, 'Θ-0001 or TH-0001 (thought)'],
+  [SESSIONS, 'A-0001 (session)'],
+];
+
+/** A record as a person names it: small letters and missing zeros are forgiven, and Θ is hard to type. */
+export function parseRecordId(
+  text: string,
+  tables: readonly StateTable[] = EXAMPLES.map(([table]) => table),
+): [table: StateTable, id: number] {
+  const normal = normalRecordId(text);
+  for (const table of tables) {
+    const id = parseId(table, normal);
+    if (id !== undefined) return [table, id];
+  }
+  const allowed = EXAMPLES.filter(([table]) => tables.includes(table)).map(([, example]) => example);
+  throw new UsageError(
+    `"${text}" is no id${tables.length === 1 ? ` of a ${tables[0]?.noun}` : ''}. Ids look like ${allowed.join(', ')}.`,
+  );
+}
+
+/** The one way an id is written, for a text that can be one; else the text. */
+export function normalRecordId(text: string): string {
+  const [, letters = '', digits = ''] = /^(T|A|TH|Θ)-(\d{1,15})$/iu.exec(text) ?? [];
+  const table = { T: TASKS, A: SESSIONS, TH: THOUGHTS, Θ: THOUGHTS }[letters.toUpperCase()];
+  return table === undefined || Number(digits) === 0 ? text : formatId(table, Number(digits));
+}

@@ -1,0 +1,155 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { displayWidth } from '../../src/cli/text.ts';
+import { runColibri } from '../driver/command-line.ts';
+import { Playground } from '../driver/playground.ts';
+import { NODE } from '../driver/server-process.ts';
+
+const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+const ESCAPE = '\u001b[';
+
+let colibri: Playground;
+
+beforeAll(async () => {
+  colibri = new Playground();
+  const server = await colibri.start({ clientName: 'ada' });
+  const title = 'Write the release notes for the second version of the product';
+  await server.call('task_create', { title, project: 'website', priority: 'critical' });
+  await server.call('task_create', { title: '発表の準備をする人を決めて連絡する', project: 'website' });
+  await server.call('task_create', { title: 'Survey', project: 'research', workflow: 'pipeline' });
+  await server.call('task_update', { task_id: 'T-0001', status: 'todo', assignee: 'bob' });
+  await server.call('thought_record', {
+    task_id: 'T-0001',
+    type: 'decision',
+    content: 'Because. '.repeat(100),
+  });
+  await server.call('task_update', { task_id: 'T-0002', status: 'done' });
+  await server.closeInput();
+});
+
+afterAll(async () => {
+  expect(await colibri.dispose()).toEqual([]);
+});
+
+/** Lines that could have been broken and were not. A path or a hash stays whole. */
+function tooWide(text: string, columns: number): string[] {
+  return text.split('\n').filter((line) => displayWidth(line) > columns && /\S\s+\S/.test(line));
+}
+
+describe.each([40, 60, 80])('in %d columns', (columns) => {
+  test.each([
+    ['--help'],
+    ['anchor', '--help'],
+    ['board'],
+    ['board', '--all'],
+    ['log'],
+    ['show', 'T-0001'],
+    ['show', 'TH-1'],
+    ['doctor'],
+  ])('colibri %s %s keeps its lines within', async (...args) => {
+    const { code, stdout } = await runColibri(colibri, args, { env: { COLUMNS: String(columns) } });
+
+    expect(code).toBe(0);
+    expect(tooWide(stdout, columns)).toEqual([]);
+  });
+});
+
+test('through a pipe nothing is broken or cut off, and nothing is coloured', async () => {
+  const { stdout } = await runColibri(colibri, ['log']);
+
+  expect(stdout).toContain('Because. '.repeat(99));
+  expect(stdout).not.toContain(ESCAPE);
+});
+
+test('board draws a column for each status where there is room, and for each that is used where there is less', async () => {
+  const board = async (columns: string) =>
+    (await runColibri(colibri, ['board', '--project', 'website'], { env: { COLUMNS: columns } })).stdout;
+
+  const [wide = ''] = (await board('100')).split('\n');
+  const narrow = await board('40');
+  const list = await board('20');
+
+  expect(wide.trim().split(/ {2,}/)).toEqual([
+    'backlog 1',
+    'todo 1',
+    'in_progress 0',
+    'blocked 0',
+    'review 0',
+  ]);
+  expect(narrow).toMatch(/^backlog 1 +todo 1\n/);
+  expect(narrow).toContain('empty: in_progress, blocked, review');
+  expect(list).toMatch(/^backlog 1\n {2}T-0002\n/);
+});
+
+test('board says what it leaves out, and where tasks are when there are none', async () => {
+  const empty = await runColibri(colibri, ['board', '--project', 'elsewhere']);
+  const server = await colibri.start();
+  await server.call('task_update', { task_id: 'T-0003', status: 'CANCELLED' });
+  await server.closeInput();
+
+  expect(empty.stdout).toBe(
+    'There are no tasks in project elsewhere. There are some in research, website.\n',
+  );
+  expect((await runColibri(colibri, ['board'])).stdout).toContain('1 CANCELLED: --all shows them');
+});
+
+test('an unknown id is a mistake of whoever typed it, and the newest one is named', async () => {
+  expect(await runColibri(colibri, ['show', 'T-99'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/There is no task T-0099 in .*\. The newest is T-0003\./),
+  });
+  expect(await runColibri(colibri, ['show', 'A-1'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('There is no session at all yet.'),
+  });
+  expect((await runColibri(colibri, ['prove', 'T-0099'])).code).toBe(2);
+});
+
+test('help for a command can be asked both ways, and a slip in an option is guessed', async () => {
+  const asked = await runColibri(colibri, ['help', 'log']);
+
+  expect(asked).toEqual(await runColibri(colibri, ['log', '--help']));
+  expect(await runColibri(colibri, ['log', '--folow'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('Did you mean --follow?'),
+  });
+});
+
+test('init makes a project of a folder that belongs to none', async () => {
+  const folder = colibri.path('fresh');
+  mkdirSync(folder);
+
+  const { code, stdout } = await runColibri(colibri, ['init'], { cwd: folder });
+
+  expect(code).toBe(0);
+  expect(stdout).toContain(`${folder}/.mcp.json starts Colibri`);
+  expect(stdout).toContain(`${folder}/.colibri is ready`);
+});
+
+const hasScript = spawnSync('script', ['--version']).status === 0;
+
+describe.skipIf(!hasScript)('on a terminal (skipped where there is no script(1))', () => {
+  const onTerminal = (command: string, env: Readonly<Record<string, string>> = {}) =>
+    spawnSync('script', ['-qec', `stty cols 50; ${NODE} ${CLI} ${command}`, '/dev/null'], {
+      cwd: colibri.folder,
+      env: { ...colibri.environment, TERM: 'xterm', ...env },
+      encoding: 'utf8',
+    });
+
+  test('colibri alone explains itself, as wide as the terminal', () => {
+    const { status, stdout } = onTerminal('');
+
+    expect(status).toBe(0);
+    expect(stdout).toContain('People use:');
+    expect(tooWide(stdout.replaceAll('\r', ''), 50)).toEqual([]);
+  });
+
+  test('there is colour, and none with NO_COLOR or on a dumb terminal', () => {
+    expect(onTerminal('board').stdout).toContain(ESCAPE);
+    expect(onTerminal('board', { NO_COLOR: '' }).stdout).toContain(ESCAPE);
+    expect(onTerminal('board', { NO_COLOR: '1' }).stdout).not.toContain(ESCAPE);
+    expect(onTerminal('board', { TERM: 'dumb' }).stdout).not.toContain(ESCAPE);
+  });
+});
