@@ -7,8 +7,9 @@ import { LogFolder, originOf, PathMemory } from '../log/log-folder.ts';
 import { isGone } from '../log/process-identity.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
+import { UnusableFileError } from '../storage/sqlite/engine.ts';
 import { type Command, EXIT } from './command.ts';
-import { withDatabase } from './open.ts';
+import { OlderSchemaError, withDatabase } from './open.ts';
 import { proofReach } from './proof-reach.ts';
 
 /** One thing looked at: fine, worth knowing, or wrong with a way out. */
@@ -159,14 +160,19 @@ async function checkDatabase(config: Config): Promise<Check[]> {
       ...(await checkLog(storage, config)),
     ]);
   } catch (error) {
-    return [
-      {
-        what: 'database',
-        state: 'wrong',
-        found: asError(error).message,
-        fix: 'put a good copy back, or point COLIBRI_DB_PATH at another file',
-      },
-    ];
+    const found = asError(error).message;
+    if (error instanceof OlderSchemaError) return [{ what: 'database', state: 'note', found }];
+    // Such a file is named together with what to do about it.
+    return error instanceof UnusableFileError
+      ? [{ what: 'database', state: 'wrong', found }]
+      : [
+          {
+            what: 'database',
+            state: 'wrong',
+            found,
+            fix: 'put a good copy back, or point COLIBRI_DB_PATH at another file',
+          },
+        ];
   }
 }
 
