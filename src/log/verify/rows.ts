@@ -119,7 +119,10 @@ export class LogWalk {
         table: 'actions',
         record: auditRow(missing),
         position: missing,
-        message: `Audit rows ${missing} to ${position - 1} are missing.`,
+        message:
+          missing === position - 1
+            ? `Audit row ${missing} is missing.`
+            : `Audit rows ${missing} to ${position - 1} are missing.`,
       });
     }
     const hash = sha256Hex(text);
