@@ -1,5 +1,5 @@
-// Writes the pages of docs/reference that repeat what the code says. `--check` writes nothing and exits 1 where a page
-// on disk is not what the code says.
+// Writes the pages of docs/reference, and the table of the README, that repeat what the code says. `--check` writes
+// nothing and exits 1 where a page on disk is not what the code says.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { commandsPage } from './reference/commands-page.mjs';
@@ -7,6 +7,7 @@ import { environmentPage } from './reference/environment-page.mjs';
 import { errorsPage } from './reference/errors-page.mjs';
 import { runExamples } from './reference/examples.mjs';
 import { limitsPage } from './reference/limits-page.mjs';
+import { readmePage } from './reference/readme-page.mjs';
 import { missingSentences } from './reference/sentences.mjs';
 import { loadSource } from './reference/source.mjs';
 import { toolsPage } from './reference/tools-page.mjs';
@@ -21,6 +22,7 @@ const pages = {
   'errors.md': errorsPage(source, examples),
   'limits.md': limitsPage(source),
   'tools.md': toolsPage(source, examples),
+  '../../README.md': readmePage(readPage('../../README.md') ?? '', examples),
 };
 
 for (const missing of missingSentences()) console.error(`no sentence yet: ${missing}`);
@@ -30,7 +32,7 @@ else write();
 function check() {
   const stale = Object.keys(pages).filter((name) => readPage(name) !== pages[name]);
   if (stale.length === 0) return;
-  console.error(`out of date: ${stale.join(', ')} in docs/reference. Run: node scripts/reference.mjs`);
+  console.error(`out of date, seen from docs/reference: ${stale.join(', ')}. Run: node scripts/reference.mjs`);
   process.exitCode = 1;
 }
 
