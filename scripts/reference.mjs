@@ -32,7 +32,9 @@ else write();
 function check() {
   const stale = Object.keys(pages).filter((name) => readPage(name) !== pages[name]);
   if (stale.length === 0) return;
-  console.error(`out of date, seen from docs/reference: ${stale.join(', ')}. Run: node scripts/reference.mjs`);
+  console.error(
+    `out of date, seen from docs/reference: ${stale.join(', ')}. Run: node scripts/reference.mjs`,
+  );
   process.exitCode = 1;
 }
 

@@ -73,7 +73,7 @@ const scratch = realpathSync(mkdtempSync(join(tmpdir(), 'colibri-pages-')));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 describe.concurrent.each(PAGES.filter((page) => !Object.hasOwn(RUN_ELSEWHERE, page)))('%s', (page) => {
-  test('shows commands that do what it says', async () => {
+  test('shows commands that do what it says', { timeout: 240_000 }, async () => {
     const steps = stepsOf(read(page));
 
     const outcomes = await play(page, steps);

@@ -177,6 +177,21 @@ describe('board, log and show', () => {
     expect(bad.code).toBe(1);
     expect(bad.stdout).toContain('COLIBRI_MODE is "LOUD"');
   });
+
+  test('doctor says when the client’s file starts something that is not there', async () => {
+    const workspace = colibri.path('project');
+    mkdirSync(join(workspace, '.colibri'), { recursive: true });
+    const started = join(workspace, 'gone', 'server.js');
+    writeFileSync(
+      join(workspace, '.mcp.json'),
+      JSON.stringify({ mcpServers: { colibri: { command: 'node', args: [started] } } }),
+    );
+
+    const { code, stdout } = await runColibri(colibri, ['doctor'], { cwd: workspace });
+
+    expect(code).toBe(1);
+    expect(stdout).toContain(`.mcp.json starts ${started}, which does not exist`);
+  });
 });
 
 describe('colibri init', () => {
