@@ -75,7 +75,7 @@ export function againstVerdict({ status }: Judged): AgainstVerdict {
 /** Findings for people: one a line, the first ones, and how many there are. */
 export function printFindings(findings: readonly Finding[], out: Output): void {
   for (const { kind, record, message } of findings.slice(0, FINDINGS_SHOWN_MAX))
-    out.line(`${out.paint('red', kind.padEnd(14))} ${printable(record)}  ${printable(message)}`);
+    out.line(`${out.paint('red', kind.padEnd(14))} ${printable(record)}  ${printable(message)}`, 15);
   const more = findings.length - FINDINGS_SHOWN_MAX;
   if (more > 0) out.line(`… and ${more} more; --json prints all of them.`);
 }
