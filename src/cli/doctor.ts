@@ -10,7 +10,8 @@ import { loadDriver } from '../storage/sqlite/driver.ts';
 import { UnusableFileError } from '../storage/sqlite/engine.ts';
 import { type Command, EXIT } from './command.ts';
 import { OlderSchemaError, withDatabase } from './open.ts';
-import { proofReach } from './proof-reach.ts';
+import { ProofDesk } from './proof-status.ts';
+import { readSignedHeads } from './signed-heads.ts';
 
 /** One thing looked at: fine, worth knowing, or wrong with a way out. */
 interface Check {
@@ -225,6 +226,7 @@ async function checkSchema(storage: StorageEngine): Promise<Check[]> {
 }
 
 async function checkLog(storage: StorageEngine, config: Config): Promise<Check[]> {
+  const heads = await readSignedHeads(config, storage);
   return await storage.read(async (tx) => {
     const first = await tx.get<{ content_hash: string }>(
       'SELECT content_hash FROM actions WHERE position = 1',
@@ -235,11 +237,12 @@ async function checkLog(storage: StorageEngine, config: Config): Promise<Check[]
     const folder = new LogFolder(config.configDir, originOf(first.content_hash));
     const open = await tx.all<{ process: string }>('SELECT process FROM open_calls');
     const dead = open.filter(({ process }) => isGone(process, Number.MAX_SAFE_INTEGER)).length;
+    const signed = await (await ProofDesk.open(tx, heads)).signedThrough();
     return [
       {
         what: 'log',
         state: 'ok',
-        found: `${folder.origin}, ${rows} rows, signed through ${proofReach(config).checkpointed}`,
+        found: `${folder.origin}, ${rows} rows, signed through ${signed}`,
       },
       folder.exists
         ? { what: 'key', state: 'ok' as const, found: folder.path }

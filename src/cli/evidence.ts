@@ -1,14 +1,9 @@
-import { statSync } from 'node:fs';
-import { dirname } from 'node:path';
 import type { Config } from '../config.ts';
-import { sha256Hex } from '../integrity/digest.ts';
 import { parseVerifierKey, type VerifierKey } from '../integrity/note-key.ts';
-import { AnchorFiles, AnchorMemory } from '../log/anchors.ts';
-import { ANCHOR_REF, checkpointsInGit, GitError, repositoryOf } from '../log/anchors-git.ts';
-import { OpensslError, readToken, verifyToken } from '../log/anchors-tsr.ts';
+import { AnchorMemory } from '../log/anchors.ts';
+import { checkStamp, findAnchors } from '../log/anchors-found.ts';
 import { CheckpointFiles } from '../log/checkpoint-files.ts';
 import { LogFolder, PathMemory } from '../log/log-folder.ts';
-import { readIfPresent } from '../log/private-files.ts';
 import { claimedSize, type Evidence, type Keyring } from '../log/verify/evidence.ts';
 import type { Finding, Report } from '../log/verify/finding.ts';
 
@@ -42,9 +37,7 @@ export function collectOutside(
   checkMemory(config, dbPath, origin, into);
   if (folder?.exists) addLastSigned(folder, into);
   addFiles(dbPath, into);
-  addKeptFiles(into);
-  addGit(config, into);
-  addTokens(into);
+  addAnchors(config, into);
   const { keys, keyFrom } = keyring(folder, givenKey);
   return { evidence: into.evidence, keys, keyFrom, remarks: into.remarks };
 }
@@ -98,79 +91,37 @@ function addFiles(dbPath: string, into: Collecting): void {
   }
 }
 
-function addKeptFiles({ folder, evidence, remarks }: Collecting): void {
-  if (folder === undefined) return;
-  for (const path of new AnchorMemory(folder.path).read().files) {
-    const note = readQuietly(path);
-    if (note === undefined) remarks.push(`The checkpoint kept in ${path} is not there now.`);
-    else evidence.push({ source: 'file', where: path, note });
-  }
-}
-
-function addGit(config: Config, { dbPath, folder, evidence, remarks }: Collecting): void {
-  const remembered = folder === undefined ? [] : new AnchorMemory(folder.path).read().git;
-  try {
-    const here = [dirname(dbPath), config.workspace].flatMap((path) => repositoryAt(path) ?? []);
-    const places = [...here.map((repository) => ({ repository, ref: ANCHOR_REF })), ...remembered];
-    const distinct = new Map(places.map((place) => [`${place.repository}\n${place.ref}`, place]));
-    for (const { repository, ref } of distinct.values()) {
-      const notes = isFolder(repository) ? checkpointsInGit(repository, ref) : undefined;
-      for (const note of notes ?? []) {
-        // One repository may hold the heads of several logs.
-        if (folder !== undefined && !note.startsWith(`${folder.origin}\n`)) continue;
-        evidence.push({ source: 'git', where: `${ref} in ${repository}`, note });
-      }
-      if (
-        notes === undefined &&
-        remembered.some((place) => place.repository === repository && place.ref === ref)
-      )
-        remarks.push(`${ref} in ${repository}, where checkpoints were committed, is not there now.`);
-    }
-  } catch (error) {
-    if (!(error instanceof GitError)) throw error;
-    if (remembered.length > 0) remarks.push(`The checkpoints in git were not looked at: ${error.message}`);
-  }
-}
-
-function repositoryAt(path: string): string | undefined {
-  return isFolder(path) ? repositoryOf(path) : undefined;
-}
-
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-}
-
-/** A token is an anchor only under an authority that was named: anybody can make a token. */
-function addTokens({ dbPath, folder, evidence, remarks, report }: Collecting): void {
+function addAnchors(config: Config, into: Collecting): void {
+  const { dbPath, folder, evidence, remarks, report } = into;
+  const found = findAnchors({ dbPath, workspace: config.workspace, folder });
+  remarks.push(...found.remarks);
   const authorities = folder === undefined ? [] : new AnchorMemory(folder.path).authorities();
-  for (const stamped of new AnchorFiles(dbPath).all()) {
-    if (!stamped.hasToken) continue;
-    try {
-      const token = readToken(stamped.tokenPath);
-      if (token?.imprint !== sha256Hex(stamped.note)) {
-        const message = `${stamped.tokenPath} is not a time stamp of ${stamped.notePath}.`;
-        report(outsideFinding('bad-anchor', stamped.tokenPath, message));
-        continue;
-      }
-      const where = `${stamped.notePath} with a time stamp of ${token.time}`;
-      const reason = verifyToken(stamped.tokenPath, stamped.notePath, authorities);
-      if (authorities.length === 0) {
-        remarks.push(
-          `${stamped.tokenPath}: its digest fits, its authority was not checked. Name one with "colibri anchor --tsr FILE --ca FILE".`,
-        );
-        evidence.push({ source: 'kept', where, note: stamped.note });
-      } else if (reason !== undefined) {
-        const message = `${stamped.tokenPath} is by none of the authorities that were named (${reason}).`;
-        report(outsideFinding('bad-anchor', stamped.tokenPath, message));
-      } else evidence.push({ source: 'tsr', where, note: stamped.note });
-    } catch (error) {
-      if (!(error instanceof OpensslError)) throw error;
-      remarks.push(`${stamped.tokenPath} was not looked at: ${error.message}`);
+  for (const anchor of found.anchors) {
+    const { source, where, note } = anchor;
+    if (anchor.source !== 'tsr') {
+      evidence.push({ source, where, note });
+      continue;
+    }
+    const verdict = checkStamp(anchor.stamped, authorities);
+    if (verdict.state === 'wrong')
+      report(outsideFinding('bad-anchor', anchor.stamped.tokenPath, verdict.message));
+    else {
+      if (verdict.state === 'unchecked') remarks.push(verdict.message);
+      if (verdict.time !== undefined)
+        evidence.push({
+          source: verdict.state === 'valid' ? 'tsr' : 'kept',
+          where: `${where} with a time stamp of ${verdict.time}`,
+          note,
+        });
     }
   }
 }
 
-function keyring(folder: LogFolder | undefined, given: VerifierKey | undefined) {
+/** The keys to believe: the one given, else those this user's folder holds for the log. */
+export function keyring(
+  folder: LogFolder | undefined,
+  given: VerifierKey | undefined,
+): { readonly keys: Keyring; readonly keyFrom: string } {
   if (given !== undefined) return { keys: { current: [given], retired: [] }, keyFrom: '--key' };
   const own = folder?.verifierKey();
   const current = own === undefined ? [] : parseKeys([own]);
@@ -186,14 +137,6 @@ function parseKeys(texts: readonly string[]): VerifierKey[] {
       return [];
     }
   });
-}
-
-function readQuietly(path: string): string | undefined {
-  try {
-    return readIfPresent(path);
-  } catch {
-    return undefined;
-  }
 }
 
 export function outsideFinding(kind: Finding['kind'], record: string, message: string): Finding {

@@ -7,19 +7,41 @@ export interface PastCall {
   readonly row: AuditRow;
   readonly args: Readonly<Record<string, unknown>>;
   readonly result: Readonly<Record<string, unknown>>;
+  /** Undefined where the row is gone or cannot be read. */
+  readonly enter: PastRow | undefined;
+  readonly exit: PastRow;
+}
+
+/** A row as it is stored, for whoever wants to check it. */
+export interface PastRow {
+  readonly position: number;
+  readonly text: string;
+  readonly contentHash: string;
+  /** What lies beside it, and the digest that the row has of it. */
+  readonly payload: { readonly salt: string; readonly body: string } | undefined;
+  readonly digest: string | null;
 }
 
 const PAGE = 500;
 
-const CALLS = `SELECT a.position, a.text, p.body AS args, r.body AS result FROM actions a
+const CALLS = `SELECT a.position, a.text, a.content_hash, r.salt, r.body,
+    e.position AS enter_position, e.text AS enter_text, e.content_hash AS enter_hash, p.salt AS enter_salt, p.body AS enter_body
+  FROM actions a
+  LEFT JOIN actions e ON e.position = a.sequence_no AND e.position <> a.position
   LEFT JOIN action_payloads p ON p.position = a.sequence_no
   LEFT JOIN action_payloads r ON r.position = a.position`;
 
 interface Found {
   readonly position: number;
   readonly text: string;
-  readonly args: string | null;
-  readonly result: string | null;
+  readonly content_hash: string;
+  readonly salt: string | null;
+  readonly body: string | null;
+  readonly enter_position: number | null;
+  readonly enter_text: string | null;
+  readonly enter_hash: string | null;
+  readonly enter_salt: string | null;
+  readonly enter_body: string | null;
 }
 
 /** The newest calls that `wanted` takes, oldest first. Reads backwards and stops early. */
@@ -70,6 +92,11 @@ export async function newestPosition(tx: Reader): Promise<number> {
   );
 }
 
+/** What --json prints of a call: the story, not the rows it was read from. */
+export function toldOf({ position, row, args, result }: PastCall): object {
+  return { position, row, args, result };
+}
+
 /** Whether a call was about this task, thought or session, by what it was given, answered or wrote. */
 export function concerns(call: PastCall, id: string): boolean {
   const named = [
@@ -90,12 +117,36 @@ function readCall(found: Found): PastCall | undefined {
     return {
       position: found.position,
       row,
-      args: parseObject(found.args),
-      result: parseObject(found.result),
+      args: parseObject(found.enter_body),
+      result: parseObject(found.body),
+      enter: readEnter(found),
+      exit: {
+        position: found.position,
+        text: found.text,
+        contentHash: found.content_hash,
+        payload: payloadOf(found.salt, found.body),
+        digest: row.result_hash,
+      },
     };
   } catch {
     return undefined;
   }
+}
+
+function readEnter(found: Found): PastRow | undefined {
+  const { enter_position, enter_text, enter_hash, enter_salt, enter_body } = found;
+  if (enter_position === null || enter_text === null) return undefined;
+  return {
+    position: enter_position,
+    text: enter_text,
+    contentHash: enter_hash ?? '',
+    payload: payloadOf(enter_salt, enter_body),
+    digest: (JSON.parse(enter_text) as AuditRow).args_hash,
+  };
+}
+
+function payloadOf(salt: string | null, body: string | null): PastRow['payload'] {
+  return body === null ? undefined : { salt: salt ?? '', body };
 }
 
 function parseObject(text: string | null): Record<string, unknown> {

@@ -1,14 +1,17 @@
 import { parseInstant } from '../instant.ts';
 import { formatId, type StateTable } from '../log/state.ts';
 import { SESSIONS, TASKS } from '../log/tables.ts';
-import type { StorageEngine } from '../storage/engine.ts';
+import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
-import { callsAfter, concerns, newestCalls, newestPosition, type PastCall } from './history.ts';
+import { callsAfter, concerns, newestCalls, newestPosition, type PastCall, toldOf } from './history.ts';
 import { withDatabase } from './open.ts';
-import { proofReach } from './proof-reach.ts';
+import type { Output } from './output.ts';
+import { ProofDesk } from './proof-status.ts';
 import { parseRecordId } from './record-id.ts';
+import { readSignedHeads, type SignedHeads } from './signed-heads.ts';
 import { type Stopping, untilStopped } from './stopping.ts';
 import { PROOF_LEGEND, tellCall } from './story.ts';
+import { printable } from './text.ts';
 
 const LIMIT_DEFAULT = 50;
 const FOLLOW_MS = 500;
@@ -29,7 +32,7 @@ export const log: Command = {
   name: 'log',
   usage: '[--task ID] [--session ID] [--since TIME] [--limit N] [--all] [--follow]',
   summary: 'the trail of calls and thoughts: who, what, why, how well proved',
-  details: `Oldest first, times in UTC. ${PROOF_LEGEND}. Successful reads are left out unless --all is given. --json prints one object a line. --follow stays until Ctrl-C.`,
+  details: `Oldest first, times in UTC. ${PROOF_LEGEND}. A mark speaks of the two audit rows of its call and what lies beside them: they were hashed now and led to a signed head that was found now. It says nothing of other rows; "colibri verify" does. Successful reads are left out unless --all is given. --json prints one object a line. --follow stays until Ctrl-C. Exit 1 when a signed head disagrees.`,
   options: {
     task: { type: 'string', value: 'ID', help: 'only what concerns this task' },
     session: { type: 'string', value: 'ID', help: 'only what concerns this session' },
@@ -46,9 +49,14 @@ export const log: Command = {
     const limit = readLimit(values.limit);
     const stopping = values.follow === true ? untilStopped() : undefined;
     return await withDatabase(settings, undefined, async (storage) => {
-      const show = (call: PastCall) => {
-        if (out.json) out.verbatim(JSON.stringify(call));
-        else for (const line of tellCall(call, proofReach(settings), out)) out.line(line);
+      const heard = new Set<string>();
+      const tell = async (calls: readonly PastCall[]) => {
+        if (calls.length === 0) return;
+        const heads = await readSignedHeads(settings, storage);
+        for (const message of await storage.read((tx) => tellAll(tx, heads, calls, out))) {
+          if (!heard.has(message)) out.error(`${printable(message)} "colibri verify" tells more.`);
+          heard.add(message);
+        }
       };
       // One look at both: a call between two looks would be told twice or not at all.
       const [calls, through] = await storage.read(async (tx) => [
@@ -56,28 +64,49 @@ export const log: Command = {
         await newestPosition(tx),
       ]);
       if (calls.length === 0 && !out.json) out.line(through === 0 ? 'Nothing yet.' : 'Nothing matches.');
-      for (const call of calls) show(call);
+      await tell(calls);
       if (stopping !== undefined)
-        await follow(storage, through, stopping, (call) => wanted(call) && show(call));
-      return EXIT.fine;
+        await follow(storage, through, stopping, (news) => tell(news.filter(wanted)));
+      return heard.size > 0 ? EXIT.found : EXIT.fine;
     });
   },
 };
 
-/** Tells each call that ends after `through`, until somebody has had enough. */
+/** Tells the calls that end after `through`, until somebody has had enough. */
 async function follow(
   storage: StorageEngine,
   through: number,
   stopping: Stopping,
-  tell: (call: PastCall) => unknown,
+  tell: (calls: readonly PastCall[]) => Promise<void>,
 ): Promise<void> {
   for (let position = through; !stopping.stopped; ) {
     const news = await storage.read((tx) => callsAfter(tx, position));
-    for (const call of news.calls) tell(call);
+    await tell(news.calls);
     // There may be more than one page: only an empty one is a reason to wait.
     if (news.through === position) await stopping.pause(FOLLOW_MS);
     position = news.through;
   }
+}
+
+/** Tells the calls, each with how well it is proved. Answers what was found wrong, in sentences. */
+async function tellAll(
+  tx: Reader,
+  heads: SignedHeads,
+  calls: readonly PastCall[],
+  out: Output,
+): Promise<string[]> {
+  const desk = await ProofDesk.open(tx, heads);
+  const changed: number[] = [];
+  for (const call of calls) {
+    const proof = await desk.ofCall(call);
+    if (proof === 'wrong') changed.push(call.position);
+    if (out.json) out.verbatim(JSON.stringify({ ...toldOf(call), proof }));
+    else for (const line of tellCall(call, proof, out)) out.line(line);
+  }
+  return [
+    ...[...desk.contradictions.values()].map(({ message }) => message),
+    ...changed.map((position) => `The call that ended in audit row ${position} is not as it was recorded.`),
+  ];
 }
 
 function filterOf({ values }: Invocation): (call: PastCall) => boolean {

@@ -5,7 +5,8 @@ import { type VaultReport, writeNotes } from '../integrations/obsidian/vault.ts'
 import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
 import { newestPosition } from './history.ts';
 import { withDatabase } from './open.ts';
-import { proofReach } from './proof-reach.ts';
+import { ProofDesk } from './proof-status.ts';
+import { readSignedHeads } from './signed-heads.ts';
 import { untilStopped } from './stopping.ts';
 
 const FOLDER = 'Colibri';
@@ -32,7 +33,10 @@ export const obsidian: Command = {
     const settings = config();
     return await withDatabase(settings, undefined, async (storage) => {
       const write = async () => {
-        const notes = await storage.read((tx) => renderNotes(tx, proofReach(settings).checkpointed));
+        const heads = await readSignedHeads(settings, storage);
+        const notes = await storage.read(async (tx) =>
+          renderNotes(tx, await (await ProofDesk.open(tx, heads)).signedThrough()),
+        );
         print(writeNotes(join(vault, FOLDER), notes), invocation);
       };
       // Before the notes are written: what is recorded meanwhile is a reason to write again.

@@ -1,12 +1,7 @@
 import type { PastCall } from './history.ts';
-import type { Output } from './output.ts';
+import type { Colour, Output } from './output.ts';
+import type { ProofState } from './proof-status.ts';
 import { displayWidth, printable, toWidth, wrap } from './text.ts';
-
-/** How far proofs reach, for the mark before a line. */
-export interface ProofReach {
-  readonly checkpointed: number;
-  readonly anchored: number;
-}
 
 /** In a narrower terminal what happened goes below who did it, not beside. */
 const BESIDE_WIDTH_MIN = 80;
@@ -16,12 +11,12 @@ const WHY_INDENT = 4;
 const ACTOR_WIDTH = 14;
 
 /** One call as lines a person reads: when, who, what, how it ended, why, and how well it is proved. */
-export function tellCall(call: PastCall, reach: ProofReach, out: Output, indent = 0): string[] {
+export function tellCall(call: PastCall, proof: ProofState, out: Output, indent = 0): string[] {
   const { row } = call;
   const begin = ' '.repeat(indent);
   const when = `${row.at.replace('T', ' ').slice(0, 19)}Z`;
   const who = out.paint('cyan', toWidth(printable(row.actor), ACTOR_WIDTH));
-  const head = `${begin}${proofMark(call.position, reach, out)} ${out.paint('dim', when)} ${who}`;
+  const head = `${begin}${proofMark(proof, out)} ${out.paint('dim', when)} ${who}`;
   const hang = out.wrapWidth < BESIDE_WIDTH_MIN ? indent + WHY_INDENT : displayWidth(head) + 1;
   const lines = wrap(`${head} ${whatHappened(call)}${ending(call, out)}`, out.wrapWidth, hang);
   const why = typeof call.args.content === 'string' ? call.args.content : call.args.blocked_reason;
@@ -48,13 +43,22 @@ function ending({ row }: PastCall, out: Output): string {
   return `, ${out.paint('red', `${code.startsWith('ERR_STORAGE') ? 'failed' : 'refused'}: ${code}`)}`;
 }
 
-/** ◆ anchored elsewhere, ● under a signed checkpoint, ○ only in the file. */
-function proofMark(position: number, reach: ProofReach, out: Output): string {
-  if (position <= reach.anchored) return out.paint('green', '◆');
-  return position <= reach.checkpointed ? out.paint('green', '●') : out.paint('yellow', '○');
+const MARKS: Readonly<Record<ProofState, readonly [mark: string, colour: Colour, words: string]>> = {
+  anchored: ['◆', 'green', 'anchored'],
+  checkpointed: ['●', 'green', 'checkpointed'],
+  unsigned: ['○', 'yellow', 'not signed yet'],
+  unchecked: ['?', 'yellow', 'not checked'],
+  wrong: ['✗', 'red', 'not as it was signed'],
+};
+
+function proofMark(proof: ProofState, out: Output): string {
+  const [mark, colour] = MARKS[proof];
+  return out.paint(colour, mark);
 }
 
-export const PROOF_LEGEND = '◆ anchored  ● checkpointed  ○ not signed yet';
+export const PROOF_LEGEND = Object.values(MARKS)
+  .map(([mark, , words]) => `${mark} ${words}`)
+  .join('  ');
 
 function whatHappened({ row, args, result }: PastCall): string {
   const text = (value: unknown): string => (typeof value === 'string' ? printable(value) : '');

@@ -12,14 +12,16 @@ export interface Ranges {
   readonly checkpointedThrough: number;
   /** A checkpoint that is kept elsewhere covers it. */
   readonly anchoredThrough: number;
-  readonly anchoredBy: readonly Source[];
+  readonly anchoredBy: readonly Anchoring[];
   /** Rows that only this machine vouches for. Normal for the newest ones. */
   readonly unanchoredTail: number;
 }
 
 export type AgainstVerdict = 'consistent' | 'inconsistent' | 'not comparable';
 
-const ANCHORS: readonly Source[] = ['git', 'tsr', 'file', 'against'];
+type Anchoring = Extract<Source, 'git' | 'tsr' | 'file' | 'against'>;
+
+const ANCHORS: readonly Anchoring[] = ['git', 'tsr', 'file', 'against'];
 const FINDINGS_SHOWN_MAX = 20;
 
 export function rangesOf(verified: Verified, judged: readonly Judged[]): Ranges {
@@ -31,7 +33,7 @@ export function rangesOf(verified: Verified, judged: readonly Judged[]): Ranges 
   const agreed = through(consistent.filter(({ size }) => size < firstDoubtful));
   const intactThrough =
     doubtful.length === 0 ? verified.intactThrough : Math.min(verified.intactThrough, agreed);
-  const anchors = consistent.filter(({ source }) => ANCHORS.includes(source));
+  const anchors = consistent.filter(({ source }) => ANCHORS.some((kind) => kind === source));
   const anchoredThrough = Math.min(intactThrough, through(anchors));
   return {
     intactThrough,
@@ -81,7 +83,7 @@ export function printFindings(findings: readonly Finding[], out: Output): void {
 }
 
 export function printRanges(ranges: Ranges, size: number, out: Output): void {
-  const by = ranges.anchoredBy.map((source) => ANCHOR_NAMES[source] ?? source).join(', ');
+  const by = ranges.anchoredBy.map((source) => ANCHOR_NAMES[source]).join(', ');
   const rows = (count: number) => count.toLocaleString('en').padStart(12);
   out.line(`intact through        ${rows(ranges.intactThrough)} of ${size.toLocaleString('en')} audit rows`);
   out.line(`checkpointed through  ${rows(ranges.checkpointedThrough)}`);
@@ -89,7 +91,7 @@ export function printRanges(ranges: Ranges, size: number, out: Output): void {
   out.line(`unanchored tail       ${rows(ranges.unanchoredTail)}`);
 }
 
-const ANCHOR_NAMES: Partial<Record<Source, string>> = {
+export const ANCHOR_NAMES: Readonly<Record<Anchoring, string>> = {
   git: 'git',
   tsr: 'time stamp',
   file: 'a file you keep',

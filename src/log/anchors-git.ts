@@ -17,6 +17,14 @@ export interface GitAnchor {
   readonly already: boolean;
 }
 
+/** A commit that holds a checkpoint, as git keeps it. */
+export interface CommittedCheckpoint {
+  readonly commit: string;
+  readonly note: string;
+  /** The bytes that the id is the digest of. */
+  readonly object: Buffer;
+}
+
 /**
  * Adds a checkpoint as a commit on a reference of its own. Only plumbing: neither the index nor the working tree nor
  * HEAD is touched, in whichever worktree it runs, and no hook of the repository is started.
@@ -41,7 +49,7 @@ export function anchorInGit(options: {
   const entries = `100644 blob ${blob(note)}\t${FILE}\n100644 blob ${blob(`${options.key}\n`)}\tkey\n`;
   const tree = git(folder, ['mktree'], { input: entries }).trim();
   const commit = git(folder, ['commit-tree', tree, ...(tip === undefined ? [] : ['-p', tip])], {
-    input: `colibri checkpoint at ${options.size} audit rows\n\n${note}`,
+    input: `colibri checkpoint at ${options.size} audit rows on ${ref}\n\n${note}`,
     env: identityFor(folder),
   }).trim();
   // With the old value named, two processes cannot lose each other's commit.
@@ -50,13 +58,19 @@ export function anchorInGit(options: {
 }
 
 /** The checkpoints on a reference, the newest first; undefined where there is no repository or no such reference. */
-export function checkpointsInGit(folder: string, ref: string): string[] | undefined {
+export function checkpointsInGit(folder: string, ref: string): CommittedCheckpoint[] | undefined {
   if (resolve(folder, ref) === undefined) return undefined;
   const commits = git(folder, ['rev-list', `--max-count=${COMMITS_MAX}`, ref, '--'])
     .split('\n')
     .filter(Boolean);
-  const input = commits.map((commit) => `${commit}:${FILE}\n`).join('');
-  return parseBatch(git(folder, ['cat-file', '--batch'], { input }));
+  const input = commits.map((commit) => `${commit}\n${commit}:${FILE}\n`).join('');
+  const objects = parseBatch(gitBytes(folder, ['cat-file', '--batch'], { input }));
+  return commits.flatMap((commit, i) => {
+    const [object, note] = [objects[2 * i], objects[2 * i + 1]];
+    return object === undefined || note === undefined
+      ? []
+      : [{ commit, object, note: note.toString('utf8') }];
+  });
 }
 
 /** The top folder of the repository a folder belongs to. */
@@ -64,20 +78,22 @@ export function repositoryOf(folder: string): string | undefined {
   return git(folder, ['rev-parse', '--show-toplevel'], { mayFail: true })?.trim();
 }
 
-/** `<id> blob <bytes>`, the bytes, a newline; or `<name> missing`. */
-function parseBatch(output: string): string[] {
-  const bytes = Buffer.from(output);
-  const notes: string[] = [];
-  for (let at = 0; at < bytes.length; ) {
-    const end = bytes.indexOf(0x0a, at);
+/** For each name asked for `<id> <type> <bytes>`, the bytes and a newline; or `<name> missing`. */
+function parseBatch(output: Buffer): (Buffer | undefined)[] {
+  const objects: (Buffer | undefined)[] = [];
+  for (let at = 0; at < output.length; ) {
+    const end = output.indexOf(0x0a, at);
     if (end < 0) break;
-    const [, type, size] = bytes.toString('utf8', at, end).split(' ');
+    const [, type, size] = output.toString('utf8', at, end).split(' ');
     at = end + 1;
-    if (type !== 'blob') continue;
-    notes.push(bytes.toString('utf8', at, at + Number(size)));
+    if (type !== 'blob' && type !== 'commit') {
+      objects.push(undefined);
+      continue;
+    }
+    objects.push(output.subarray(at, at + Number(size)));
     at += Number(size) + 1;
   }
-  return notes;
+  return objects;
 }
 
 /** A branch that somebody has checked out is not ours to move. */
@@ -125,6 +141,14 @@ function git(
 ): string | undefined;
 function git(folder: string, args: readonly string[], options?: GitOptions): string;
 function git(folder: string, args: readonly string[], options: GitOptions = {}): string | undefined {
+  return runGit(folder, args, options)?.toString('utf8');
+}
+
+function gitBytes(folder: string, args: readonly string[], options: GitOptions): Buffer {
+  return runGit(folder, args, options) ?? Buffer.alloc(0);
+}
+
+function runGit(folder: string, args: readonly string[], options: GitOptions): Buffer | undefined {
   const safe = [
     '-c',
     'core.hooksPath=/dev/null',
@@ -135,7 +159,6 @@ function git(folder: string, args: readonly string[], options: GitOptions = {}):
   ];
   const { status, stdout, stderr, error } = spawnSync('git', ['-C', folder, ...safe, ...args], {
     input: options.input ?? '',
-    encoding: 'utf8',
     maxBuffer: OUTPUT_BYTES_MAX,
     env: childEnvironment({ GIT_TERMINAL_PROMPT: '0', GIT_OPTIONAL_LOCKS: '0', ...options.env }),
   });
@@ -149,5 +172,5 @@ function git(folder: string, args: readonly string[], options: GitOptions = {}):
   }
   if (status === 0) return stdout;
   if (options.mayFail === true) return undefined;
-  throw new GitError(`git ${args[0]} failed: ${stderr.trim() || `exit ${status}`}`);
+  throw new GitError(`git ${args[0]} failed: ${stderr.toString('utf8').trim() || `exit ${status}`}`);
 }

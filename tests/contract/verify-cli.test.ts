@@ -5,6 +5,7 @@ import { generateNoteKey } from '../../src/integrity/note-key.ts';
 import { inclusionProof, nodesInMemory } from '../../src/integrity/proofs.ts';
 import { formatTlogProof } from '../../src/integrity/tlog-proof.ts';
 import { leafHash } from '../../src/integrity/tree.ts';
+import { repository, timeStampAuthority } from '../driver/anchor-places.ts';
 import { sha256 } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { type LogDesk, logTest } from './log-desk.ts';
@@ -188,7 +189,7 @@ describe('colibri anchor', () => {
   logTest(
     '--git commits to a reference of its own and touches nothing else; verify finds it',
     async (desk) => {
-      const git = repository(desk);
+      const git = repository(desk.colibri);
       await desk.work();
       git('commit', '--allow-empty', '-qm', 'start');
       writeFileSync(desk.colibri.path('staged'), 'x');
@@ -213,7 +214,7 @@ describe('colibri anchor', () => {
   );
 
   logTest('--git works in a further worktree, and never moves a branch that is checked out', async (desk) => {
-    const git = repository(desk);
+    const git = repository(desk.colibri);
     await desk.work();
     git('commit', '--allow-empty', '-qm', 'start');
     git('worktree', 'add', '-q', 'second');
@@ -232,7 +233,7 @@ describe('colibri anchor', () => {
   });
 
   logTest('a history rewritten after it was committed is found in git', async (desk) => {
-    repository(desk);
+    repository(desk.colibri);
     await desk.work();
     await desk.run('anchor', '--git');
     const copy = desk.colibri.path('old.db');
@@ -276,8 +277,8 @@ describe('colibri anchor', () => {
     async (desk) => {
       await desk.work();
       const at = (name: string) => desk.colibri.path(name);
-      const authority = timeStampAuthority(desk, 'good');
-      const wrong = timeStampAuthority(desk, 'wrong');
+      const authority = timeStampAuthority(desk.colibri, 'good');
+      const wrong = timeStampAuthority(desk.colibri, 'wrong');
 
       const asked = await desk.run('anchor', '--tsq', at('q.tsq'));
       authority.answer(at('q.tsq'), at('a.tsr'));
@@ -304,7 +305,7 @@ describe('colibri anchor', () => {
     async (desk) => {
       await desk.work();
       const at = (name: string) => desk.colibri.path(name);
-      const authority = timeStampAuthority(desk, 'good');
+      const authority = timeStampAuthority(desk.colibri, 'good');
       writeFileSync(at('else'), 'something else');
       spawnSync('openssl', ['ts', '-query', '-data', at('else'), '-sha256', '-cert', '-out', at('e.tsq')]);
       authority.answer(at('e.tsq'), at('e.tsr'));
@@ -360,40 +361,4 @@ async function proofOf(desk: LogDesk, index: number, size: number, checkpoint: s
     checkpoint,
     proof: await inclusionProof(nodesInMemory(leaves), index, size),
   });
-}
-
-/** Makes the playground a repository, and runs git in it. */
-function repository(desk: LogDesk): (...args: string[]) => string {
-  const who = ['-c', 'user.name=ada', '-c', 'user.email=ada@localhost'];
-  const git = (...args: string[]) => {
-    const { status, stdout, stderr } = spawnSync('git', ['-C', desk.colibri.folder, ...who, ...args], {
-      encoding: 'utf8',
-      env: { PATH: process.env.PATH ?? '', HOME: desk.colibri.path('home') },
-    });
-    if (status !== 0) throw new Error(`git ${args.join(' ')}: ${stderr}`);
-    return stdout;
-  };
-  git('init', '-q');
-  return git;
-}
-
-/** A time-stamping authority in a folder: a certificate that may stamp, and the answers it gives. */
-function timeStampAuthority(desk: LogDesk, name: string) {
-  const at = (file: string) => desk.colibri.path(`${name}-${file}`);
-  writeFileSync(
-    at('conf'),
-    `[req]\ndistinguished_name=dn\nx509_extensions=ext\nprompt=no\n[dn]\nCN=${name}\n[ext]\nextendedKeyUsage=critical,timeStamping\nkeyUsage=critical,digitalSignature\n[tsa]\ndefault_tsa=t\n[t]\nserial=${at('serial')}\nsigner_cert=${at('cert')}\nsigner_key=${at('key')}\nsigner_digest=sha256\ndefault_policy=1.2.3.4\ndigests=sha256\n`,
-  );
-  writeFileSync(at('serial'), '01\n');
-  const openssl = (...args: string[]) => {
-    const { status, stderr } = spawnSync('openssl', args, { encoding: 'utf8' });
-    if (status !== 0) throw new Error(stderr);
-  };
-  const files = ['-keyout', at('key'), '-out', at('cert'), '-config', at('conf')];
-  openssl('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', ...files);
-  return {
-    certificate: at('cert'),
-    answer: (query: string, answer: string) =>
-      openssl('ts', '-reply', '-config', at('conf'), '-section', 't', '-queryfile', query, '-out', answer),
-  };
 }

@@ -1,0 +1,39 @@
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import type { Playground } from './playground.ts';
+
+/** Makes the playground a git repository, and runs git in it. */
+export function repository(colibri: Playground): (...args: string[]) => string {
+  const who = ['-c', 'user.name=ada', '-c', 'user.email=ada@localhost'];
+  const git = (...args: string[]) => {
+    const { status, stdout, stderr } = spawnSync('git', ['-C', colibri.folder, ...who, ...args], {
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH ?? '', HOME: colibri.path('home') },
+    });
+    if (status !== 0) throw new Error(`git ${args.join(' ')}: ${stderr}`);
+    return stdout;
+  };
+  git('init', '-q');
+  return git;
+}
+
+/** A time-stamping authority in a folder: a certificate that may stamp, and the answers it gives. */
+export function timeStampAuthority(colibri: Playground, name: string) {
+  const at = (file: string) => colibri.path(`${name}-${file}`);
+  writeFileSync(
+    at('conf'),
+    `[req]\ndistinguished_name=dn\nx509_extensions=ext\nprompt=no\n[dn]\nCN=${name}\n[ext]\nextendedKeyUsage=critical,timeStamping\nkeyUsage=critical,digitalSignature\n[tsa]\ndefault_tsa=t\n[t]\nserial=${at('serial')}\nsigner_cert=${at('cert')}\nsigner_key=${at('key')}\nsigner_digest=sha256\ndefault_policy=1.2.3.4\ndigests=sha256\n`,
+  );
+  writeFileSync(at('serial'), '01\n');
+  const openssl = (...args: string[]) => {
+    const { status, stderr } = spawnSync('openssl', args, { encoding: 'utf8' });
+    if (status !== 0) throw new Error(stderr);
+  };
+  const files = ['-keyout', at('key'), '-out', at('cert'), '-config', at('conf')];
+  openssl('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', ...files);
+  return {
+    certificate: at('cert'),
+    answer: (query: string, answer: string) =>
+      openssl('ts', '-reply', '-config', at('conf'), '-section', 't', '-queryfile', query, '-out', answer),
+  };
+}
