@@ -11,7 +11,7 @@ export const prove: Command = {
   usage: 'ID [-o FILE]',
   summary: 'write one file that proves one record; of a task, its completion certificate',
   details:
-    'ID is a task (T-0001), a thought (Θ-0001), a session (A-0001) or an audit row (#12). The file holds the record, the calls behind it, the seals and for each audit row a proof against the newest checkpoint. It may hold secrets that calls were given. A certificate shows that what is in it is in the log, not that nothing was left out; a bundle shows both.',
+    'ID is a task (T-0001), a thought (Θ-0001), a session (A-0001) or an audit row (#12). The file holds the record, the calls behind it, the seals and for each audit row a proof against the oldest checkpoint that covers it and is anchored, or else the newest; and the anchors of that checkpoint. It may hold secrets that calls were given. A certificate shows that what is in it is in the log, not that nothing was left out; a bundle shows both.',
   options: {
     output: { type: 'string', short: 'o', value: 'FILE', help: 'where to write; "-" prints it' },
   },
@@ -20,9 +20,9 @@ export const prove: Command = {
     const id = normalRecordId(positionals[0] ?? '');
     if (!/^(?:[TAΘ]-\d{4,15}|#\d{1,15})$/u.test(id))
       throw new UsageError(`"${id}" is no id. Give T-0001, Θ-0001, A-0001, or #12 for an audit row.`);
-    const { dbPath, configDir } = config();
+    const { dbPath, configDir, workspace } = config();
     const certificate = await withDatabase(config(), undefined, (storage) =>
-      buildCertificate(storage, { dbPath, configDir }, id),
+      buildCertificate(storage, { dbPath, configDir, workspace }, id),
     );
     const text = formatCertificate(certificate);
     if (values.output === '-') {
@@ -32,8 +32,9 @@ export const prove: Command = {
     const path = resolve(typeof values.output === 'string' ? values.output : fileNameOf(id));
     writeNew(path, text);
     const { log, state } = certificate;
+    const anchors = Object.keys(certificate.anchors).length;
     const seals = Object.keys(certificate.seals).length;
-    out.data({ path, subject: id, rows: log.length, records: state.length, seals }, () =>
+    out.data({ path, subject: id, rows: log.length, records: state.length, seals, anchors }, () =>
       out.line(`${path}: ${id}, ${log.length} audit rows, each with its proof`),
     );
     return EXIT.fine;

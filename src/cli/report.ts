@@ -17,11 +17,11 @@ export const report: Command = {
   },
   positionals: [0, 0],
   async run({ values, out, config }) {
-    const { dbPath, configDir } = config();
+    const { dbPath, configDir, workspace } = config();
     const path = resolve(typeof values.output === 'string' ? values.output : NAME_DEFAULT);
     const bar = out.progress('writing');
     return await withDatabase(config(), undefined, async (storage) => {
-      const request = { dbPath, configDir, onProgress: bar.update };
+      const request = { dbPath, configDir, workspace, onProgress: bar.update };
       const written = await writeReport(storage, request, path).finally(() => bar.end());
       const { origin, rows, bytes, checkpointedThrough } = written;
       out.data({ path, origin, rows, bytes, checkpointed_through: checkpointedThrough }, () => {

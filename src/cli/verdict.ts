@@ -74,6 +74,10 @@ export function againstVerdict({ status }: Judged): AgainstVerdict {
   return status === 'cut' || status === 'rewritten' ? 'inconsistent' : 'not comparable';
 }
 
+export function countOf(findings: readonly Finding[]): string {
+  return findings.length === 1 ? 'One thing is wrong.' : `${findings.length} things are wrong.`;
+}
+
 /** Findings for people: one a line, the first ones, and how many there are. */
 export function printFindings(findings: readonly Finding[], out: Output): void {
   for (const { kind, record, message } of findings.slice(0, FINDINGS_SHOWN_MAX))

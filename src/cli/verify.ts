@@ -2,25 +2,23 @@ import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { asError } from '../errors.ts';
-import { verifyBundle } from '../export/verify-bundle.ts';
-import { verifyProofFile } from '../export/verify-proof.ts';
 import { parseVerifierKey, type VerifierKey } from '../integrity/note-key.ts';
 import { PathMemory } from '../log/log-folder.ts';
 import { readIfPresent } from '../log/private-files.ts';
-import type { Finding } from '../log/verify/finding.ts';
 import { readAgainst } from './against.ts';
 import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
 import { printable } from './text.ts';
-import { printFindings, printRanges } from './verdict.ts';
+import { countOf, printFindings, printRanges } from './verdict.ts';
+import { checkBundle, checkProof } from './verify-carried.ts';
 import { type DatabaseVerdict, verifyFile } from './verify-file.ts';
 
 /** Reads everything back and says how far it can be trusted, and by whom. */
 export const verify: Command = {
   name: 'verify',
-  usage: '[DB|BUNDLE|PROOF] [--against CHECKPOINT] [--key VKEY]',
+  usage: '[DB|BUNDLE|PROOF] [--against CHECKPOINT] [--key VKEY] [--ca FILE]',
   summary: 'check every record, hash and signature, and say how far they reach',
   details:
-    'Without an argument it checks the configured database; servers may go on writing. It changes nothing. Exit 1 when anything is wrong. An unanchored tail is normal: "colibri anchor" shortens it.',
+    'Without an argument it checks the configured database; servers may go on writing. It changes nothing. A bundle or a proof is held against the key that this user knows of its log, where one is known; its anchors are looked up in the repository of the workspace and under the authorities that were named, and those that are not found are named with what to do. Exit 1 when anything is wrong. An unanchored tail is normal: "colibri anchor" shortens it.',
   options: {
     against: {
       type: 'string',
@@ -28,6 +26,11 @@ export const verify: Command = {
       help: 'a checkpoint kept elsewhere: a note file, a .tlog-proof, or the text itself',
     },
     key: { type: 'string', value: 'VKEY', help: 'the verifier key to believe, or a file that holds it' },
+    ca: {
+      type: 'string',
+      value: 'FILE',
+      help: 'of a bundle or a proof: the certificate of the time-stamping authority you trust, in PEM',
+    },
   },
   positionals: [0, 1],
   async run(invocation) {
@@ -38,6 +41,10 @@ export const verify: Command = {
     const kept = typeof against === 'string' ? readAgainst(against) : undefined;
     switch (kindOf(path, config)) {
       case 'database':
+        if (invocation.values.ca !== undefined)
+          throw new UsageError(
+            '--ca goes with a bundle or a proof. For a database name the authority once: colibri anchor --tsr FILE --ca FILE.',
+          );
         return show(
           await verifyFile({
             config,
@@ -49,9 +56,9 @@ export const verify: Command = {
           invocation,
         );
       case 'bundle':
-        return await checkBundle(path, trustedKey?.text, kept?.note, invocation);
+        return await checkBundle(path, { key: trustedKey?.text, against: kept?.note }, invocation);
       case 'proof':
-        return await checkProof(path, trustedKey?.text, kept?.note, invocation);
+        return await checkProof(path, { key: trustedKey?.text, against: kept?.note }, invocation);
     }
   },
 };
@@ -146,65 +153,5 @@ function show(verdict: DatabaseVerdict, { out }: Invocation): number {
       out.line(ok ? out.paint('green', 'Nothing is wrong.') : out.paint('red', countOf(findings)));
     },
   );
-  return ok ? EXIT.fine : EXIT.found;
-}
-
-function countOf(findings: readonly Finding[]): string {
-  return findings.length === 1 ? 'One thing is wrong.' : `${findings.length} things are wrong.`;
-}
-
-async function checkBundle(
-  path: string,
-  trustedKey: string | undefined,
-  against: string | undefined,
-  { out }: Invocation,
-): Promise<number> {
-  const findings: Finding[] = [];
-  const bar = out.progress('verifying');
-  const verdict = await verifyBundle(path, {
-    report: (finding) => void findings.push(finding),
-    onProgress: bar.update,
-    ...(trustedKey !== undefined && { trustedKey }),
-    ...(against !== undefined && { against }),
-  });
-  bar.end();
-  const ok = findings.length === 0;
-  const { size, root, intactThrough, checkpointedThrough, origin } = verdict;
-  const ranges = { intact_through: intactThrough, checkpointed_through: checkpointedThrough };
-  out.data({ ok, what: 'bundle', path, origin, size, root, ...ranges, findings }, () => {
-    printFindings(findings, out);
-    out.line(`intact through        ${intactThrough} of ${size} audit rows`);
-    out.line(`checkpointed through  ${checkpointedThrough}`);
-    if (trustedKey === undefined)
-      out.line(
-        out.paint(
-          'yellow',
-          'The key is the bundle’s own: this shows that the bundle agrees with itself. Give the key you know with --key.',
-        ),
-      );
-    out.line(ok ? out.paint('green', 'Nothing is wrong.') : out.paint('red', countOf(findings)));
-  });
-  return ok ? EXIT.fine : EXIT.found;
-}
-
-async function checkProof(
-  path: string,
-  trustedKey: string | undefined,
-  against: string | undefined,
-  { out }: Invocation,
-): Promise<number> {
-  const findings: Finding[] = [];
-  const verdict = await verifyProofFile(path, {
-    report: (finding) => void findings.push(finding),
-    ...(trustedKey !== undefined && { trustedKey }),
-    ...(against !== undefined && { against }),
-  });
-  const ok = findings.length === 0;
-  const { subject, origin, size, lines } = verdict;
-  out.data({ ok, what: 'proof', path, subject, origin, size, proves: lines, findings }, () => {
-    printFindings(findings, out);
-    for (const line of lines) out.line(printable(line));
-    out.line(ok ? out.paint('green', 'Nothing is wrong.') : out.paint('red', countOf(findings)));
-  });
   return ok ? EXIT.fine : EXIT.found;
 }

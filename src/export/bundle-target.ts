@@ -20,6 +20,8 @@ import { writeFully, ZipWriter } from './zip.ts';
 export interface BundleTarget {
   /** Writes one file, line by line. */
   write(name: string, lines: AsyncIterable<string> | Iterable<string>): Promise<void>;
+  /** Writes one file that is no text. */
+  writeBytes(name: string, bytes: Uint8Array): Promise<void>;
   /** Writes the sums and puts the whole in its place. */
   finish(): Promise<void>;
   /** Removes what was written so far. */
@@ -36,9 +38,13 @@ export function openTarget(path: string): BundleTarget {
   const sums = new Map<string, string>();
 
   async function write(name: string, lines: AsyncIterable<string> | Iterable<string>): Promise<void> {
+    await add(name, chunked(lines));
+  }
+
+  async function add(name: string, chunks: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<void> {
     const hash = createHash('sha256');
     const hashed = async function* () {
-      for await (const chunk of chunked(lines)) {
+      for await (const chunk of chunks) {
         hash.update(chunk);
         yield chunk;
       }
@@ -49,6 +55,7 @@ export function openTarget(path: string): BundleTarget {
 
   return {
     write,
+    writeBytes: (name, bytes) => add(name, [Buffer.from(bytes)]),
     async finish() {
       await write(SUMS, [formatSums(sums)]);
       files.close();

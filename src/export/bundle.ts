@@ -40,6 +40,8 @@ export interface WrittenBundle {
   readonly size: number;
   /** Rows the newest checkpoint covers. The rest is in the bundle and signed by nobody yet. */
   readonly checkpointedThrough: number;
+  /** Anchors that it carries. */
+  readonly anchors: number;
 }
 
 /** The name a bundle gets where nobody gives one: which log, and how long it was. */
@@ -84,9 +86,12 @@ export async function writeBundle(
   });
 }
 
-/** The newest checkpoint, which must reach as far as the rows that are to be proved. */
-export function requireHead({ key, checkpoints }: Heads, through: number, size: number): SignedHead {
-  const head = checkpoints.at(-1);
+/**
+ * The checkpoint that rows are proved against, which must reach as far as they do. The oldest one that is anchored says
+ * most; where none is, the newest.
+ */
+export function requireHead({ key, checkpoints, anchors }: Heads, through: number, size: number): SignedHead {
+  const head = anchors.find((anchor) => anchor.head.size >= through)?.head ?? checkpoints.at(-1);
   if (key === undefined || head === undefined)
     throw new Error('The log has no checkpoint by a key of this user. Run "colibri checkpoint" first.');
   if (head.size < through)
@@ -146,6 +151,7 @@ async function writeSelection(
   selection: Selection,
 ): Promise<WrittenBundle> {
   const head = requireHead(heads, selection.positions.at(-1) ?? 0, size);
+  const shown = onlyHead(heads, head);
   const prove = createRowProver(tx, head);
   await target.write(
     layout.LOG,
@@ -153,24 +159,32 @@ async function writeSelection(
   );
   await target.write(layout.PAYLOADS, payloadLines(payloadsAt(tx, selection.positions)));
   await target.write(layout.STATE, selectedState(tx, selection));
-  await writeHead(target, { ...heads, checkpoints: [head] });
+  await writeHead(target, shown);
   await writeSeals(tx, target, selection.sessions);
   for await (const row of rowsAt(tx, selection.positions))
     await target.write(layout.proofFile(row.position), [await proofText(prove, row, head)]);
-  const written = describe(heads, selection.subject, selection.positions.length, size);
+  const written = describe(shown, selection.subject, selection.positions.length, size);
   await writeMarker(target, written, null, null);
   return written;
 }
 
 function describe(heads: Heads, scope: string, rows: number, size: number): WrittenBundle {
   const checkpointedThrough = heads.checkpoints.at(-1)?.size ?? 0;
-  return { origin: heads.origin, scope, rows, size, checkpointedThrough };
+  return { origin: heads.origin, scope, rows, size, checkpointedThrough, anchors: heads.anchors.length };
 }
 
-async function writeHead(target: BundleTarget, { key, checkpoints }: Heads): Promise<void> {
+/** Without the rows between, one head is all that can be compared. */
+export function onlyHead(heads: Heads, head: SignedHead): Heads {
+  const anchors = heads.anchors.filter((anchor) => anchor.head === head);
+  return { ...heads, checkpoints: [head], anchors };
+}
+
+/** The newest checkpoint, the key, and what others may hold of any of the checkpoints. */
+async function writeHead(target: BundleTarget, { key, checkpoints, anchors }: Heads): Promise<void> {
   const head = checkpoints.at(-1);
   if (key !== undefined) await target.write(layout.KEY, [`${key}\n`]);
   if (head !== undefined) await target.write(layout.CHECKPOINT, [head.note]);
+  for (const { name, bytes } of anchors) await target.writeBytes(name, bytes);
 }
 
 async function writeMarker(

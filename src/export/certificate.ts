@@ -1,8 +1,17 @@
 import * as z from 'zod';
 import { type StoredSession, sessionId } from '../domains/trail/index.ts';
+import { encodeBase64 } from '../integrity/c2sp-text.ts';
 import { isHash } from '../integrity/digest.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
-import { assertNotCut, payloadsAt, requireHead, rowsAt, sealedRecords, selectedState } from './bundle.ts';
+import {
+  assertNotCut,
+  onlyHead,
+  payloadsAt,
+  requireHead,
+  rowsAt,
+  sealedRecords,
+  selectedState,
+} from './bundle.ts';
 import { type Heads, type LogPlace, readHeads } from './heads.ts';
 import { createRowProver } from './row-proofs.ts';
 import { type Selection, select } from './selection.ts';
@@ -34,6 +43,8 @@ export const CertificateShape = z.strictObject({
   seals: z.record(z.string().regex(/^A-\d{4,15}$/), z.array(hash)),
   checkpoint: z.string(),
   key: z.string(),
+  /** By file name, as in a bundle, the base64 of what others may hold of the checkpoint. */
+  anchors: z.record(z.string(), z.string()),
 });
 
 export type Certificate = z.output<typeof CertificateShape>;
@@ -83,7 +94,12 @@ async function prove(tx: Reader, heads: Heads, selection: Selection): Promise<Ce
     seals: await sealsOf(tx, selection),
     checkpoint: head.note,
     key: heads.key ?? '',
+    anchors: anchorsOf(onlyHead(heads, head)),
   };
+}
+
+function anchorsOf({ anchors }: Heads): Certificate['anchors'] {
+  return Object.fromEntries(anchors.map(({ name, bytes }) => [name, encodeBase64(bytes)]));
 }
 
 async function sealsOf(tx: Reader, { sessions }: Selection): Promise<Certificate['seals']> {

@@ -4,9 +4,15 @@ const PAGE = `  verify.html       shows all of it in a browser and checks it the
                     trust, because whoever forges a bundle can forge the page inside
 `;
 
+const ANCHORS = `  anchors/          what others may hold of a checkpoint, each file named by its SHA-256: git commits as git keeps them
+                    ("git hash-object -t commit FILE" tells the id to look for in a clone), and answers of time-stamping
+                    authorities ("openssl ts -verify -in FILE -data CHECKPOINT -CAfile CERTIFICATE"). The bundle alone
+                    does not show that anybody has them
+`;
+
 /** What someone reads who finds the bundle and has never heard of Colibri. */
 export function readmeText(written: WrittenBundle, hasPage: boolean): string {
-  const { origin, scope, rows, size, checkpointedThrough } = written;
+  const { origin, scope, rows, size, checkpointedThrough, anchors } = written;
   const what =
     scope === 'log'
       ? `It holds the whole log ${origin ?? '(empty)'}: ${rows} audit rows, of which a signed checkpoint covers ${checkpointedThrough}.`
@@ -28,7 +34,7 @@ Everything here can be checked without Colibri, with sha256sum, openssl and a fe
   key.pub           the key that signed them: name+id+base64(0x01, Ed25519 public key)
   seals/            for each sealed session its root and its records in order
   proofs/           C2SP tlog-proof files: that a row is in the log the checkpoint signs
-${hasPage ? PAGE : ''}
+${anchors > 0 ? ANCHORS : ''}${hasPage ? PAGE : ''}
 The log is a tree after RFC 6962 (section 2.1). A leaf is SHA-256(0x00, content_hash), an inner node
 SHA-256(0x01, left, right), hashes as 32 bytes. The chain is SHA-256(content_hash + chain_hash before), hashes as 64 hex
 digits, 64 zeros before the first row. A session's tree is built the same way over its records' hashes: the "hash" of a

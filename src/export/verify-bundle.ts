@@ -7,6 +7,7 @@ import { originOf } from '../log/log-folder.ts';
 import { formatId } from '../log/state.ts';
 import { SESSIONS } from '../log/tables.ts';
 import type { Finding, Report } from '../log/verify/finding.ts';
+import { type CarriedAnchor, openAnchor } from './anchors.ts';
 import { type BundleSource, openBundle, readSmall, SourceError } from './bundle-source.ts';
 import { formatSums } from './bundle-target.ts';
 import { type BundleMarker, type PayloadLine, readMarker, readPayload } from './formats.ts';
@@ -29,6 +30,10 @@ export interface BundleVerdict {
   readonly findings: number;
   /** `log`, or the session it holds, whose rows are proved one by one and not as a whole. */
   readonly scope: string;
+  /** The key that the checkpoints were opened with, in its text form. */
+  readonly key: string | undefined;
+  /** What others may hold of its checkpoints. None of it was looked up. */
+  readonly anchors: readonly CarriedAnchor[];
 }
 
 export interface BundleOptions {
@@ -51,12 +56,21 @@ export async function verifyBundle(path: string, options: BundleOptions): Promis
   } catch (thrown) {
     if (!isOfTheInput(thrown)) throw thrown;
     tally.report({ kind: 'damaged', table: 'bundle', record: 'bundle', message: `${thrown.message}.` });
-    const nothing = { size: 0, root: EMPTY_ROOT, checkpointedThrough: 0, origin: undefined, scope: 'log' };
-    return { ...nothing, ...tally.verdict(0) };
+    return { ...NOTHING, ...tally.verdict(0) };
   } finally {
     source?.close();
   }
 }
+
+const NOTHING = {
+  size: 0,
+  root: EMPTY_ROOT,
+  checkpointedThrough: 0,
+  origin: undefined,
+  scope: 'log',
+  key: undefined,
+  anchors: [],
+} as const;
 
 /** Counts what is reported, and remembers where the first of it stands. */
 export function countFindings(report: Report) {
@@ -86,7 +100,7 @@ const SUMS_BYTES_MAX = 268_435_456;
 
 const GIVEN = 'the checkpoint you gave';
 
-type Head = Checkpoint & { readonly name: string };
+type Head = Checkpoint & { readonly name: string; readonly note: string };
 
 interface ProvedRow {
   readonly position: number;
@@ -108,7 +122,8 @@ class BundleCheck {
 
   async run(): Promise<Omit<BundleVerdict, 'findings'>> {
     const marker = await this.#readMarker();
-    const { own, all } = await this.#readHeads();
+    const { key, own, all } = await this.#readHeads();
+    const anchors = await this.#checkAnchors(all);
     const whole = marker.scope === 'log';
     const rows = new RowWalk(this.#report, whole);
     const covered = whole ? await this.#walkLog(rows, all) : await this.#walkSome(rows, own, all);
@@ -129,6 +144,8 @@ class BundleCheck {
       checkpointedThrough: covered,
       origin: own?.origin ?? marker.origin ?? undefined,
       scope: marker.scope,
+      key,
+      anchors,
     };
   }
 
@@ -141,16 +158,21 @@ class BundleCheck {
   }
 
   /** Every checkpoint whose signature holds, the smallest first; `own` is the bundle's newest. */
-  async #readHeads(): Promise<{ own: Head | undefined; all: readonly Head[] }> {
+  async #readHeads(): Promise<{
+    key: string | undefined;
+    own: Head | undefined;
+    all: readonly Head[];
+  }> {
     const ownKey = exactText((await this.#small(layout.KEY)) ?? Buffer.alloc(0)) || undefined;
     const place = { table: layout.KEY };
     if (ownKey !== undefined && !/^[^\n]+\n$/.test(ownKey)) this.#damaged(layout.KEY);
     const key = attempt(this.#report, place, () => trustKey(ownKey?.slice(0, -1), this.#options.trustedKey));
-    if (key === undefined) return { own: undefined, all: [] };
+    if (key === undefined) return { key: undefined, own: undefined, all: [] };
     const heads: Head[] = [];
     const open = (name: string, note: Uint8Array | string) => {
       const head = attempt(this.#report, { table: name }, () => openCheckpoint(note, key, name));
-      if (head !== undefined) heads.push({ ...head, name });
+      const text = typeof note === 'string' ? note : exactText(note);
+      if (head !== undefined && text !== undefined) heads.push({ ...head, name, note: text });
     };
     for (const name of [layout.CHECKPOINT, ...this.#source.names].filter(isCheckpointName)) {
       const note = await this.#small(name);
@@ -161,7 +183,20 @@ class BundleCheck {
     for (const { name, size } of heads)
       if (name.startsWith('checkpoints/') && name !== layout.olderCheckpoint(size)) this.#damaged(name);
     const own = heads.find(({ name }) => name === layout.CHECKPOINT);
-    return { own, all: heads.sort((a, b) => a.size - b.size) };
+    const text = ownKey?.slice(0, -1) ?? this.#options.trustedKey;
+    return { key: text, own, all: heads.sort((a, b) => a.size - b.size) };
+  }
+
+  /** Each is what its name says and speaks of a checkpoint of the bundle: one that somebody brings along is not in it. */
+  async #checkAnchors(heads: readonly Head[]): Promise<CarriedAnchor[]> {
+    const own = heads.filter(({ name }) => name !== GIVEN);
+    const anchors: CarriedAnchor[] = [];
+    for (const name of [...this.#source.names].filter((file) => file.startsWith('anchors/')).sort()) {
+      const bytes = (await this.#small(name)) ?? Buffer.alloc(0);
+      const anchor = attempt(this.#report, { table: name }, () => openAnchor(name, bytes, own));
+      if (anchor !== undefined) anchors.push(anchor);
+    }
+    return anchors.sort((a, b) => a.size - b.size);
   }
 
   /** The whole log: every row against its neighbours, every checkpoint against the tree. Answers how far one covers it. */

@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { decodeBase64 } from '../integrity/c2sp-text.ts';
 import type { Checkpoint } from '../integrity/checkpoint.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import type { VerifierKey } from '../integrity/note-key.ts';
@@ -9,6 +10,7 @@ import { exactText } from '../integrity/utf8.ts';
 import { formatId } from '../log/state.ts';
 import { SESSIONS } from '../log/tables.ts';
 import { auditRow, type Finding, type Report } from '../log/verify/finding.ts';
+import { type CarriedAnchor, openAnchor } from './anchors.ts';
 import {
   CERTIFICATE_BYTES_MAX,
   type Certificate,
@@ -30,6 +32,10 @@ export interface ProofVerdict {
   readonly findings: number;
   /** What it proves, for people. */
   readonly lines: readonly string[];
+  /** The key that the checkpoint was opened with, in its text form. */
+  readonly key: string | undefined;
+  /** What others may hold of its checkpoint. None of it was looked up. */
+  readonly anchors: readonly CarriedAnchor[];
 }
 
 export interface ProofOptions {
@@ -40,7 +46,7 @@ export interface ProofOptions {
   readonly against?: string;
 }
 
-const NOTHING = { subject: '', origin: '', size: 0, lines: [] } as const;
+const NOTHING = { subject: '', origin: '', size: 0, lines: [], key: undefined, anchors: [] } as const;
 
 /**
  * Verifies a certificate that `colibri prove` wrote, or a .tlog-proof file out of a bundle, alone. Hostile input enters
@@ -88,6 +94,8 @@ function verifyTlogProof(text: string, { trustedKey, against, report }: ProofOpt
     origin: head.origin,
     size: head.size,
     lines: [describeRow(row.position, row.tool, row.stage, row.actor, row.at)],
+    key: trustedKey,
+    anchors: [],
   };
 }
 
@@ -114,7 +122,29 @@ function verifyCertificate(text: string, options: ProofOptions): Verdict | undef
     report(finding('missing', subject, `${subject} itself is not in the certificate.`));
   if (subject.startsWith('T-')) checkTask(certificate, calls, named, report);
   if (!subject.startsWith('A-') && !subject.startsWith('#')) checkThoughts(calls, named, subject, report);
-  return { subject, origin: head.origin, size: head.size, lines: describe(certificate, state) };
+  return {
+    subject,
+    origin: head.origin,
+    size: head.size,
+    lines: describe(certificate, state),
+    key: certificate.key,
+    anchors: checkAnchors(certificate, head, report),
+  };
+}
+
+function checkAnchors(
+  { anchors, checkpoint: note }: Certificate,
+  { size }: Checkpoint,
+  report: Report,
+): CarriedAnchor[] {
+  return Object.entries(anchors).flatMap(([name, text]) => {
+    const anchor = attempt(report, { table: name }, () => {
+      const bytes = decodeBase64(text);
+      if (bytes === undefined) throw new TrustError(`${name} is not base64.`);
+      return openAnchor(name, bytes, [{ note, size }]);
+    });
+    return anchor === undefined ? [] : [anchor];
+  });
 }
 
 function parseCertificate(text: string): Certificate {

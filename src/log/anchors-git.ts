@@ -73,6 +73,13 @@ export function checkpointsInGit(folder: string, ref: string): CommittedCheckpoi
   });
 }
 
+/** Those of these commits that the repository of a folder holds. */
+export function commitsHeld(folder: string, commits: readonly string[]): ReadonlySet<string> {
+  const input = commits.map((commit) => `${commit}\n`).join('');
+  const answers = git(folder, ['cat-file', '--batch-check'], { input, mayFail: true })?.split('\n') ?? [];
+  return new Set(answers.flatMap((answer) => /^([0-9a-f]+) commit /.exec(answer)?.[1] ?? []));
+}
+
 /** The top folder of the repository a folder belongs to. */
 export function repositoryOf(folder: string): string | undefined {
   return git(folder, ['rev-parse', '--show-toplevel'], { mayFail: true })?.trim();

@@ -23,6 +23,7 @@ import {
   SCRIPT,
 } from '../../src/__tests__/export/evidence.ts';
 import { playRealLog, type RealLog } from '../../src/__tests__/export/real-log.ts';
+import { anchorEverywhere } from '../driver/anchor-places.ts';
 import { Playground } from '../driver/playground.ts';
 import { seededRandom } from '../driver/random.ts';
 import { NODE } from '../driver/server-process.ts';
@@ -34,9 +35,11 @@ const DAMAGES = 200;
 
 let log: RealLog;
 let bundle: string;
+let places: Awaited<ReturnType<typeof anchorEverywhere>>;
 
 beforeAll(async () => {
   log = await playRealLog(new Playground());
+  places = await anchorEverywhere(log.colibri);
   bundle = log.colibri.path('original');
   await exportTo(log, bundle, undefined, readFileSync(PAGE, 'utf8'));
 });
@@ -52,9 +55,25 @@ test('a bundle is accepted by Colibri and by Python with openssl, as folder, zip
   for (const path of [bundle, log.colibri.path('bundle.zip'), log.colibri.path('session')]) {
     const python = await checkWithPython(path);
     expect(python.output).toContain('audit rows hold');
+    expect(python.output).toMatch(/unchecked: \['anchors\/\w+\.\w+', 'anchors\/\w+\.\w+'\]/);
     expect(python.code).toBe(0);
-    expect((await checkBundle(path)).findings).toEqual([]);
+    const { findings, verdict } = await checkBundle(path);
+    expect(findings).toEqual([]);
+    expect(verdict.anchors.map(({ kind }) => kind).sort()).toEqual(['git', 'tsr']);
   }
+});
+
+test('a bundle carries the commit as git keeps it and the token as it was answered', () => {
+  const files = filesIn(bundle).filter((name) => name.startsWith('anchors/'));
+  const commit = places.git('rev-parse', 'refs/colibri/checkpoints').trim();
+  const [committed = '', stamped = ''] = ['.commit', '.tsr'].map((kind) =>
+    join(bundle, files.find((name) => name.endsWith(kind)) ?? ''),
+  );
+
+  expect(files).toHaveLength(2);
+  expect(places.git('hash-object', '-t', 'commit', committed).trim()).toBe(commit);
+  expect(readFileSync(committed, 'utf8')).toBe(places.git('cat-file', 'commit', commit));
+  expect(readFileSync(stamped)).toEqual(readFileSync(places.token));
 });
 
 test(`a bundle with any byte of any file changed is refused by both, ${DAMAGES} times`, {
@@ -79,8 +98,8 @@ test(`a bundle with any byte of any file changed is refused by both, ${DAMAGES} 
   for (const [folder, byte] of where) expect((await checkBundle(folder)).findings, byte).not.toEqual([]);
 });
 
-/** Files that the signature covers, directly or through hashes; the others only the sums protect. */
-const SIGNED = /^(?:log\.jsonl|state\.jsonl|payloads\.jsonl|key\.pub|checkpoint)/;
+/** Files that the signature covers, directly or through hashes, or that have their digest for a name; the others only the sums protect. */
+const SIGNED = /^(?:log\.jsonl|state\.jsonl|payloads\.jsonl|key\.pub|checkpoint|anchors)/;
 
 test('with the sums recomputed Colibri finds any change but one in what people read', async () => {
   const random = seededRandom('forged bundle');
@@ -109,14 +128,15 @@ test('every command of the auditing guide does what the guide says', async () =>
   copyFileSync(join(DOCS, 'verify-bundle.py'), join(work, 'verify-bundle.py'));
   writeFileSync(join(work, 'bin', 'colibri'), `#!/bin/sh\nexec "${NODE}" "${CLI}" "$@"\n`);
   chmodSync(join(work, 'bin', 'colibri'), 0o755);
+  copyFileSync(places.authority.certificate, join(work, 'authority.pem'));
   const guide = readFileSync(join(DOCS, 'guides', 'auditing.md'), 'utf8');
   const blocks = [...guide.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, commands = '']) => commands);
 
   const outputs: string[] = [];
   for (const commands of blocks) outputs.push(await runShell(commands, work));
 
-  const [, sums, row, payload, effects, signature, everything] = outputs;
-  expect(blocks).toHaveLength(7);
+  const [, sums, row, payload, effects, signature, committed, stamped, everything] = outputs;
+  expect(blocks).toHaveLength(9);
   expect(sums).toBe('');
   expect(existsSync(join(work, 'bundle', 'verify.html'))).toBe(true);
   const [first = '', name = ''] = (row ?? '').split('\n');
@@ -124,6 +144,8 @@ test('every command of the auditing guide does what the guide says', async () =>
   expect(payload).toContain('builder called task_create with {');
   expect(Number(effects)).toBeGreaterThan(0);
   expect(signature).toContain('Signature Verified Successfully');
+  expect(committed?.trim()).toBe('commit');
+  expect(stamped).toContain('Time stamp: ');
   expect(everything?.match(/audit rows hold/g)).toHaveLength(4);
 });
 

@@ -1,11 +1,24 @@
 import { spawnSync } from 'node:child_process';
-import { closeSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect } from 'vitest';
+import { recomputeSums } from '../../src/__tests__/export/evidence.ts';
+import { sha256Hex } from '../../src/integrity/digest.ts';
 import { generateNoteKey } from '../../src/integrity/note-key.ts';
 import { inclusionProof, nodesInMemory } from '../../src/integrity/proofs.ts';
 import { formatTlogProof } from '../../src/integrity/tlog-proof.ts';
 import { leafHash } from '../../src/integrity/tree.ts';
-import { repository, timeStampAuthority } from '../driver/anchor-places.ts';
+import { anchorEverywhere, repository, timeStampAuthority } from '../driver/anchor-places.ts';
 import { sha256 } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { type LogDesk, logTest } from './log-desk.ts';
@@ -182,6 +195,150 @@ describe('colibri verify of what was taken out of the database', () => {
     expect(wrongKey.map(({ code }) => code)).toEqual([1, 1]);
     expect(changed.code).toBe(1);
     expect(JSON.parse(changed.stdout)).toMatchObject({ ok: false, what: 'bundle' });
+  });
+});
+
+describe('colibri verify of a bundle or a certificate, and what lies outside of it', () => {
+  interface Carried {
+    readonly ok: boolean;
+    readonly anchored_through: number;
+    readonly anchored_by: readonly string[];
+    readonly unanchored_tail: number;
+    readonly key_from: string;
+    readonly anchors: readonly {
+      readonly kind: string;
+      readonly checked: boolean;
+      readonly check?: string;
+    }[];
+    readonly findings: readonly { readonly kind: string; readonly message: string }[];
+  }
+
+  async function judge(
+    desk: LogDesk,
+    args: readonly string[],
+    where: Parameters<typeof runColibri>[2] = {},
+  ): Promise<Carried> {
+    const { stdout, stderr } = await runColibri(desk.colibri, ['verify', '--json', ...args], where);
+    if (stdout === '') throw new Error(stderr);
+    return JSON.parse(stdout) as Carried;
+  }
+
+  /** Somebody who has never seen the log, in a folder of his own. */
+  function stranger(desk: LogDesk) {
+    const cwd = desk.colibri.path('stranger');
+    mkdirSync(join(cwd, '.colibri'), { recursive: true });
+    // His folder lies in the playground, which is a repository: git must not look above it.
+    const env = {
+      XDG_CONFIG_HOME: join(cwd, 'config'),
+      COLIBRI_DB_PATH: join(cwd, 'none.db'),
+      GIT_CEILING_DIRECTORIES: desk.colibri.folder,
+    };
+    return { cwd, env };
+  }
+
+  logTest('an anchor is named with how to check it, and counts only where it was found', async (desk) => {
+    await desk.work();
+    const { git, authority } = await anchorEverywhere(desk.colibri);
+    const anchored = desk.positions().length;
+    await desk.moreWork();
+    const [bundle, proof] = [desk.colibri.path('bundle.zip'), desk.colibri.path('proof.json')];
+    await desk.run('export', '-o', bundle);
+    await desk.run('prove', 'Θ-0001', '-o', proof);
+    const alone = stranger(desk);
+    const clone = { ...alone, cwd: desk.colibri.path('clone') };
+    git('clone', '-q', '--no-local', desk.colibri.folder, clone.cwd);
+    const notFetched = await judge(desk, [bundle], clone);
+    git('-C', clone.cwd, 'fetch', '-q', 'origin', 'refs/colibri/checkpoints');
+    const wrong = timeStampAuthority(desk.colibri, 'wrong');
+
+    const unchecked = await judge(desk, [bundle], alone);
+    const inClone = await judge(desk, [bundle], clone);
+    const stamped = await judge(desk, [bundle, '--ca', authority.certificate], alone);
+    const forged = await judge(desk, [bundle, '--ca', wrong.certificate], alone);
+    const certificate = await judge(desk, [proof, '--ca', authority.certificate], clone);
+    const people = await runColibri(desk.colibri, ['verify', bundle], alone);
+
+    for (const verdict of [unchecked, notFetched]) {
+      expect(verdict).toMatchObject({ ok: true, anchored_through: 0, anchored_by: [] });
+      expect(verdict.anchors.map(({ kind, checked }) => [kind, checked]).sort()).toEqual([
+        ['git', false],
+        ['tsr', false],
+      ]);
+    }
+    expect(people.stdout).toContain(
+      `git cat-file commit ${git('rev-parse', 'refs/colibri/checkpoints').trim()}`,
+    );
+    expect(people.stdout).toContain('Named, not checked here: time stamp claiming 20');
+    expect(people.stdout).not.toContain('Anchored:');
+    expect(inClone).toMatchObject({ ok: true, anchored_through: anchored, anchored_by: ['git'] });
+    expect(inClone.unanchored_tail).toBe(2);
+    expect(stamped).toMatchObject({ ok: true, anchored_through: anchored, anchored_by: ['tsr'] });
+    expect(forged).toMatchObject({ ok: false, anchored_through: 0 });
+    expect(forged.findings).toEqual([expect.objectContaining({ kind: 'bad-anchor' })]);
+    expect(certificate.anchors.map(({ checked }) => checked)).toEqual([true, true]);
+  });
+
+  logTest('a token made anew for a rewritten bundle does not stand before its authority', async (desk) => {
+    await desk.work();
+    const { authority } = await anchorEverywhere(desk.colibri);
+    const folder = desk.colibri.path('bundle');
+    await desk.run('export', '-o', folder);
+    const [name = ''] = readdirSync(join(folder, 'anchors')).filter((file) => file.endsWith('.tsr'));
+    const token = readFileSync(join(folder, 'anchors', name));
+    // The last byte is of the signature: nothing but the authority's certificate can tell.
+    token.writeUInt8(token.readUInt8(token.length - 1) ^ 1, token.length - 1);
+    rmSync(join(folder, 'anchors', name));
+    writeFileSync(join(folder, 'anchors', `${sha256Hex(token)}.tsr`), token);
+    recomputeSums(folder);
+
+    const unnamed = await judge(desk, [folder], stranger(desk));
+    const named = await judge(desk, [folder, '--ca', authority.certificate], stranger(desk));
+
+    expect(unnamed).toMatchObject({ ok: true, anchored_through: 0 });
+    expect(named.findings).toEqual([expect.objectContaining({ kind: 'bad-anchor' })]);
+  });
+
+  logTest(
+    'the key that came along is said to have come along, and held against the one known',
+    async (desk) => {
+      await desk.work();
+      const [bundle, proof] = [desk.colibri.path('bundle'), desk.colibri.path('proof.json')];
+      await desk.run('export', '-o', bundle);
+      await desk.run('prove', 'T-0001', '-o', proof);
+      const key = join(desk.logFolder, 'key.pub');
+      const own = readFileSync(key, 'utf8');
+      const [origin = '', id = ''] = own.split('+');
+      const other = `${generateNoteKey(origin).verifierKey}\n`;
+
+      const strange = await Promise.all([bundle, proof].map((path) => judge(desk, [path], stranger(desk))));
+      const told = await runColibri(desk.colibri, ['verify', bundle], stranger(desk));
+      const known = await Promise.all([bundle, proof].map((path) => judge(desk, [path])));
+      const given = await judge(desk, [bundle, '--key', own.trim()]);
+      writeFileSync(key, other);
+      const differs = await Promise.all([bundle, proof].map((path) => judge(desk, [path])));
+      const believed = await judge(desk, [bundle, '--key', own.trim()]);
+
+      expect(strange.map(({ ok, key_from }) => [ok, key_from])).toEqual(Array(2).fill([true, 'bundle']));
+      expect(told.stdout).toContain(`Signed by key ${id}, which came with it`);
+      expect(known.map(({ ok, key_from }) => [ok, key_from])).toEqual(Array(2).fill([true, 'known']));
+      expect(given).toMatchObject({ ok: true, key_from: '--key' });
+      for (const verdict of differs) {
+        expect(verdict).toMatchObject({ ok: false, key_from: 'bundle' });
+        expect(verdict.findings.map(({ kind }) => kind)).toEqual(['foreign-key']);
+      }
+      expect(believed).toMatchObject({ ok: true, key_from: '--key' });
+    },
+  );
+
+  logTest('--ca is for a bundle or a proof, and names a file', async (desk) => {
+    await desk.work();
+    await desk.run('export', '-o', desk.colibri.path('bundle'));
+
+    for (const args of [
+      ['--ca', 'x'],
+      [desk.colibri.path('bundle'), '--ca', desk.colibri.path('nowhere')],
+    ])
+      expect((await desk.run('verify', ...args)).code, args.join(' ')).toBe(2);
   });
 });
 

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { runColibri } from './command-line.ts';
 import type { Playground } from './playground.ts';
 
 /** Makes the playground a git repository, and runs git in it. */
@@ -36,4 +37,21 @@ export function timeStampAuthority(colibri: Playground, name: string) {
     answer: (query: string, answer: string) =>
       openssl('ts', '-reply', '-config', at('conf'), '-section', 't', '-queryfile', query, '-out', answer),
   };
+}
+
+/** Commits the newest checkpoint, and has it stamped by an authority that only the caller knows. */
+export async function anchorEverywhere(colibri: Playground) {
+  const git = repository(colibri);
+  const authority = timeStampAuthority(colibri, 'authority');
+  const [query, token] = [colibri.path('question.tsq'), colibri.path('answer.tsr')];
+  await mustRun(colibri, 'anchor', '--git');
+  await mustRun(colibri, 'anchor', '--tsq', query);
+  authority.answer(query, token);
+  await mustRun(colibri, 'anchor', '--tsr', token);
+  return { git, authority, token };
+}
+
+async function mustRun(colibri: Playground, ...args: string[]): Promise<void> {
+  const { code, stderr } = await runColibri(colibri, args);
+  if (code !== 0) throw new Error(`colibri ${args.join(' ')} ended with ${code}: ${stderr}`);
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Playground } from '../../../tests/driver/playground.ts';
+import { sha256Hex } from '../../integrity/digest.ts';
 import { generateNoteKey, noteSigner } from '../../integrity/note-key.ts';
 import { signNote } from '../../integrity/signed-note.ts';
 import { checkBundle, checkWithPython, exportTo, filesIn, prove, recomputeSums } from './evidence.ts';
@@ -144,6 +145,9 @@ const FORGERIES: Readonly<Record<string, (folder: string) => void>> = {
     editLines(folder, 'bundle.json', ([marker = '']) => [
       marker.replace(/"chain_hash":"../, '"chain_hash":"zz'),
     ]),
+  'an anchor of nothing here': (folder) => addAnchor(folder, `${sha256Hex('')}.tsr`, ''),
+  'an anchor of another log': (folder) => addAnchor(folder, `${sha256Hex(COMMIT)}.commit`, COMMIT),
+  'a file that is no anchor': (folder) => addAnchor(folder, 'letter.txt', 'Trust me.\n'),
   'no checkpoint': (folder) => rmSync(join(folder, 'checkpoint')),
   'no key': (folder) => rmSync(join(folder, 'key.pub')),
   'no seal': (folder) => rmSync(join(folder, 'seals', 'A-0001.json')),
@@ -213,6 +217,13 @@ test('a checkpoint kept elsewhere is compared with the log', async () => {
 
   expect(findings).toEqual([]);
 });
+
+const COMMIT = `tree ${'0'.repeat(40)}\ncommitter ada <ada@localhost> 1 +0000\n\ncolibri checkpoint at 3 audit rows\n\ncolibri/0123456789abcdef\n3\n`;
+
+function addAnchor(folder: string, name: string, text: string): void {
+  mkdirSync(join(folder, 'anchors'), { recursive: true });
+  writeFileSync(join(folder, 'anchors', name), text);
+}
 
 function editLines(folder: string, name: string, edit: (lines: string[]) => string[]): void {
   const lines = readFileSync(join(folder, name), 'utf8').split('\n').slice(0, -1);

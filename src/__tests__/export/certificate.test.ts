@@ -1,9 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { anchorEverywhere } from '../../../tests/driver/anchor-places.ts';
 import { Playground } from '../../../tests/driver/playground.ts';
 import { seededRandom } from '../../../tests/driver/random.ts';
 import { type Certificate, formatCertificate } from '../../export/certificate.ts';
 import { summarize } from '../../export/summary.ts';
+import { sha256Hex } from '../../integrity/digest.ts';
 import { checkManyWithPython, checkProof, checkWithPython, damage, exportTo, prove } from './evidence.ts';
 import { playRealLog, type RealLog } from './real-log.ts';
 
@@ -12,6 +14,7 @@ let key: string;
 
 beforeAll(async () => {
   log = await playRealLog(new Playground());
+  await anchorEverywhere(log.colibri);
   await exportTo(log, log.colibri.path('whole'));
   key = readFileSync(log.colibri.path('whole', 'key.pub'), 'utf8').trim();
 });
@@ -54,6 +57,29 @@ test('a completion certificate tells every step, by whom and when, and the seal 
   expect(verdict.lines).toContain('A-0001 sealed at #34 over 7 records');
   // Refused steps concern the task too: their calls are among the rows.
   expect(certificate.log.some((text) => text.includes('ERR_INVALID_TRANSITION'))).toBe(true);
+});
+
+test('a certificate carries the anchors of its checkpoint, and claims nothing of them', async () => {
+  const { verdict } = await checkProof(await write('anchored.json', await prove(log, log.task)));
+
+  expect(verdict.anchors.map(({ kind, size }) => [kind, size]).sort()).toEqual([
+    ['git', 44],
+    ['tsr', 44],
+  ]);
+  expect(verdict.lines.join()).not.toContain('anchor');
+});
+
+test('a certificate is proved against the oldest anchored checkpoint that covers it', async () => {
+  const later = await log.colibri.start();
+  await later.call('task_create', { title: 'later', project: 'house' });
+  await later.closeInput();
+
+  const [before, after] = await Promise.all([prove(log, 'T-0003'), prove(log, 'T-0004')]);
+
+  expect(before.checkpoint.split('\n')[1]).toBe('44');
+  expect(Object.keys(before.anchors)).toHaveLength(2);
+  expect(after.checkpoint.split('\n')[1]).toBe('46');
+  expect(after.anchors).toEqual({});
 });
 
 test('a certificate of a thought shows the hashes before it and not what was thought', async () => {
@@ -114,6 +140,20 @@ const FORGERIES: Readonly<Record<string, (certificate: Certificate) => unknown>>
   }),
   'payloads swapped': (c) => ({ ...c, payloads: c.payloads.toReversed() }),
   'rows swapped': (c) => ({ ...c, log: c.log.toReversed(), proofs: c.proofs.toReversed() }),
+  'an anchor under another name': (c) => ({
+    ...c,
+    anchors: Object.fromEntries(
+      Object.entries(c.anchors).map(([name, data]) => [name.replace('/', '/0'), data]),
+    ),
+  }),
+  'an anchor spelled in another way': (c) => ({
+    ...c,
+    anchors: Object.fromEntries(Object.entries(c.anchors).map(([name, data]) => [name, ` ${data}`])),
+  }),
+  'an anchor of nothing here': (c) => ({
+    ...c,
+    anchors: { [`anchors/${sha256Hex('')}.tsr`]: '' },
+  }),
   'another version': (c) => ({ ...c, version: 2 }),
   'another kind': (c) => ({ ...c, kind: 'colibri-bundle' }),
   'another subject': (c) => ({ ...c, subject: 'T-0001' }),
