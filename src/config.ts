@@ -6,6 +6,7 @@ import { ColibriError } from './errors.ts';
 import { LIMITS } from './limits.ts';
 import { detectMode, MODES, type RuntimeMode } from './modes.ts';
 import { nearest } from './nearest.ts';
+import { redactText } from './secrets.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -163,7 +164,7 @@ function readVariable<T>(
   if (text === undefined || text === '') return undefined;
   const parsed = SCHEMAS[name].safeParse(text);
   if (parsed.success) return parsed.data as T;
-  complaints.push(`${name} is ${JSON.stringify(text)}; allowed: ${VARIABLES[name].takes}.`);
+  complaints.push(`${name} is ${JSON.stringify(redactText(text))}; allowed: ${VARIABLES[name].takes}.`);
   return undefined;
 }
 
@@ -178,7 +179,7 @@ function readMode(env: Environment): RuntimeMode | ColibriError {
 }
 
 function complainOfAms(name: string, value: string): string {
-  return `${name} is ${JSON.stringify(value.slice(0, 64))}, but Colibri reads COLIBRI_* variables only. Unset it.`;
+  return `${name} is ${JSON.stringify(redactText(value).slice(0, 64))}, but Colibri reads COLIBRI_* variables only. Unset it.`;
 }
 
 function isUnknownSetting(name: string): boolean {

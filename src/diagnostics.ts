@@ -1,4 +1,6 @@
+import { inspect } from 'node:util';
 import type { LogLevel } from './config.ts';
+import { redactText } from './secrets.ts';
 
 export type Logger = (...parts: unknown[]) => void;
 
@@ -15,7 +17,14 @@ const ORDER: readonly LogLevel[] = ['error', 'warn', 'info', 'debug'];
 export function createDiagnostics(logger: Logger, level: LogLevel): Diagnostics {
   const at = (name: LogLevel): Logger => {
     if (ORDER.indexOf(name) > ORDER.indexOf(level)) return () => undefined;
-    return (...parts) => logger('[colibri]', ...parts);
+    return (...parts) => logger('[colibri]', ...parts.map(withoutSecrets));
   };
   return { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug') };
+}
+
+/** What is logged may repeat what a stranger sent. Anything without a secret is passed on as it is. */
+export function withoutSecrets(part: unknown): unknown {
+  const text = typeof part === 'string' ? part : inspect(part);
+  const clean = redactText(text);
+  return clean === text ? part : clean;
 }

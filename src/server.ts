@@ -7,14 +7,15 @@ import type { Booted } from './boot.ts';
 import { catalogue, INSTRUCTIONS } from './catalogue.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, readConfig } from './config.ts';
-import { createDiagnostics, type Diagnostics, type Logger } from './diagnostics.ts';
+import { createDiagnostics, type Diagnostics, type Logger, withoutSecrets } from './diagnostics.ts';
 import { createSkillRegistry, type SkillRegistry } from './domains/skills/index.ts';
 import { asError, ColibriError } from './errors.ts';
 import { commitExists, readGitEvidence } from './integrations/git.ts';
 import { LIMITS } from './limits.ts';
-import { type Backing, composeCall } from './middleware/compose.ts';
+import { type Backing, composeCall, type TellRedacted } from './middleware/compose.ts';
 import { createToolLock, NotBegunError, type ToolLock } from './middleware/tool-lock.ts';
 import { capabilitiesFor, type RuntimeMode } from './modes.ts';
+import { redactText } from './secrets.ts';
 import { createNoStorage } from './storage/none.ts';
 import type { CallContext, Tool, ToolFamily } from './tool.ts';
 import { describeTool, type ToolDescriptor } from './transport/descriptor.ts';
@@ -202,9 +203,8 @@ export async function main(): Promise<void> {
     await start(ctx);
   } catch (thrown) {
     const error = asError(thrown);
-    console.error(
-      `[colibri] ${error instanceof ColibriError ? `${error.code}: ` : 'fatal: '}${error.message}`,
-    );
+    const code = error instanceof ColibriError ? `${error.code}: ` : 'fatal: ';
+    console.error(redactText(`[colibri] ${code}${error.message}`));
     process.exit(error instanceof StartupTimeoutError ? EXIT.startupTimeout : EXIT.refused);
   }
 }
@@ -249,9 +249,15 @@ function callThrough(ctx: ColibriServerContext, internals: Internals) {
     admission: { mode: ctx.mode, degraded: () => internals.booted?.degraded },
     ready: () => internals.ready.promise,
   });
-  const agent = internals.options.config?.agentId;
-  return (name: string, raw: unknown, clientName: string | undefined) => {
-    const answer = call(name, raw, agent ?? clientName ?? 'unknown');
+  const { agentId } = internals.options.config ?? {};
+  const agent = agentId === undefined ? undefined : redactText(agentId);
+  return (
+    name: string,
+    raw: unknown,
+    clientName: string | undefined,
+    tellRedacted: TellRedacted | undefined,
+  ) => {
+    const answer = call(name, raw, agent ?? clientName ?? 'unknown', tellRedacted);
     internals.answering.add(answer);
     const forget = () => internals.answering.delete(answer);
     answer.then(forget, forget);
@@ -330,9 +336,15 @@ async function skillFacts(registry: SkillRegistry) {
 /** Where no project was found, a repository above the stand-in folder is not the one worked on. */
 function gitEvidence({ workspace, isProject }: Config) {
   return {
-    current: async () => (isProject ? await readGitEvidence(workspace) : undefined),
+    current: async () => (isProject ? await observed(workspace) : undefined),
     commitExists: async (sha: string) => (isProject ? await commitExists(workspace, sha) : undefined),
   };
+}
+
+/** A branch may be called anything. */
+async function observed(workspace: string) {
+  const evidence = await readGitEvidence(workspace);
+  return evidence?.branch === undefined ? evidence : { ...evidence, branch: redactText(evidence.branch) };
 }
 
 function superviseServer(ctx: ColibriServerContext): Lifecycle {
@@ -364,7 +376,7 @@ function installGlobalHandlers(ctx: ColibriServerContext, exit: (code: number) =
   for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
     if (process.listenerCount(event) > 0) continue;
     process.on(event, (reason: unknown) => {
-      ctx.logger(`[colibri] ${event}:`, reason);
+      ctx.logger(`[colibri] ${event}:`, withoutSecrets(reason));
       exit(EXIT.refused);
     });
   }

@@ -4,6 +4,7 @@ import { asError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { capabilitiesFor } from '../modes.ts';
 import { nearest } from '../nearest.ts';
+import { redactText } from '../secrets.ts';
 import type { StorageEngine, Transaction } from '../storage/engine.ts';
 import type { CallContext, Effect, Tool } from '../tool.ts';
 import { type AuditStage, createAuditStage, type Settled } from './audit.ts';
@@ -28,14 +29,17 @@ export interface StageDeps {
   readonly ready: () => Promise<Backing>;
 }
 
+/** Told which secrets were taken out of a call's arguments, and where they stood. */
+export type TellRedacted = (notes: readonly string[]) => void;
+
 /** Thrown for a name outside the closed surface, after the attempt was audited. */
 export class UnknownToolError extends Error {}
 
 /** The five stages in their only order: lock, validate, enter, dispatch, exit. Nothing else in Colibri calls a handler. */
 export function composeCall(
   deps: StageDeps,
-): (name: string, raw: unknown, actor: string) => Promise<Envelope> {
-  return async (name, raw, actor) => {
+): (name: string, raw: unknown, actor: string, tellRedacted?: TellRedacted) => Promise<Envelope> {
+  return async (name, raw, actor, tellRedacted) => {
     const backing = await deps.ready();
     const audit = createAuditStage(backing.sink, deps.clock, deps.log);
     const tool = deps.tools.get(name);
@@ -44,6 +48,7 @@ export function composeCall(
       if (tool === undefined) return await refuseUnknown(deps, audit, name, raw, actor);
       try {
         const judged = validate(tool, raw);
+        if (judged.redacted.length > 0) tellRedacted?.(judged.redacted);
         const entered = await audit.enter(enterFacts(tool, judged, actor));
         return await perform(deps, backing, audit, tool, judged, entered);
       } catch (thrown) {
@@ -64,7 +69,7 @@ function enterFacts(tool: Tool, judged: Judged, actor: string) {
     actor,
     mutates: tool.effect === 'writes',
     schemaValid: judged.valid,
-    repaired: judged.repaired,
+    repaired: [...judged.repaired, ...judged.redacted],
   };
 }
 
@@ -148,7 +153,8 @@ async function refuseUnknown(
   raw: unknown,
   actor: string,
 ): Promise<Settled> {
-  const shown = name.slice(0, LIMITS.toolNameCharsMax).toWellFormed();
+  // Redacted before it is cut: half a secret is not recognised any more.
+  const shown = redactText(name).slice(0, LIMITS.toolNameCharsMax).toWellFormed();
   const entered = await audit.enter({
     tool: shown,
     args: raw,

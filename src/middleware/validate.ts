@@ -4,33 +4,52 @@ import { LIMITS } from '../limits.ts';
 import { nearest } from '../nearest.ts';
 import type { Tool } from '../tool.ts';
 import { firstObjection, type Objection } from './hostile.ts';
+import { redact } from './redact.ts';
 import { isPlainObject, repair } from './repair.ts';
 
 /** Stage 2's verdict. Only a valid one carries arguments a handler may see. */
 export type Judged =
-  | { readonly valid: true; readonly args: Record<string, unknown>; readonly repaired: readonly string[] }
+  | {
+      readonly valid: true;
+      readonly args: Record<string, unknown>;
+      readonly repaired: readonly string[];
+      /** Secrets that were taken out, by path. */
+      readonly redacted: readonly string[];
+    }
   | {
       readonly valid: false;
       readonly raw: unknown;
       readonly repaired: readonly string[];
+      readonly redacted: readonly string[];
       readonly error: ColibriError;
     };
 
 /** Stage 2: hostile input enters here and leaves typed, or not at all. */
 export function validate(tool: Tool, raw: unknown): Judged {
   const repaired: string[] = [];
+  const redacted: string[] = [];
   const objection = firstObjection(raw);
-  if (objection !== undefined) return { valid: false, raw, repaired, error: refused(tool, [objection]) };
+  if (objection !== undefined)
+    return { valid: false, raw, repaired, redacted, error: refused(tool, [objection]) };
 
-  const candidate = raw === undefined || raw === null ? {} : repair(tool.input, raw, repaired);
+  const sent = raw === undefined || raw === null ? {} : repair(tool.input, raw, repaired);
   if (raw === null) repaired.push('arguments: null taken as absent');
   // What stood inside a text has not been looked at yet.
-  const hidden = repaired.length === 0 ? undefined : firstObjection(candidate);
-  if (hidden !== undefined) return { valid: false, raw, repaired, error: refused(tool, [hidden]) };
+  const hidden = repaired.length === 0 ? undefined : firstObjection(sent);
+  if (hidden !== undefined) return { valid: false, raw, repaired, redacted, error: refused(tool, [hidden]) };
 
+  // Before anything is judged, hashed or stored: from here on nobody has seen a known secret.
+  const candidate = redact(sent, redacted);
   const parsed = tool.input.safeParse(candidate);
-  if (parsed.success) return { valid: true, args: parsed.data as Record<string, unknown>, repaired };
-  return { valid: false, raw, repaired, error: refused(tool, parsed.error.issues, candidate) };
+  if (parsed.success)
+    return { valid: true, args: parsed.data as Record<string, unknown>, repaired, redacted };
+  return {
+    valid: false,
+    raw: redact(raw, []),
+    repaired,
+    redacted,
+    error: refused(tool, parsed.error.issues, candidate),
+  };
 }
 
 /** Of a hundred thousand unknown fields these many are named. */

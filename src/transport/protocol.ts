@@ -1,7 +1,8 @@
 import { LIMITS } from '../limits.ts';
-import { UnknownToolError } from '../middleware/compose.ts';
+import { type TellRedacted, UnknownToolError } from '../middleware/compose.ts';
 import type { Envelope } from '../middleware/envelope.ts';
 import { NotBegunError } from '../middleware/tool-lock.ts';
+import { redactText } from '../secrets.ts';
 import type { ToolDescriptor } from './descriptor.ts';
 import { RPC, sentArguments } from './message.ts';
 import { ProtocolError, Server, type ServerContext, serveStdio, type Transport } from './sdk.ts';
@@ -11,7 +12,12 @@ export interface Product {
   readonly version: string;
   readonly instructions: string;
   readonly list: () => readonly ToolDescriptor[];
-  readonly call: (name: string, raw: unknown, clientName: string | undefined) => Promise<Envelope>;
+  readonly call: (
+    name: string,
+    raw: unknown,
+    clientName: string | undefined,
+    tellRedacted: TellRedacted,
+  ) => Promise<Envelope>;
   /** What every result carries beside its content. */
   readonly meta?: () => Record<string, string> | undefined;
   readonly onError: (error: Error) => void;
@@ -24,6 +30,7 @@ export interface Connection {
 }
 
 const LIST_TTL_MS = 3_600_000;
+const REDACTED_META_KEY = 'colibri/redacted';
 const CLIENT_INFO_KEY = 'io.modelcontextprotocol/clientInfo';
 
 /** Serves both eras of MCP on one transport: the first message decides which. */
@@ -48,13 +55,17 @@ function createProtocolServer(product: Product): Server {
   );
   server.setRequestHandler('tools/list', () => ({ tools: product.list().map((tool) => ({ ...tool })) }));
   server.setRequestHandler('tools/call', async ({ params }, context) => {
+    let redacted: readonly string[] = [];
     try {
       const envelope = await product.call(
         params.name,
         sentArguments(params.arguments),
         clientName(server, context),
+        (notes) => {
+          redacted = notes;
+        },
       );
-      return toResult(envelope, product.meta?.());
+      return withRedactions(toResult(envelope, product.meta?.()), redacted);
     } catch (error) {
       throw toProtocolError(error);
     }
@@ -72,6 +83,17 @@ function toResult(envelope: Envelope, meta: Record<string, string> | undefined) 
   };
 }
 
+/** A model reads the content, a program `_meta`; the envelope has no room for it. */
+function withRedactions(result: ReturnType<typeof toResult>, redacted: readonly string[]) {
+  if (redacted.length === 0) return result;
+  const text = `Colibri keeps no secrets. Before anything was stored it took out: ${redacted.join('; ')}. Do not send them again.`;
+  return {
+    ...result,
+    content: [...result.content, { type: 'text' as const, text }],
+    _meta: { ...result._meta, [REDACTED_META_KEY]: [...redacted] },
+  };
+}
+
 function toProtocolError(error: unknown): unknown {
   if (error instanceof UnknownToolError) return new ProtocolError(RPC.invalidParams, error.message);
   if (error instanceof NotBegunError) return new ProtocolError(RPC.serverError, error.message);
@@ -82,8 +104,9 @@ function toProtocolError(error: unknown): unknown {
 function clientName(server: Server, context: ServerContext): string | undefined {
   const envelope = context.mcpReq.envelope as Readonly<Record<string, unknown>> | undefined;
   const info = (envelope?.[CLIENT_INFO_KEY] ?? server.getClientVersion()) as { name?: unknown } | undefined;
+  const given = typeof info?.name === 'string' ? redactText(info.name) : '';
   // Cut before it is made well-formed: a cut may split a character in two.
-  const name = typeof info?.name === 'string' ? info.name.slice(0, LIMITS.actorCharsMax).toWellFormed() : '';
+  const name = given.slice(0, LIMITS.actorCharsMax).toWellFormed();
   const shown = name.replace(/\p{Cc}/gu, ' ').trim();
   return shown === '' ? undefined : shown;
 }

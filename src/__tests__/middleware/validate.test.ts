@@ -31,7 +31,12 @@ function refusal(judged: Judged): { message: string; issues: readonly Record<str
 
 describe('arguments that fit', () => {
   test('come out typed, with defaults, and nothing repaired', () => {
-    expect(validate(tool, fine)).toEqual({ valid: true, args: { ...fine, limit: 50 }, repaired: [] });
+    expect(validate(tool, fine)).toEqual({
+      valid: true,
+      args: { ...fine, limit: 50 },
+      repaired: [],
+      redacted: [],
+    });
   });
 
   test('come out repaired, with a note of each repair', () => {
@@ -39,6 +44,7 @@ describe('arguments that fit', () => {
       valid: true,
       args: { ...fine, limit: 7 },
       repaired: ['limit: text taken as number', 'priority: null taken as absent'],
+      redacted: [],
     });
   });
 
@@ -47,7 +53,7 @@ describe('arguments that fit', () => {
     ['null', null, ['arguments: null taken as absent']],
     ['{} as text', '{}', ['arguments: text taken as object']],
   ])('may be %s for a tool that needs none', (_, raw, repaired) => {
-    expect(validate(aTool(), raw)).toEqual({ valid: true, args: {}, repaired });
+    expect(validate(aTool(), raw)).toEqual({ valid: true, args: {}, repaired, redacted: [] });
   });
 });
 
