@@ -204,6 +204,11 @@ export async function whileBusy(
       if (driver.resultCode(error) !== 'busy' || performance.now() > deadline) throw error;
       beforeNextTry();
     }
-    await sleep(1 + Math.random() * (LIMITS.lockRetryMsMax - 1));
+    await shortPause();
   }
+}
+
+/** A moment, drawn at random so that processes that wait together do not come back together. */
+export function shortPause(): Promise<void> {
+  return sleep(1 + Math.random() * (LIMITS.lockRetryMsMax - 1));
 }

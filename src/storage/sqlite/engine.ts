@@ -1,9 +1,8 @@
 import { closeSync, fdatasync, fdatasyncSync, fstatSync, openSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Reader, StorageEngine, StorageFacts, Transaction } from '../engine.ts';
-import { type Connection, openConnection, whileBusy } from './connection.ts';
+import { type Connection, openConnection, shortPause, whileBusy } from './connection.ts';
 import { loadDriver, type SqliteDriver } from './driver.ts';
 import { assertPresent, assertUnderstood, preparePrivateFile, UnusableFileError } from './file.ts';
 import { migrate } from './migrate.ts';
@@ -151,7 +150,7 @@ class SqliteEngine implements StorageEngine {
       if (size <= LIMITS.logBytesMax || this.#mergeLog()) return;
       const isWorthWaiting = size > LIMITS.logBytesPatient && size < LIMITS.logBytesHopeless;
       if (!isWorthWaiting || tries === MERGE_RETRIES_MAX) return;
-      await sleep(1 + Math.random() * (LIMITS.lockRetryMsMax - 1));
+      await shortPause();
     }
   }
 
