@@ -24,7 +24,7 @@ import { NODE } from '../driver/server-process.ts';
  * What the README and the guides show is run here, page by page, each in a home of its own.
  *
  *   ```sh        commands; the block must succeed
- *   ```console   `$ command`, then what it prints. `# exit 1` behind a command says how it ends, if not with 0.
+ *   ```console   `$ command`, then what it prints. It must succeed, unless `$ echo $?` behind it shows how it ends.
  *                `…` stands for anything within a line, a line of it alone for any lines. Times, hashes, signatures and
  *                version numbers are compared by their form; the folder /home/you is wherever the test plays.
  */
@@ -214,14 +214,17 @@ function stepsOf(page: string): Step[] {
   return blocksOf(page).flatMap(({ language, body }) => {
     if (Object.hasOwn(NOT_RUN, body.trim())) return [];
     if (language === 'sh') return [{ command: `( set -e\n${body})`, exit: 0, output: undefined }];
-    return body.split(/^\$ /m).slice(1).map(readStep);
+    return body.split(/^\$ /m).slice(1).reduce(addStep, []);
   });
 }
 
-function readStep(text: string): Step {
-  const [command, output = ''] = splitAt(text, '\n');
-  const exit = Number(/# exit (\d)$/.exec(command)?.[1] ?? 0);
-  return { command, exit, output: output.trimEnd() };
+function addStep(steps: readonly Step[], text: string): Step[] {
+  const [command, rest = ''] = splitAt(text, '\n');
+  const output = rest.trimEnd();
+  const last = steps.at(-1);
+  return command === 'echo $?' && last !== undefined
+    ? [...steps.slice(0, -1), { ...last, exit: Number(output) }]
+    : [...steps, { command, exit: 0, output }];
 }
 
 function matches(shown: string, real: string): boolean {
