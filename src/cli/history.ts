@@ -1,4 +1,6 @@
 import type { AuditRow } from '../log/row.ts';
+import { parseId } from '../log/state.ts';
+import { SESSIONS } from '../log/tables.ts';
 import type { Reader } from '../storage/engine.ts';
 
 /** One call as its two rows and what lies beside them tell it. */
@@ -45,11 +47,7 @@ interface Found {
 }
 
 /** The newest calls that `wanted` takes, oldest first. Reads backwards and stops early. */
-export async function newestCalls(
-  tx: Reader,
-  wanted: (call: PastCall) => boolean,
-  limit: number,
-): Promise<PastCall[]> {
+export async function newestCalls(tx: Reader, wanted: Filter, limit: number): Promise<PastCall[]> {
   const taken: PastCall[] = [];
   let before = Number.MAX_SAFE_INTEGER;
   while (taken.length < limit) {
@@ -97,8 +95,24 @@ export function toldOf({ position, row, args, result }: PastCall): object {
   return { position, row, args, result };
 }
 
-/** Whether a call was about this task, thought or session, by what it was given, answered or wrote. */
-export function concerns(call: PastCall, id: string): boolean {
+export type Filter = (call: PastCall) => boolean;
+
+/** Whether a call was about this task, thought or session; for a session also whether it made one of its records. */
+export async function concerning(tx: Reader, id: string): Promise<Filter> {
+  const session = parseId(SESSIONS, id);
+  const records =
+    session === undefined
+      ? []
+      : await tx.all<{ position: number }>(
+          'SELECT position FROM session_records WHERE session_id = ?',
+          session,
+        );
+  const positions = new Set(records.map(({ position }) => position));
+  return (call) => positions.has(call.position) || names(call, id);
+}
+
+/** By what it was given, answered or wrote. */
+function names(call: PastCall, id: string): boolean {
   const named = [
     call.args.task_id,
     call.args.session_id,

@@ -1,9 +1,19 @@
+import { existsSync } from 'node:fs';
+import type { Config } from '../config.ts';
 import { parseInstant } from '../instant.ts';
 import { formatId, type StateTable } from '../log/state.ts';
 import { SESSIONS, TASKS } from '../log/tables.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
-import { callsAfter, concerns, newestCalls, newestPosition, type PastCall, toldOf } from './history.ts';
+import {
+  callsAfter,
+  concerning,
+  type Filter,
+  newestCalls,
+  newestPosition,
+  type PastCall,
+  toldOf,
+} from './history.ts';
 import { withDatabase } from './open.ts';
 import type { Output } from './output.ts';
 import { ProofDesk } from './proof-status.ts';
@@ -45,9 +55,11 @@ export const log: Command = {
   async run(invocation) {
     const { values, out, config } = invocation;
     const settings = config();
-    const wanted = filterOf(invocation);
+    const filter = readFilter(invocation);
     const limit = readLimit(values.limit);
     const stopping = values.follow === true ? untilStopped() : undefined;
+    if (stopping !== undefined) await waitForDatabase(settings, stopping, out);
+    if (stopping?.stopped === true) return EXIT.fine;
     return await withDatabase(settings, undefined, async (storage) => {
       const heard = new Set<string>();
       const tell = async (calls: readonly PastCall[]) => {
@@ -60,27 +72,41 @@ export const log: Command = {
       };
       // One look at both: a call between two looks would be told twice or not at all.
       const [calls, through] = await storage.read(async (tx) => [
-        await newestCalls(tx, wanted, limit),
+        await newestCalls(tx, await filter(tx), limit),
         await newestPosition(tx),
       ]);
       if (calls.length === 0 && !out.json) out.line(through === 0 ? 'Nothing yet.' : 'Nothing matches.');
       await tell(calls);
-      if (stopping !== undefined)
-        await follow(storage, through, stopping, (news) => tell(news.filter(wanted)));
+      if (stopping !== undefined) await follow(storage, through, stopping, filter, tell);
       return heard.size > 0 ? EXIT.found : EXIT.fine;
     });
   },
 };
+
+/** Who follows may come before the first call. The file is whole when it can be opened; until then it is being made. */
+async function waitForDatabase(config: Config, stopping: Stopping, out: Output): Promise<void> {
+  if (existsSync(config.dbPath)) return;
+  out.error(`There is no database at ${config.dbPath} yet. Waiting for the first call.`);
+  while (!stopping.stopped) {
+    await stopping.pause(FOLLOW_MS);
+    const opens = existsSync(config.dbPath) && withDatabase(config, undefined, async () => true);
+    if (opens !== false && (await opens.catch(() => false))) return;
+  }
+}
 
 /** Tells the calls that end after `through`, until somebody has had enough. */
 async function follow(
   storage: StorageEngine,
   through: number,
   stopping: Stopping,
+  filter: FilterReader,
   tell: (calls: readonly PastCall[]) => Promise<void>,
 ): Promise<void> {
   for (let position = through; !stopping.stopped; ) {
-    const news = await storage.read((tx) => callsAfter(tx, position));
+    const news = await storage.read(async (tx) => {
+      const { calls, through } = await callsAfter(tx, position);
+      return { calls: calls.length === 0 ? calls : calls.filter(await filter(tx)), through };
+    });
     await tell(news.calls);
     // There may be more than one page: only an empty one is a reason to wait.
     if (news.through === position) await stopping.pause(FOLLOW_MS);
@@ -109,16 +135,18 @@ async function tellAll(
   ];
 }
 
-function filterOf({ values }: Invocation): (call: PastCall) => boolean {
+/** What belongs to a session grows, so each look asks anew. */
+type FilterReader = (tx: Reader) => Promise<Filter>;
+
+function readFilter({ values }: Invocation): FilterReader {
   const since = values.since === undefined ? undefined : readTime(String(values.since));
-  const subjects = [readId(values.task, TASKS), readId(values.session, SESSIONS)].filter(
-    (id) => id !== undefined,
-  );
-  return (call) => {
-    if (values.all !== true && call.row.outcome === 'ok' && READING_TOOLS.includes(call.row.tool))
-      return false;
-    if (!subjects.every((id) => concerns(call, id))) return false;
-    return since === undefined || call.row.at >= since;
+  const ids = [readId(values.task, TASKS), readId(values.session, SESSIONS)].filter((id) => id !== undefined);
+  return async (tx) => {
+    const subjects = await Promise.all(ids.map((id) => concerning(tx, id)));
+    return (call) =>
+      (values.all === true || call.row.outcome !== 'ok' || !READING_TOOLS.includes(call.row.tool)) &&
+      (since === undefined || call.row.at >= since) &&
+      subjects.every((concerns) => concerns(call));
   };
 }
 

@@ -5,7 +5,7 @@ import type { Finding } from '../log/verify/finding.ts';
 import { checkRows, type StateRow } from '../log/verify/state.ts';
 import type { Reader } from '../storage/engine.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
-import { concerns, newestCalls, type PastCall, toldOf } from './history.ts';
+import { concerning, newestCalls, type PastCall, toldOf } from './history.ts';
 import { withDatabase } from './open.ts';
 import type { Output } from './output.ts';
 import { ProofDesk, type ProofState, type RowProof } from './proof-status.ts';
@@ -68,11 +68,8 @@ async function collect(
   if (row === undefined) throw new UsageError(await describeMissing(tx, config, table, record));
   const findings: Finding[] = [];
   await checkRows(tx, table, [row], (finding) => findings.push(finding));
-  const calls = await newestCalls(
-    tx,
-    (call) => concerns(call, record) && call.row.effects.length > 0,
-    HISTORY_MAX,
-  );
+  const concerns = await concerning(tx, record);
+  const calls = await newestCalls(tx, (call) => call.row.effects.length > 0 && concerns(call), HISTORY_MAX);
   findings.push(...writtenSince(calls, table, row));
   const proof = await proveWriter(tx, desk, row.position);
   const history: ShownCall[] = [];

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type CommandOptions, runColibri, StayingCommand } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
-import type { ServerProcess } from '../driver/server-process.ts';
+import { type ServerProcess, sleepMs, until } from '../driver/server-process.ts';
 
 let colibri: Playground;
 let server: ServerProcess;
@@ -82,11 +82,18 @@ describe('log --follow', () => {
     await create('second');
     await server.call('audit_session_start', { task_id: 'T-0001', auditor_id: 'eve' });
     await server.call('thought_record', { task_id: 'T-0002', type: 'plan', content: 'elsewhere' });
+    await server.call('task_update', { task_id: 'T-0002', status: 'todo' });
+    await server.call('task_update', { task_id: 'T-0001', status: 'todo' });
     await server.call('thought_record', { task_id: 'T-0001', type: 'plan', content: 'in the session' });
     await command.printed('in the session');
 
-    expect(command.lines[1]).toContain('opened session A-0001 on T-0001');
-    expect(command.stdout).not.toContain('elsewhere');
+    const shown = await runColibri(colibri, ['show', 'A-0001']);
+    expect(command.lines.slice(1, 3)).toEqual([
+      expect.stringContaining('opened session A-0001 on T-0001'),
+      expect.stringContaining('moved T-0001 backlog → todo'),
+    ]);
+    expect(command.stdout).not.toMatch(/elsewhere|T-0002/);
+    expect(shown.stdout).toContain('moved T-0001 backlog → todo');
   });
 
   test('tells all of more calls than it reads at once', { timeout: 120_000 }, async () => {
@@ -98,6 +105,24 @@ describe('log --follow', () => {
     await command.printed('after the pings');
 
     expect(command.lines.filter((line) => line.includes('server_ping'))).toHaveLength(700);
+  });
+
+  test('waits for the first call where there is no database yet', async () => {
+    const elsewhere = { COLIBRI_DB_PATH: colibri.path('other', 'colibri.db') };
+    const command = new StayingCommand(colibri, ['log', '--follow'], { env: elsewhere });
+    await until(
+      () => command.stderr.includes('Waiting for the first call'),
+      20_000,
+      () => command.stderr,
+    );
+
+    await sleepMs(1_200);
+
+    const first = await colibri.start({ env: elsewhere });
+    await first.call('task_create', { title: 'the very first', project: 'demo' });
+    await command.printed('the very first');
+
+    expect(await command.ended('SIGINT')).toEqual({ code: 0, signal: null });
   });
 
   test.each(['SIGINT', 'SIGTERM'] as const)(
