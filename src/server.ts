@@ -282,6 +282,12 @@ function listOnce(ctx: ColibriServerContext): () => readonly ToolDescriptor[] {
   };
 }
 
+/** What is known of the log. Right after a start it may not be known yet whether it is still the one that was signed. */
+async function logFacts({ booted }: Internals) {
+  await within(booted?.signer?.checked() ?? Promise.resolve(), LIMITS.healthWaitMsMax);
+  return booted?.signer?.state();
+}
+
 function registerCatalogue(ctx: ColibriServerContext, config: Config): void {
   const internals = internalsOf(ctx);
   const skills = createSkillRegistry({
@@ -297,7 +303,7 @@ function registerCatalogue(ctx: ColibriServerContext, config: Config): void {
       now: () => internals.clock.now(),
       storage: () => internals.booted?.opened?.facts,
       degraded: () => internals.booted?.degraded,
-      log: () => internals.booted?.signer?.state(),
+      log: () => logFacts(internals),
       toolNames: () =>
         [...ctx.tools.values()].filter(capabilitiesFor(ctx.mode).admits).map((tool) => tool.name),
       skills: () => skillFacts(skills),

@@ -288,6 +288,8 @@ const OUTPUTS = {
   'log.origin': 'name of the log',
   'log.signed_through': 'audit rows covered by the newest checkpoint',
   'log.refused': 'why nothing is signed any more',
+  'log.checking':
+    'true while a long log is still being compared with what was signed last; until then "ok" does not speak of it',
   'log.reason': 'why nothing is signed any more',
   middleware: 'the way of a call',
   'middleware.stages': 'the five stages in order',

@@ -26,11 +26,15 @@ export interface SignerState {
   readonly signedThrough: number;
   /** Why nothing is signed any more. */
   readonly refused: string | undefined;
+  /** The check at start is not over: a long log is still being read. */
+  readonly checking: boolean;
 }
 
 export interface LogSigner {
   /** At start: does the database still extend what was last signed? Never throws; a no is remembered and refused by. */
   check(): Promise<void>;
+  /** Resolves when that check is over. */
+  checked(): Promise<void>;
   /** There are new rows: sign within seconds, off the path of the call; at once when a session was sealed. */
   touch(sealed: boolean): void;
   /** Signs now, unless there is nothing new. `keep` files the checkpoint for good. */
@@ -58,6 +62,7 @@ export function createSigner(options: SignerOptions): LogSigner {
   let newest: string | undefined;
   let signedThrough = 0;
   let refused: string | undefined;
+  let checking: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let queue: Promise<unknown> = Promise.resolve();
 
@@ -84,12 +89,11 @@ export function createSigner(options: SignerOptions): LogSigner {
     }
   }
 
-  async function check(identified: Promise<LogFolder | undefined>): Promise<void> {
+  async function check(opened: Promise<LogFolder | undefined>): Promise<void> {
     await guarded(async () => {
-      folder = await identified;
+      folder = await opened;
       const known = folder;
       if (known === undefined) return;
-      requireSigner(known);
       // Read before the snapshot is taken: another process may sign further rows at any moment.
       const last = lastSigned(known);
       await storage.read((tx) => extend(tx, last));
@@ -111,10 +115,19 @@ export function createSigner(options: SignerOptions): LogSigner {
 
   /**
    * As a writer, and the first of this process: no row can appear between the look at the log and the note that this
-   * path was seen empty, neither by a call that waits at the gate nor by another process.
+   * path was seen empty, neither by a call that waits at the gate nor by another process. And no call can lengthen a log
+   * that was cut before anybody has counted its rows.
    */
   function openFolder(): Promise<LogFolder | undefined> {
-    return storage.write(async (tx) => identify(await firstHash(tx), options.configDir, memory, files));
+    return storage.write(async (tx) => {
+      const known = identify(await firstHash(tx), options.configDir, memory, files);
+      if (known === undefined) return undefined;
+      requireSigner(known);
+      const { position } = await readHead(tx);
+      const { size } = lastSigned(known);
+      if (position < size) throw new RefusalError(cutTail(options.dbPath, position, size));
+      return known;
+    });
   }
 
   async function signUnderLock(tx: Reader, known: LogFolder, keep: boolean): Promise<string | undefined> {
@@ -170,10 +183,14 @@ export function createSigner(options: SignerOptions): LogSigner {
 
   return {
     check() {
-      const identified = openFolder();
-      identified.catch(() => undefined);
-      return inTurn(() => check(identified));
+      const opened = openFolder();
+      opened.catch(() => undefined);
+      checking = inTurn(() => check(opened)).finally(() => {
+        checking = undefined;
+      });
+      return checking;
     },
+    checked: () => checking ?? Promise.resolve(),
     sign,
     touch(sealed) {
       if (refused !== undefined) return;
@@ -184,7 +201,7 @@ export function createSigner(options: SignerOptions): LogSigner {
       }, DELAY_MS).unref();
     },
     newest: () => newest,
-    state: () => ({ origin: folder?.origin, signedThrough, refused }),
+    state: () => ({ origin: folder?.origin, signedThrough, refused, checking: checking !== undefined }),
     async close() {
       clearTimeout(timer);
       await sign(true);

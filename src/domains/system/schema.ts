@@ -25,7 +25,12 @@ export const HealthOutput = z.strictObject({
     writable: z.boolean(),
     reason: z.string().optional(),
   }),
-  log: z.strictObject({ origin: z.string(), signed_through: z.int(), refused: z.string().optional() }),
+  log: z.strictObject({
+    origin: z.string(),
+    signed_through: z.int(),
+    refused: z.string().optional(),
+    checking: z.boolean().optional(),
+  }),
   middleware: z.strictObject({ stages: z.array(z.string()) }),
   tools: z.strictObject({ registered: z.int(), names: z.array(z.string()) }),
   process: z.strictObject({ pid: z.int(), memory_bytes: z.int() }),

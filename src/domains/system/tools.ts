@@ -12,19 +12,20 @@ export interface SystemFacts {
   storage(): StorageFacts | undefined;
   degraded(): string | undefined;
   /** The signed log, where there is one. */
-  log():
-    | {
-        readonly origin: string | undefined;
-        readonly signedThrough: number;
-        readonly refused: string | undefined;
-      }
-    | undefined;
+  log(): Promise<LogFacts | undefined>;
   toolNames(): readonly string[];
   /** How many skills are in force, and which were passed over and why. */
   skills(): Promise<{
     readonly loaded: number;
     readonly skipped: readonly { readonly path: string; readonly reason: string }[];
   }>;
+}
+
+export interface LogFacts {
+  readonly origin: string | undefined;
+  readonly signedThrough: number;
+  readonly refused: string | undefined;
+  readonly checking: boolean;
 }
 
 /** skill_list shows all of them; here a glance is enough. */
@@ -58,22 +59,24 @@ export function systemTools(facts: SystemFacts): Tool[] {
       effect: 'reads',
       input: NoInput,
       output: HealthOutput,
-      handle: async () => ({
-        status: isDegraded(facts) ? ('degraded' as const) : ('ok' as const),
-        ...identity(),
-        ...(await describe(facts)),
-      }),
+      handle: async () => {
+        const log = await facts.log();
+        return {
+          status: isDegraded(facts, log) ? ('degraded' as const) : ('ok' as const),
+          ...identity(),
+          ...(await describe(facts, log)),
+        };
+      },
     }),
   ];
 }
 
 /** Either the database or the signing of its log is not as it should be. */
-function isDegraded(facts: SystemFacts): boolean {
-  return facts.degraded() !== undefined || facts.log()?.refused !== undefined;
+function isDegraded(facts: SystemFacts, log: LogFacts | undefined): boolean {
+  return facts.degraded() !== undefined || log?.refused !== undefined;
 }
 
-async function describe(facts: SystemFacts) {
-  const log = facts.log();
+async function describe(facts: SystemFacts, log: LogFacts | undefined) {
   const storage = facts.storage();
   const reason = facts.degraded();
   const names = facts.toolNames();
@@ -92,6 +95,7 @@ async function describe(facts: SystemFacts) {
       origin: log?.origin ?? '',
       signed_through: log?.signedThrough ?? 0,
       ...(log?.refused !== undefined && { refused: log.refused }),
+      ...(log?.checking && { checking: true }),
     },
     middleware: { stages: STAGES },
     tools: { registered: names.length, names: [...names] },
