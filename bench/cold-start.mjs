@@ -1,5 +1,5 @@
 import { connect, inScratch } from './client.mjs';
-import { inTurns, p50, p99 } from './statistics.mjs';
+import { byRound, inTurns, p50, p99 } from './statistics.mjs';
 
 /** Process start to the answer to `initialize`, and to the first `tools/call`, of both servers in turns. */
 export async function coldStartSamples({ rounds, server, bare }) {
@@ -13,18 +13,35 @@ export async function coldStartSamples({ rounds, server, bare }) {
       await client.close();
       return { initialized, called };
     });
-  return await inTurns(rounds, { bare: measure(bare, 'noop'), colibri: measure(server, 'server_ping') });
+  const samples = await inTurns(rounds, {
+    bare: measure(bare, 'noop'),
+    colibri: measure(server, 'server_ping'),
+  });
+  return { bare: samples.bare.flat(), colibri: samples.colibri.flat() };
 }
 
 /** The same as figures, beside a bare server bundled alike. */
 export async function coldStart(options) {
   const samples = await coldStartSamples(options);
-  const row = (what, key, reach) => {
-    const [a, b] = [samples.bare, samples.colibri].map((list) => list.map((sample) => sample[key]));
-    return { what, reference_ms: p50(a), p50_ms: p50(b), p99_ms: p99(b), ratio: p50(b) / p50(a), reach };
+  const row = (id, what, key, limit) => {
+    const [bare, colibri] = [samples.bare, samples.colibri].map((list) => list.map((start) => [start[key]]));
+    return {
+      id,
+      what,
+      unit: 'ms',
+      reference: p50(bare),
+      reference_is: 'bare SDK server, bundled alike',
+      p50: p50(colibri),
+      p99: p99(colibri),
+      ...byRound({ bare, colibri }, (round) => round.colibri / round.bare),
+      bar: `at most ${limit} × the bare server`,
+      limit,
+    };
   };
-  return [
-    row('cold start to the initialize answer', 'initialized', 1.3),
-    row('cold start to the first tools/call answer', 'called', 1.6),
-  ];
+  return {
+    rows: [
+      row('cold-start-initialize', 'cold start to the initialize answer', 'initialized', 1.3),
+      row('cold-start-call', 'cold start to the first tools/call answer', 'called', 1.6),
+    ],
+  };
 }

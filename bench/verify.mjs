@@ -1,136 +1,84 @@
-// Rows a second of verifyDatabase on a generated log: node bench/verify.mjs [ROWS] [FILE]. A FILE that exists is used again.
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { build } from 'esbuild';
-import { bundleOptions } from '../scripts/build.mjs';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { bundleSource } from './build.mjs';
+import { filledDatabase } from './databases.mjs';
+import { progress } from './progress.mjs';
+import { byRound, inTurns, p50, p99 } from './statistics.mjs';
 
-const rows = Number(process.argv[2] ?? 200_000);
-const folder = mkdtempSync(join(tmpdir(), 'colibri-verify-'));
-const path = resolve(process.argv[3] ?? join(folder, 'colibri.db'));
-const bundle = resolve('dist/bench/verify.mjs');
+const ROWS_PER_SECOND_MIN = 250_000;
+const FLAT_MAX = 1.2;
 
-const entry = `
-  export { appendRow, keepPayload, readHead } from './src/log/append.ts';
-  export { insertState } from './src/log/state.ts';
-  export { TASKS } from './src/log/tables.ts';
-  export { payloadHash } from './src/log/row.ts';
-  export { systemClock } from './src/clock.ts';
-  export { openSqlite } from './src/storage/sqlite/engine.ts';
-  export { verifyDatabase } from './src/log/verify/verify.ts';
-`;
-await build({
-  ...bundleOptions,
-  minify: false,
-  stdin: { contents: entry, resolveDir: resolve('.'), loader: 'ts' },
-  outfile: bundle,
-});
-const colibri = await import(bundle);
-
-if (!existsSync(path)) await generate();
-await measure();
-rmSync(folder, { recursive: true, force: true });
-
-/** Half of the calls write a task, half only read: enter and exit row each, arguments and results beside them. */
-async function generate() {
-  const storage = await colibri.openSqlite({ path });
-  const began = performance.now();
-  for (let done = 0; done < rows; done += 20_000) {
-    await storage.write(async (tx) => {
-      let head = await colibri.readHead(tx);
-      const end = Math.min(rows, head.position + 20_000);
-      while (head.position < end) head = await addCall(tx, head);
-    });
-  }
-  await storage.close();
-  console.log(`generated ${rows} rows in ${seconds(began)} s`);
-}
-
-async function addCall(tx, before) {
-  const { systemClock: clock, TASKS } = colibri;
-  const writes = before.position % 4 === 0;
-  const salt = clock.salt();
-  const args = JSON.stringify({
-    project: 'bench',
-    title: `Task ${before.position}`,
-    description: 'word '.repeat(40),
+/** Verification beside the hashing of the same bytes, and its memory on a log and on a longer one. */
+export async function verify({ small, large, rounds }) {
+  const script = await bundleSource('verify-database');
+  const run = async ({ COLIBRI_DB_PATH }, what) => {
+    const { stdout } = await promisify(execFile)(process.execPath, [script, COLIBRI_DB_PATH, what]);
+    return JSON.parse(stdout);
+  };
+  const [smallEnv, largeEnv] = [await filledDatabase(small), await filledDatabase(large)];
+  const samples = await inTurns(rounds, {
+    hash: () => run(largeEnv, 'hash'),
+    large: () => run(largeEnv, 'verify'),
+    small: () => run(smallEnv, 'verify'),
   });
-  const common = {
-    tool: writes ? 'task_create' : 'task_get',
-    actor: 'bench-client',
-    correlation_id: crypto.randomUUID(),
-    schema_valid: true,
-    error_code: null,
-    process: 'abcdef.123456.4242.abcd12',
-    repaired: [],
+  const findings = [...samples.large, ...samples.small].flat().reduce((sum, one) => sum + one.findings, 0);
+  if (findings > 0) throw new Error(`verification reported ${findings} findings on sound databases`);
+  const size = samples.large[0][0].rows;
+  progress(`verify: ${size} rows, ${rounds} rounds`);
+  return {
+    rows: [
+      rate('verify-log', 'verify: the log with texts, payloads and effects', samples, {
+        size,
+        verified: 'walk_ms',
+        hashed: ({ text_ms, payload_ms }) => text_ms + payload_ms,
+        reference_is: 'crypto.hash over the same texts and payloads',
+      }),
+      rate('verify-all', 'verify: all of it, with state and derived tables', samples, {
+        size,
+        verified: 'total_ms',
+        hashed: ({ text_ms, payload_ms }) => text_ms + payload_ms,
+        reference_is: 'the same',
+      }),
+      memoryRow(samples),
+    ],
   };
-  const enter = {
-    args_hash: colibri.payloadHash(salt, args),
-    outcome: 'running',
-    duration_ms: null,
-    result_hash: null,
-  };
-  let head = await colibri.appendRow(tx, before, { ...common, ...enter, stage: 'enter', effects: [] }, clock);
-  await colibri.keepPayload(tx, head.position, salt, args);
-  const sequence_no = head.position;
-  const call = { position: sequence_no + 1, effects: [], salt: () => clock.salt() };
-  if (writes) await colibri.insertState(tx, call, TASKS, taskOf(before.position / 4 + 1));
-  const exit = {
-    args_hash: null,
-    outcome: 'ok',
-    duration_ms: 1.25,
-    result_hash: colibri.payloadHash(salt, args),
-  };
-  head = await colibri.appendRow(
-    tx,
-    head,
-    { ...common, ...exit, sequence_no, stage: 'exit', effects: call.effects },
-    clock,
-  );
-  if (writes) await colibri.keepPayload(tx, head.position, salt, args);
-  return head;
 }
 
-function taskOf(id) {
-  const at = new Date().toISOString();
-  const text = { project: 'bench', title: `Task ${id}`, description: 'word '.repeat(40), workflow: 'kanban' };
-  const state = { status: 'backlog', status_since: at, status_by: 'bench', is_final: 0, queue: 1, unmet: 0 };
-  const more = {
-    blocked_reason: null,
-    progress: 0,
-    priority: 'normal',
-    type: null,
-    proof_grade: 0,
-    assignee: '',
+/** Rows a second, judged by the bar; how far the hashing alone would go stands beside it. */
+function rate(id, what, samples, { size, verified, hashed, reference_is }) {
+  const took = samples.large.map((round) => round.map((one) => one[verified]));
+  const perSecond = (ms) => (size / ms) * 1000;
+  const { spread } = byRound({ took }, ({ took: ms }) => perSecond(ms));
+  return {
+    id,
+    what: `${what}, ${size.toLocaleString('en')} rows`,
+    unit: 'rows/s',
+    reference: perSecond(p50(samples.hash.map((round) => round.map(hashed)))),
+    reference_is,
+    p50: perSecond(p50(took)),
+    p99: perSecond(p99(took)),
+    value: perSecond(p50(took)),
+    spread,
+    bar: `at least ${ROWS_PER_SECOND_MIN.toLocaleString('en')} rows/s`,
+    limit: ROWS_PER_SECOND_MIN,
+    sense: 'at least',
   };
-  const links = { labels: '[]', estimate_hours: null, parent_id: null, depends_on: '[]' };
-  const stamps = { created_at: at, created_by: 'bench', updated_at: at, updated_by: 'bench' };
-  return { id, sequence: id, ...text, ...state, ...more, ...links, ...stamps };
 }
 
-async function measure() {
-  for (let round = 0; round < 3; round += 1) {
-    const storage = await colibri.openSqlite({ path, readOnly: true });
-    const findings = [];
-    let peak = 0;
-    const began = performance.now();
-    const used = process.cpuUsage();
-    const verified = await colibri.verifyDatabase(storage, {
-      report: (finding) => findings.push(finding),
-      onProgress: () => {
-        peak = Math.max(peak, process.memoryUsage.rss());
-      },
-    });
-    const took = (performance.now() - began) / 1_000;
-    const { user, system } = process.cpuUsage(used);
-    await storage.close();
-    console.log(
-      `${verified.size} rows in ${took.toFixed(2)} s: ${Math.round(verified.size / took)} rows/s, ${((user + system) / 1e6).toFixed(2)} s of processor, ${Math.round(peak / 1_048_576)} MB, ${findings.length} findings`,
-    );
-    if (findings.length > 0) console.log(findings.slice(0, 3));
-  }
-}
-
-function seconds(began) {
-  return ((performance.now() - began) / 1_000).toFixed(1);
+function memoryRow(samples) {
+  const peaks = (list) => list.map((round) => round.map((one) => one.peak_mb));
+  const [small, large] = [peaks(samples.small), peaks(samples.large)];
+  const rowsOf = (list) => list[0][0].rows.toLocaleString('en');
+  return {
+    id: 'verify-memory',
+    what: `memory of verify at ${rowsOf(samples.large)} rows, at its peak`,
+    unit: 'MB',
+    reference: p50(small),
+    reference_is: `at ${rowsOf(samples.small)} rows`,
+    p50: p50(large),
+    p99: p99(large),
+    ...byRound({ small, large }, (round) => round.large / round.small),
+    bar: `flat: at most ${FLAT_MAX} × the shorter log`,
+    limit: FLAT_MAX,
+  };
 }

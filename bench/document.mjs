@@ -1,0 +1,81 @@
+// Makes the tables of docs/performance.md and the plots beside it of bench/results.json. `node bench/document.mjs` writes
+// them; with --check it writes nothing and exits 1 where they are not what the results say.
+import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { dirname, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { growthPlot, rivalsPlot } from './document/plots.mjs';
+import { rivalsGrowth, rivalsKept, rivalsNotes, rivalsSpeed } from './document/rivals-tables.mjs';
+import { barsTable, machineText, missedText, seriesTable, verdictText } from './document/tables.mjs';
+import { readResults } from './results.mjs';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const PAGE = fileURLToPath(new URL('../docs/performance.md', import.meta.url));
+const IMAGES = fileURLToPath(new URL('../docs/images/', import.meta.url));
+
+const PARTS = {
+  verdict: verdictText,
+  bars: barsTable,
+  missed: missedText,
+  series: seriesTable,
+  'rivals-speed': rivalsSpeed,
+  'rivals-growth': rivalsGrowth,
+  'rivals-kept': rivalsKept,
+  'rivals-notes': rivalsNotes,
+  machine: machineText,
+};
+
+if (realpathSync(process.argv[1] ?? '') === fileURLToPath(import.meta.url)) {
+  if (process.argv.includes('--check')) check();
+  else for (const file of writeDocument()) console.log(`wrote ${file}`);
+}
+
+/** Writes what is out of date; returns the files written. */
+export function writeDocument() {
+  const stale = staleFiles();
+  for (const { file, text } of stale) {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
+  return stale.map(({ file }) => relative(root, file));
+}
+
+function check() {
+  const stale = staleFiles().map(({ file }) => relative(root, file));
+  if (stale.length === 0) return;
+  console.error(`not what bench/results.json says: ${stale.join(', ')}. Run: node bench/document.mjs`);
+  process.exitCode = 1;
+}
+
+function staleFiles() {
+  const results = readResults();
+  const files = [
+    { file: PAGE, text: filledPage(readFileSync(PAGE, 'utf8'), results) },
+    { file: `${IMAGES}latency.svg`, text: growthPlot(results.growth) },
+    { file: `${IMAGES}rivals.svg`, text: rivalsPlot(results.rivals) },
+  ];
+  return files.filter(({ file, text }) => readText(file) !== text);
+}
+
+/** The page with each part between its marks made anew. A mark without a part, or a part without marks, is a mistake. */
+function filledPage(page, results) {
+  const found = new Set();
+  const filled = page.replace(
+    /(<!-- bench:([\w-]+) -->\n).*?(<!-- \/bench -->)/gs,
+    (_, open, name, close) => {
+      if (PARTS[name] === undefined) throw new Error(`${PAGE} asks for "${name}", which nobody makes`);
+      found.add(name);
+      return `${open}\n${PARTS[name](results)}\n\n${close}`;
+    },
+  );
+  const missing = Object.keys(PARTS).filter((name) => !found.has(name));
+  if (missing.length > 0) throw new Error(`${PAGE} has no place for ${missing.join(', ')}`);
+  return filled;
+}
+
+function readText(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return undefined;
+  }
+}

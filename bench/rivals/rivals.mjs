@@ -1,0 +1,126 @@
+import { readFileSync } from 'node:fs';
+import { install } from '../npm.mjs';
+import { progress } from '../progress.mjs';
+import { p50, p99 } from '../statistics.mjs';
+import { countTokens } from '../tokens.mjs';
+import {
+  coldStart,
+  growth,
+  killedBusy,
+  killedIdle,
+  together,
+  total,
+  twoProcesses,
+  writes,
+} from './phases.mjs';
+import { SERVERS } from './servers.mjs';
+import { syncsPerWrite } from './syncs.mjs';
+
+const OWN_PACKAGE = new URL('../../package.json', import.meta.url);
+
+const WINDOWS = [100, 500, 1_000, 2_000, 3_000, 4_000, 5_000].map((until) => ({ until, sample: 90 }));
+
+const FULL = {
+  starts: 10,
+  writeRounds: 5,
+  writes: { count: 40 },
+  together: { rounds: 3, inFlight: 32, count: 1_000, limitMs: 10_000 },
+  growth: { windows: WINDOWS, limitMs: 240_000 },
+  killedIdle: { tries: 5, count: 20 },
+  killedBusy: { tries: 5, inFlight: 16, acknowledged: 100, limitMs: 10_000 },
+  twoProcesses: { tries: 3, count: 100, limitMs: 20_000 },
+  syncsPerWrite: { count: 20 },
+};
+
+const QUICK = {
+  starts: 2,
+  writeRounds: 1,
+  writes: { count: 20 },
+  together: { rounds: 1, inFlight: 32, count: 200, limitMs: 5_000 },
+  growth: { windows: WINDOWS.slice(0, 2), limitMs: 10_000 },
+  killedIdle: { tries: 1, count: 5 },
+  killedBusy: { tries: 1, inFlight: 16, acknowledged: 50, limitMs: 5_000 },
+  twoProcesses: { tries: 1, count: 30, limitMs: 5_000 },
+  syncsPerWrite: { count: 5 },
+};
+
+/** The same workload on the servers a user would pick instead, and on Colibri, by the same code. */
+export async function rivals({ quick }) {
+  const extent = quick ? QUICK : FULL;
+  const { count, by } = await countTokens({ install: true });
+  const desks = SERVERS.map(openDesk);
+  // Short phases in turns, so that a noisy neighbour disturbs all alike; then one server after the other.
+  for (let round = 0; round < extent.starts; round += 1)
+    for (const desk of desks) await note(desk, 'starts', () => coldStart(desk));
+  for (let round = 0; round < extent.writeRounds; round += 1)
+    for (const desk of desks) await note(desk, 'writes', () => writes(desk, extent.writes));
+  for (const desk of desks) {
+    for (let round = 0; round < extent.together.rounds; round += 1)
+      await note(desk, 'together', () => together(desk, extent.together));
+    for (const [name, phase] of Object.entries({
+      growth,
+      killedIdle,
+      killedBusy,
+      twoProcesses,
+      syncsPerWrite,
+    }))
+      await note(desk, name, () => phase(desk, extent[name]));
+  }
+  return { tokens_by: by, extent, servers: desks.map((desk) => figures(desk, count)) };
+}
+
+/** A server that cannot be installed keeps its row, with the reason instead of figures. */
+function openDesk(server) {
+  const desk = { server, measured: {}, failed: {} };
+  try {
+    desk.installed = server.package === undefined ? undefined : install(server.package, server.version);
+  } catch (error) {
+    desk.failed.install = error.message;
+  }
+  return desk;
+}
+
+/** One phase of one server. What cannot be measured is said in its place; a server that does not start is left alone. */
+async function note({ server, measured, failed }, phase, work) {
+  if (failed.install ?? failed.starts ?? failed[phase]) return;
+  progress(`rivals: ${server.name}, ${phase}`);
+  try {
+    measured[phase] = [...(measured[phase] ?? []), await work()];
+  } catch (error) {
+    failed[phase] = error.message;
+    progress(`rivals: ${server.name}, ${phase} failed: ${error.message}`);
+  }
+}
+
+function figures({ server, measured, failed }, tokensOf) {
+  const { name, package: from, setting, store } = server;
+  const version = server.version ?? JSON.parse(readFileSync(OWN_PACKAGE, 'utf8')).version;
+  const of = (phase, make) =>
+    failed[phase] === undefined && measured[phase] ? make(measured[phase]) : undefined;
+  return {
+    ...{ name, package: from, version, setting, store },
+    ...(Object.keys(failed).length > 0 && { failed }),
+    started: of('starts', (starts) => ({
+      initialize: p50(starts.map((sample) => sample.initialize)),
+      tools_list: p50(starts.map((sample) => sample.tools_list)),
+    })),
+    list: of('starts', ([{ tools }]) => listFigures(tools, tokensOf)),
+    write: of('writes', (samples) => ({ p50: p50(samples), p99: p99(samples) })),
+    together: of('together', togetherFigures),
+    growth: of('growth', ([grown]) => grown.growth),
+    memory: of('growth', ([grown]) => grown.memory),
+    killed: of('killedIdle', ([sum]) => sum),
+    killed_in_burst: of('killedBusy', ([sum]) => sum),
+    two: of('twoProcesses', ([sum]) => sum),
+    syncs_per_write: of('syncsPerWrite', ([count]) => count),
+  };
+}
+
+function listFigures(tools, tokensOf) {
+  const text = JSON.stringify(tools);
+  return { tools: tools.length, bytes: Buffer.byteLength(text), tokens: tokensOf(text) };
+}
+
+function togetherFigures(bursts) {
+  return { per_second: p50(bursts.map((burst) => burst.per_second)), ...total(bursts) };
+}
