@@ -27,7 +27,7 @@ export function install(name, version) {
     ['install', '--no-audit', '--no-fund', '--loglevel=error', '--save-exact', `${name}@${version}`],
     { cwd: folder, encoding: 'utf8', timeout: INSTALL_MS_MAX, shell: process.platform === 'win32' },
   );
-  if (status !== 0) throw new Error(`npm install failed: ${lastLines(stderr) || error?.message || status}`);
+  if (status !== 0) throw new Error(`npm install failed: ${complaint(stderr) || error?.message || status}`);
   const actual = JSON.parse(readFileSync(join(folder, 'node_modules', name, 'package.json'), 'utf8')).version;
   if (actual !== version) throw new Error(`npm installed ${actual} instead of ${version}`);
   writeFileSync(join(folder, 'complete'), '');
@@ -45,4 +45,11 @@ function cache() {
   return folder;
 }
 
-const lastLines = (text) => text?.trim().split('\n').slice(-3).join(' ').slice(0, 300);
+/** What npm complains about, without where it keeps its own log of it. */
+const complaint = (text) =>
+  text
+    ?.split('\n')
+    .filter((line) => line.startsWith('npm error') && !line.includes('complete log'))
+    .map((line) => line.replace(/^npm error (notarget )?/, ''))
+    .join(' ')
+    .slice(0, 300);

@@ -1,4 +1,5 @@
 import { residentMb } from '../processes.mjs';
+import { progress } from '../progress.mjs';
 import { p50, p99, timed } from '../statistics.mjs';
 import { onEmptyStore } from './desk.mjs';
 
@@ -13,10 +14,10 @@ export async function coldStart(desk) {
 }
 
 /** Writes one after the other on an almost empty store. */
-export async function writes(desk, { count }) {
+export async function writes(desk, { warm, count }) {
   return await onEmptyStore(desk, async ({ open, write }) => {
     const client = await open();
-    for (let i = 0; i < 10; i += 1) await mustWrite(write, client, `warm-${i}`);
+    for (let i = 0; i < warm; i += 1) await mustWrite(write, client, `warm-${i}`);
     return await timed(count, (i) => mustWrite(write, client, `item-${i}`));
   });
 }
@@ -44,33 +45,41 @@ export async function together(desk, { inFlight, count, limitMs }) {
   });
 }
 
-/** The p50 of a write as the store grows, and the memory of the process before and after. */
-export async function growth(desk, { windows, limitMs }) {
+/**
+ * The p50 of a write as the store grows, and the memory of the process before and after. `turn` lets the servers grow step
+ * by step together, one at work at a time; only its own time counts against the limit.
+ */
+export async function growth(desk, { windows, limitMs, turn }) {
   return await onEmptyStore(desk, async ({ open, write }) => {
-    const client = await open();
-    await client.request('tools/list', {});
-    await mustWrite(write, client, 'item-0');
-    const started = residentMb(client.child.pid);
-    const points = [];
-    const began = performance.now();
-    let [items, cut] = [1, undefined];
-    for (const { until, sample } of windows) {
-      const late = () => performance.now() - began > limitMs;
-      while (items < until - sample && !late()) {
-        await mustWrite(write, client, `item-${items}`);
-        items += 1;
+    const client = await turn(open);
+    const started = await turn(async () => {
+      await client.request('tools/list', {});
+      await mustWrite(write, client, 'item-0');
+      return residentMb(client.child.pid);
+    });
+    const grown = { items: 1, spentMs: 0, points: [] };
+    for (const window of windows)
+      if (grown.spentMs < limitMs) {
+        await turn(() => growThrough(window, { client, write, grown, limitMs }));
+        progress(`rivals: ${desk.server.name}, growth to ${grown.items}`);
       }
-      if (late()) {
-        cut = { items, after_s: limitMs / 1000 };
-        break;
-      }
-      const samples = await timed(sample, (i) => mustWrite(write, client, `item-${items + i}`));
-      items += sample;
-      points.push({ items, p50: p50(samples), p99: p99(samples) });
-    }
-    const after = residentMb(client.child.pid);
-    return { growth: { points, ...(cut !== undefined && { cut }) }, memory: { started, after } };
+    const { items, spentMs, points } = grown;
+    const cut = spentMs < limitMs ? {} : { cut: { items, after_s: limitMs / 1000 } };
+    return { growth: { points, ...cut }, memory: { started, after: residentMb(client.child.pid) } };
   });
+}
+
+/** Writes up to the end of a window and times its last writes, unless the limit comes first. */
+async function growThrough({ until, sample }, { client, write, grown, limitMs }) {
+  const began = performance.now();
+  const spent = () => grown.spentMs + performance.now() - began;
+  const next = () => mustWrite(write, client, `item-${grown.items++}`);
+  while (grown.items < until - sample && spent() < limitMs) await next();
+  if (spent() < limitMs) {
+    const samples = await timed(sample, next);
+    grown.points.push({ items: grown.items, p50: p50(samples), p99: p99(samples) });
+  }
+  grown.spentMs = spent();
 }
 
 /** Killed right after an answer, with nothing else going on. */
