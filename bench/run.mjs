@@ -68,23 +68,27 @@ if (unknown.length > 0)
 const file = values.out ?? pick(COMMITTED, QUICK);
 const measured = {};
 for (const name of wanted) {
-  progress(name);
-  const load_before = loadNow();
-  const { rows = [], ...more } = await SECTIONS[name]();
-  measured[name] = {
-    at: new Date().toISOString(),
-    quick: values.quick,
-    machine,
-    load_before,
-    rows: rows.map(judged),
-    ...more,
-  };
-  // After each section, so that a run that is broken off keeps what it has.
-  mergeInto(file, { [name]: measured[name] });
+  try {
+    measured[name] = await measure(name);
+    // After each section, so that a run that is broken off keeps what it has.
+    mergeInto(file, { [name]: measured[name] });
+  } catch (error) {
+    // The others are worth having; what the file had of this one stays.
+    progress(`${name} failed: ${error.stack}`);
+    process.exitCode = 1;
+  }
 }
 printTable(measured);
 progress(`wrote ${file}`);
 if (file === COMMITTED) for (const written of writeDocument()) progress(`wrote ${written}`);
+
+async function measure(name) {
+  progress(name);
+  const load_before = loadNow();
+  const { rows = [], ...more } = await SECTIONS[name]();
+  const at = new Date().toISOString();
+  return { at, quick: values.quick, machine, load_before, rows: rows.map(judged), ...more };
+}
 
 /** Met or missed: what was measured against the bar, nothing else. */
 function judged(row) {
