@@ -52,7 +52,7 @@ function boundsOf(schema) {
   const parts = [
     range(schema.minLength, schema.maxLength, 'characters'),
     schema.pattern === undefined ? '' : `\`${schema.pattern}\``,
-    range(schema.minimum, schema.maximum, ''),
+    range(schema.minimum, schema.maximum === Number.MAX_SAFE_INTEGER ? undefined : schema.maximum, ''),
     range(schema.minItems, schema.maxItems, 'items'),
     schema.type === 'array' && items !== '' ? `each ${items}` : '',
   ];

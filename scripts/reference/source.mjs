@@ -15,7 +15,6 @@ export { composeCall } from './src/middleware/compose.ts';
 export { createToolLock } from './src/middleware/tool-lock.ts';
 export { capabilitiesFor, MODES } from './src/modes.ts';
 export { openSqlite } from './src/storage/sqlite/engine.ts';
-export { describeTool } from './src/transport/descriptor.ts';
 export { EXIT } from './src/transport/lifecycle.ts';
 export * as z from 'zod';
 `;

@@ -47,7 +47,7 @@ function workflowsOf({ ARROWS, INITIAL }) {
 }
 
 function sectionOf(source, tool, example) {
-  const input = fieldsOf(source.describeTool(tool).inputSchema);
+  const input = fieldsOf(source.z.toJSONSchema(tool.input, { io: 'input' }));
   const output = fieldsOf(source.z.toJSONSchema(tool.output, { io: 'output' }));
   const rules = rulesOf(tool.name);
   const errors = errorsOf(tool.name);

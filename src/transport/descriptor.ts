@@ -28,13 +28,19 @@ export function describeTool(tool: Tool): ToolDescriptor {
   };
 }
 
-/** Without what costs every client tokens and tells no model anything: the dialect, and the bounds of a safe integer. */
+/**
+ * Without what costs every client tokens and tells no model anything: the dialect, the bounds of a safe integer, that a text
+ * is not empty, that names are texts. Validation keeps all of it.
+ */
 function lean(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(lean);
   if (typeof schema !== 'object' || schema === null) return schema;
-  const kept = Object.entries(schema).filter(
-    ([key, value]) =>
-      key !== '$schema' && value !== Number.MAX_SAFE_INTEGER && value !== Number.MIN_SAFE_INTEGER,
-  );
+  const kept = Object.entries(schema).filter(([key, value]) => !isIdle(key, value));
   return Object.fromEntries(kept.map(([key, value]) => [key, lean(value)]));
+}
+
+function isIdle(key: string, value: unknown): boolean {
+  if (key === '$schema' || key === 'propertyNames') return true;
+  if (key === 'minLength') return value === 1;
+  return value === Number.MAX_SAFE_INTEGER || value === Number.MIN_SAFE_INTEGER;
 }

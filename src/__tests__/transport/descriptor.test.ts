@@ -18,12 +18,12 @@ describe('inputSchema', () => {
     expect(describeTool(aTool({ input })).inputSchema).toEqual({
       type: 'object',
       properties: {
-        task_id: { type: 'string', minLength: 1, maxLength: 32 },
+        task_id: { type: 'string', maxLength: 32 },
         limit: { type: 'integer', minimum: 1, maximum: 500, default: 50 },
         offset: { type: 'integer' },
         priority: { type: 'string', enum: ['low', 'high'] },
         labels: { type: 'array', items: { type: 'string' }, maxItems: 20 },
-        metadata: { type: 'object', propertyNames: { type: 'string' }, additionalProperties: {} },
+        metadata: { type: 'object', additionalProperties: {} },
         nested: {
           type: 'object',
           properties: { flag: { type: 'boolean' } },
