@@ -4,6 +4,9 @@ import { LIMITS } from '../../limits.ts';
 import type { Row, SqlValue, Transaction } from '../engine.ts';
 import type { SqliteConnection, SqliteDriver, SqliteStatement } from './driver.ts';
 
+/** In kilobytes, negative as SQLite wants it. A call needs few pages, and every write empties the readers' caches anyway. */
+const CACHE_SIZE = -2_000;
+
 /** What each connection is set to, and what it must read back. A setting that did not take is a refusal to start. */
 const WRITER_PRAGMAS: Readonly<Record<string, number>> = {
   // NORMAL: a commit reaches the kernel, a checkpoint syncs. The engine fsyncs the log itself before a call is answered.
@@ -17,10 +20,12 @@ const WRITER_PRAGMAS: Readonly<Record<string, number>> = {
   // grew to 54 MB. The engine merges under the write lock instead. A log that was longer is cut back when it starts over.
   wal_autocheckpoint: 0,
   journal_size_limit: LIMITS.logBytesMax,
+  cache_size: CACHE_SIZE,
 };
 
 const READER_PRAGMAS: Readonly<Record<string, number>> = {
   query_only: 1,
+  cache_size: CACHE_SIZE,
   trusted_schema: 0,
   cell_size_check: 1,
 };
