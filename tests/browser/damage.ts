@@ -66,8 +66,9 @@ export class DamagedBundle {
     this.write('checkpoint', note);
     if (replacesKey) {
       this.write('key.pub', `${verifierKey}\n`);
-      for (const name of this.#names('checkpoints')) rmSync(join(this.folder, name));
-      for (const name of this.#names('proofs'))
+      for (const name of [...this.names('checkpoints'), ...this.names('anchors')])
+        rmSync(join(this.folder, name));
+      for (const name of this.names('proofs'))
         this.write(
           name,
           this.read(name).replace(/\n\n[\s\S]*$/, () => `\n\n${note}`),
@@ -76,7 +77,7 @@ export class DamagedBundle {
     this.sum();
   }
 
-  #names(folder: string): string[] {
+  names(folder: string): string[] {
     return readdirSync(join(this.folder, folder)).map((name) => `${folder}/${name}`);
   }
 }
@@ -226,6 +227,27 @@ export const DAMAGES: readonly Damage[] = [
     do(bundle) {
       const { origin } = JSON.parse(bundle.read('bundle.json'));
       bundle.write('key.pub', `${generateNoteKey(origin).verifierKey}\n`);
+      bundle.sum();
+    },
+  },
+  {
+    what: 'another date in an anchor',
+    check: 'anchors',
+    do(bundle) {
+      bundle.edit(
+        bundle.names('anchors').find((name) => name.endsWith('.commit')) ?? '',
+        /> 1/g,
+        () => '> 2',
+      );
+      bundle.sum();
+    },
+  },
+  {
+    what: 'an anchor of another log',
+    check: 'anchors',
+    do(bundle) {
+      const text = 'committed\n\ncolibri/0123456789abcdef\n3\n';
+      bundle.write(`anchors/${sha256Hex(text)}.commit`, text);
       bundle.sum();
     },
   },

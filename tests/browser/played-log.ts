@@ -1,3 +1,4 @@
+import { anchorEverywhere } from '../driver/anchor-places.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 
@@ -11,6 +12,7 @@ export const MANY = 21;
 
 export interface PlayedLog {
   readonly colibri: Playground;
+  readonly git: (...args: string[]) => string;
   readonly report: string;
   readonly folder: string;
   readonly zip: string;
@@ -68,6 +70,7 @@ export async function playLog(): Promise<PlayedLog> {
     content: 'Paint needs a dry week.',
   });
   await second.closeInput();
+  const { git } = await anchorEverywhere(colibri);
 
   const paths = {
     report: colibri.path('report.html'),
@@ -79,7 +82,7 @@ export async function playLog(): Promise<PlayedLog> {
   await mustRun(colibri, ['export', '-o', paths.folder]);
   await mustRun(colibri, ['export', '-o', paths.zip]);
   await mustRun(colibri, ['export', '--session', 'A-0001', '-o', paths.sessionZip]);
-  return { colibri, ...paths };
+  return { colibri, git, ...paths };
 }
 
 export async function mustRun(colibri: Playground, args: readonly string[]): Promise<void> {

@@ -78,6 +78,24 @@ describe('the report', () => {
     expect(text).toContain('2\nsessions sealed');
   });
 
+  inBrowser(
+    'names its anchors with how to look them up, and never says that it did',
+    report,
+    async ({ page }) => {
+      const verdict = await verdictOf(page);
+      const summary = await shownText(page, '#panel-summary');
+      await show(page, 'checks');
+      const table = await shownText(page, '[aria-label=Anchors]');
+      const commit = log.git('rev-parse', 'refs/colibri/checkpoints').trim();
+
+      expect(verdict.text).toMatch(/Named by an anchor, not checked here\s+(\d+) of \1/);
+      expect(summary).toContain(`git fetch origin refs/colibri/checkpoints && git cat-file commit ${commit}`);
+      expect(summary).toMatch(/Not checked here: a time stamp that claims 20\d\d-\d\d-\d\d/);
+      expect(table.match(/not here/g)).toHaveLength(2);
+      expect(`${verdict.text}${summary}`).not.toMatch(/anchored|verified/i);
+    },
+  );
+
   inBrowser('shows the board, and finds a task by its label', report, async ({ page }) => {
     await verdictOf(page);
     await show(page, 'board');

@@ -10,6 +10,7 @@ export const CHECKS = {
   state: 'Tasks, thoughts and sessions are exactly what the log last wrote',
   thoughts: 'Each thought continues the one before it',
   seals: 'The seals fit the records under them',
+  anchors: 'Each anchor is whole and speaks of a checkpoint in the bundle; who holds it is not checked here',
   files: 'The files are those the bundle lists',
 } as const;
 export type CheckName = keyof typeof CHECKS;
@@ -44,6 +45,20 @@ export interface HeadView {
   readonly at: string;
 }
 
+/** Something that others may hold of a checkpoint. The page never looks it up: it has no network. */
+export interface AnchorView {
+  readonly kind: 'git' | 'tsr';
+  /** Audit rows that its checkpoint covers. */
+  readonly size: number;
+  /** Time of the last of them, or nothing. */
+  readonly at: string;
+  /** Of a commit its id, where the browser can compute it. */
+  readonly commit: string;
+  readonly ref: string;
+  /** The time that it claims for itself, or nothing. */
+  readonly claims: string;
+}
+
 /** How far each kind of trust reaches, counted in audit rows. */
 export interface Verdict {
   /** `log`, or the session the bundle holds. */
@@ -61,6 +76,8 @@ export interface Verdict {
   readonly unsignedThrough: number;
   readonly key: { readonly name: string; readonly id: string; readonly text: string } | undefined;
   readonly heads: readonly HeadView[];
+  /** Those of checkpoints that agree with the rows, the oldest first. */
+  readonly anchors: readonly AnchorView[];
   readonly checks: readonly CheckView[];
   readonly findingCount: number;
   /** The first ones. */

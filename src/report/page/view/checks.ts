@@ -1,5 +1,6 @@
 /// <reference lib="dom" />
 import {
+  type AnchorView,
   CHECKS,
   type CheckView,
   type Comparison,
@@ -36,6 +37,7 @@ export function checksView(verdict: Verdict, compare: (text: string) => Promise<
     ),
     h('section', { class: 'card' }, h('h2', {}, 'Key'), ...keyParts(verdict), compareBox(compare)),
     h('section', { class: 'card' }, h('h2', {}, 'Checkpoints'), heads(verdict.heads)),
+    h('section', { class: 'card' }, h('h2', {}, 'Anchors'), anchors(verdict.anchors)),
   );
 }
 
@@ -175,5 +177,38 @@ function heads(all: readonly HeadView[]): HTMLElement {
     ),
     all.length > HEADS_MAX &&
       h('p', { class: 'note' }, `and ${number(all.length - HEADS_MAX)} older ones, all checked`),
+  );
+}
+
+/** What others may hold. That they do is for whoever reads this to find out. */
+function anchors(all: readonly AnchorView[]): HTMLElement {
+  if (all.length === 0) return h('p', { class: 'note' }, 'The bundle names none that could be used.');
+  const names = ['Rows', 'Kind', 'Claims', 'Id', 'Looked up'];
+  return h(
+    'div',
+    { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Anchors' },
+    h(
+      'table',
+      {},
+      h('thead', {}, h('tr', {}, ...names.map((name) => h('th', { scope: 'col' }, name)))),
+      h(
+        'tbody',
+        {},
+        ...all
+          .slice(-HEADS_MAX)
+          .reverse()
+          .map(({ size, kind, claims, commit }) =>
+            h(
+              'tr',
+              {},
+              h('td', {}, number(size)),
+              h('td', {}, kind === 'git' ? 'git commit' : 'time stamp'),
+              h('td', {}, claims === '' ? '–' : time(claims)),
+              h('td', {}, commit === '' ? '–' : hash(commit)),
+              h('td', {}, 'not here'),
+            ),
+          ),
+      ),
+    ),
   );
 }

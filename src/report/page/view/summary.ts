@@ -1,5 +1,5 @@
 /// <reference lib="dom" />
-import type { Call, Opened, Task } from '../protocol.ts';
+import type { AnchorView, Call, Opened, Task, Verdict } from '../protocol.ts';
 import { type Child, h, number, plural, said, time } from './dom.ts';
 
 const DONE: readonly string[] = ['done', 'DONE'];
@@ -178,11 +178,55 @@ function grounds({ verdict }: Opened): Child[][] {
       h('code', { class: 'hash' }, key.id),
       ' came with the bundle: it shows that one key signed, not whose it is. Compare it under Checks.',
     ]);
-  lines.push([
-    'A bundle holds no anchor. A checkpoint you kept elsewhere shows that nothing before it was rewritten.',
-  ]);
+  lines.push(...anchorGrounds(verdict));
   lines.push([
     'A page that comes with its data could be made to lie. To be sure, check the bundle with a verify.html or a Colibri that you got elsewhere.',
   ]);
   return lines;
+}
+
+/** What others may hold, and how to find out; of each kind the oldest, which would say since when, and the newest. */
+function anchorGrounds({ anchors }: Verdict): Child[][] {
+  if (anchors.length === 0)
+    return [
+      [
+        'It carries no anchor. A checkpoint you kept elsewhere shows that nothing before it was rewritten; compare it under Checks.',
+      ],
+    ];
+  return (['git', 'tsr'] as const).flatMap((kind) => {
+    const some = anchors.filter((anchor) => anchor.kind === kind);
+    const shown = [...new Set([some[0], some.at(-1)])].flatMap((anchor) =>
+      anchor === undefined ? [] : [anchorGround(anchor)],
+    );
+    return some.length > 2 ? [...shown, [`and ${number(some.length - 2)} more between them.`]] : shown;
+  });
+}
+
+function anchorGround({ kind, size, at, commit, ref, claims }: AnchorView): Child[] {
+  const rows: Child[] = [
+    `the first ${plural(size, 'row')}`,
+    ...(at === '' ? [] : [', the last written ', time(at)]),
+  ];
+  const dated: Child[] = claims === '' ? ['no date'] : [time(claims)];
+  if (kind === 'tsr')
+    return [
+      'Not checked here: a time stamp that claims ',
+      ...dated,
+      ' for ',
+      ...rows,
+      '. If its authority holds, they existed then. Check it with the authority’s certificate: ',
+      h('code', { class: 'break' }, 'colibri verify BUNDLE --ca CERTIFICATE'),
+    ];
+  return [
+    'Not checked here: a git commit, dated ',
+    ...dated,
+    ' by whoever made it, for ',
+    ...rows,
+    '. If a clone you trust has it, they stand since it was pushed. Look there: ',
+    h(
+      'code',
+      { class: 'break' },
+      `git fetch origin ${ref === '' ? 'REF' : ref} && git cat-file commit ${commit === '' ? 'ID' : commit}`,
+    ),
+  ];
 }

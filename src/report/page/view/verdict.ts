@@ -97,12 +97,21 @@ function conclusion(verdict: Verdict): Conclusion {
       tail === 0
         ? 'A signed checkpoint covers all of them, and it agrees.'
         : `A signed checkpoint covers the first ${number(checkpointedThrough)}, and it agrees; the newest ${plural(tail, 'row')} ${tail === 1 ? 'is' : 'are'} not signed yet.`,
+      anchorLine(verdict),
       'The key came with the bundle. Before you rely on it, compare it under Checks with one you got another way.',
     ],
   };
 }
 
-/** Intact through p, checkpointed through q, as bars of one length. */
+/** Never that something is anchored: only that somebody says so, and how far it would reach. */
+function anchorLine({ anchors }: Verdict): string {
+  const newest = anchors.at(-1);
+  return newest === undefined
+    ? 'No anchor comes with it: that the log was not made anew as a whole, only the owner of the key vouches for.'
+    : `${anchors.length === 1 ? 'An anchor is' : 'Anchors are'} named for the first ${number(newest.size)} rows. This page has no network and did not look; the summary says how to.`;
+}
+
+/** Intact through p, checkpointed through q, named by an anchor through r, as bars of one length. */
 function rangeRows(verdict: Verdict): HTMLElement[] {
   const { size, intactThrough, checkpointedThrough, unsignedThrough, heads, scope } = verdict;
   const newest = heads.findLast(
@@ -112,6 +121,9 @@ function rangeRows(verdict: Verdict): HTMLElement[] {
   const rows: HTMLElement[] = [];
   if (scope === 'log') rows.push(range('Intact through', intactThrough, size, 'intact'));
   rows.push(range('Checkpointed through', checkpointedThrough, size, 'signed', newest?.at));
+  const named = verdict.anchors.at(-1);
+  if (named !== undefined)
+    rows.push(range('Named by an anchor, not checked here', named.size, size, 'unsigned'));
   if (unsignedThrough > 0)
     rows.push(range('Under a checkpoint, signature not checked', unsignedThrough, size, 'unsigned'));
   return rows;

@@ -7,7 +7,8 @@ import { exactText } from '../../../integrity/utf8.ts';
 import { formatId } from '../../../log/state.ts';
 import { SESSIONS } from '../../../log/tables.ts';
 import { auditRow, type Finding } from '../../../log/verify/finding.ts';
-import type { CheckName, HeadView, Verdict } from '../protocol.ts';
+import type { AnchorView, CheckName, HeadView, Verdict } from '../protocol.ts';
+import { type NamedAnchor, readAnchors } from './anchors.ts';
 import { type Fields, isPosition, readCanonical, textOf } from './fields.ts';
 import { BundleError, type Files } from './files.ts';
 import { type Head, type Heads, readHeads, reason } from './heads.ts';
@@ -59,6 +60,7 @@ class Check {
     const marker = this.#readMarker();
     const isWhole = marker.scope === 'log';
     const heads = await readHeads(this.#files, this.#tally);
+    const anchors = await readAnchors(this.#files, heads.all, this.#tally);
     const log = new RowWalk(this.#tally, isWhole);
     this.#walkRows(log, heads);
     if (isWhole) this.#finishTree(log, heads, marker);
@@ -67,7 +69,7 @@ class Check {
     this.#checkSealFiles(log, state, isWhole ? heads.own : undefined);
     this.#compareMarker(marker, log, heads, isWhole);
     await this.#checkSums();
-    const verdict = this.#conclude(marker, log, heads, isWhole);
+    const verdict = this.#conclude(marker, log, heads, anchors, isWhole);
     return {
       verdict,
       log,
@@ -289,7 +291,13 @@ class Check {
     this.#say('files', 'altered', wrong[0] ?? SUMS, message);
   }
 
-  #conclude(marker: Fields, log: RowWalk, heads: Heads, isWhole: boolean): Verdict {
+  #conclude(
+    marker: Fields,
+    log: RowWalk,
+    heads: Heads,
+    anchors: readonly NamedAnchor[],
+    isWhole: boolean,
+  ): Verdict {
     const tally = this.#tally;
     const { key, keyText, own } = heads;
     const intactThrough = tally.intactThrough(log.last);
@@ -314,6 +322,9 @@ class Check {
           ? undefined
           : { name: key.name, id: key.id, text: keyText },
       heads: heads.all.map((head) => this.#viewOf(head)),
+      anchors: anchors
+        .filter(({ head }) => this.#agrees.get(head) === true && (!isWhole || head.size <= intactThrough))
+        .map((anchor) => this.#viewOfAnchor(anchor)),
       checks: tally.checks(),
       findingCount: tally.findingCount,
       findings: tally.findings,
@@ -324,6 +335,10 @@ class Check {
     const { name, origin, size, root, signature } = head;
     const at = this.#times.get(size) ?? '';
     return { name, origin, size, root, signature, agrees: this.#agrees.get(head), at };
+  }
+
+  #viewOfAnchor({ kind, head, commit, ref = '', time = '' }: NamedAnchor): AnchorView {
+    return { kind, size: head.size, at: this.#times.get(head.size) ?? '', commit, ref, claims: time };
   }
 
   #lines(name: string, check: CheckName): Lines {
