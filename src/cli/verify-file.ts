@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Config } from '../config.ts';
+import { checkSeals } from '../domains/trail/index.ts';
 import { asError, ColibriError } from '../errors.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import type { VerifierKey } from '../integrity/note-key.ts';
@@ -7,7 +8,7 @@ import { verifyInclusion } from '../integrity/proof-verifier.ts';
 import { leafHash } from '../integrity/tree.ts';
 import { originOf, PathMemory } from '../log/log-folder.ts';
 import { claimedSize, type Evidence, type Judged, judge } from '../log/verify/evidence.ts';
-import { auditRow, type Finding } from '../log/verify/finding.ts';
+import { auditRow, type Finding, type Report } from '../log/verify/finding.ts';
 import { type Verified, verifyDatabase } from '../log/verify/verify.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { openSqlite, UnusableFileError } from '../storage/sqlite/engine.ts';
@@ -74,12 +75,13 @@ async function verifyOpened(storage: StorageEngine, options: FileToVerify): Prom
   const evidence = against === undefined ? outside.evidence : [...outside.evidence, asEvidence(against)];
 
   const bar = out.progress('verifying');
-  const verified = await verifyDatabase(storage, {
+  const walked = await verifyDatabase(storage, {
     report,
     sizes: evidence.map(claimedSize),
     onProgress: bar.update,
   });
   bar.end();
+  const verified = walked.findings === 0 ? await withSeals(storage, walked, report) : walked;
 
   const judged = evidence.map((head) => judge(head, outside.keys, { origin, ...verified }));
   const leftovers = verified.findings > 0;
@@ -104,6 +106,16 @@ async function verifyOpened(storage: StorageEngine, options: FileToVerify): Prom
     remarks: remarksOn(outside, judged, verified),
     findings,
   };
+}
+
+/** Only where everything else agrees: elsewhere a seal that does not hold follows from what was found already. */
+async function withSeals(storage: StorageEngine, walked: Verified, report: Report): Promise<Verified> {
+  const forged: Finding[] = [];
+  await storage.read((tx) => checkSeals(tx, (finding) => forged.push(finding)));
+  for (const finding of forged) report(finding);
+  const before = forged.map(({ position = 1 }) => position - 1);
+  const intactThrough = Math.min(walked.intactThrough, ...before);
+  return { ...walked, findings: forged.length, intactThrough };
 }
 
 function asEvidence({ where, note }: Against): Evidence {

@@ -142,9 +142,55 @@ describe('attacks on rows (PROOFS 1.1)', () => {
 
   logTest('7: a changed author, recomputed down to the last hash, is a rewritten history', async (desk) => {
     await desk.work();
+    await desk.moreWork();
     forgeAuthor(desk);
 
     expect(await desk.findings()).toEqual(['rewritten']);
+  });
+
+  logTest(
+    'a forged root is found by the records under it, though every hash was recomputed',
+    async (desk) => {
+      await desk.work();
+      const merkle_root = sha256('whatever I like');
+      forge(
+        desk,
+        'sessions',
+        1,
+        (session) => Object.assign(session, { merkle_root }),
+        (effect) => Object.assign(effect, { seal: { merkle_root, leaf_count: 4 } }),
+      );
+      signAnew(desk, desk.lastSigned);
+
+      const { findings, intact_through } = await desk.verify();
+
+      expect(findings).toEqual([
+        expect.objectContaining({
+          kind: 'altered',
+          table: 'sessions',
+          record: 'A-0001',
+          actual: merkle_root,
+        }),
+      ]);
+      expect(intact_through).toBe(desk.positions("tool = 'merkle_finalize'").at(-1)! - 1);
+    },
+  );
+
+  logTest('a root in the log that is not the session’s is found', async (desk) => {
+    await desk.work();
+    desk.tamper((db) =>
+      rewrite(db, (row) => {
+        for (const effect of row.effects as { seal?: object }[])
+          if (effect.seal !== undefined) effect.seal = { merkle_root: sha256('another'), leaf_count: 4 };
+      }),
+    );
+    signAnew(desk, desk.lastSigned);
+
+    const { findings } = await desk.verify();
+
+    expect(findings).toEqual([
+      expect.objectContaining({ kind: 'altered', record: 'A-0001', actual: sha256('another') }),
+    ]);
   });
 
   const texts: readonly [number, string, (text: string) => string][] = [
@@ -309,6 +355,8 @@ describe('attacks that need more than hashing (PROOFS 1.2)', () => {
     'key theft: a history signed anew with the stolen key is found by an older anchor',
     async (desk) => {
       await desk.work();
+      const untouched = desk.positions().length;
+      await desk.moreWork();
       await desk.run('anchor', '--file', desk.colibri.path('kept'));
       const [before] = [desk.lastSigned];
       forgeAuthor(desk);
@@ -320,7 +368,7 @@ describe('attacks that need more than hashing (PROOFS 1.2)', () => {
       expect(verdict.findings.map(({ kind, record }) => [kind, record])).toEqual([
         ['rewritten', desk.colibri.path('kept')],
       ]);
-      expect(verdict.intact_through).toBe(0);
+      expect(verdict.intact_through).toBe(untouched);
     },
   );
 
@@ -365,34 +413,43 @@ describe('attacks that need more than hashing (PROOFS 1.2)', () => {
   });
 });
 
-/** The author of a thought, its hash, the digests of its row and everything that follows from them. */
+/** The author of the last thought, its hash, the digests of its row and everything that follows from them. */
 function forgeAuthor(desk: LogDesk): void {
-  desk.tamper((db) => {
-    const thought = db.prepare('SELECT * FROM thoughts ORDER BY id DESC LIMIT 1').get() as Record<
-      string,
-      unknown
-    >;
+  const last = desk.positions("tool = 'thought_record' AND stage = 'exit'").length;
+  forge(desk, 'thoughts', last, (thought) => {
     thought.recorded_by = 'the boss';
     const { type, content, previous_hash, recorded_at, recorded_by } = thought;
     const task_id = 'T-0001';
     thought.hash = sha256(
       JSON.stringify({ task_id, type, content, previous_hash, recorded_at, recorded_by }),
     );
-    db.prepare('UPDATE thoughts SET recorded_by = ?, hash = ? WHERE id = ?').run(
-      recorded_by,
-      thought.hash,
-      thought.id,
+  });
+}
+
+/** Changes a row of state, and the effects that vouch for it, and every hash after them. */
+function forge(
+  desk: LogDesk,
+  table: string,
+  id: number,
+  change: (row: Record<string, unknown>) => void,
+  changeEffect: (effect: Record<string, unknown>) => void = () => undefined,
+): void {
+  desk.tamper((db) => {
+    const columns = (db.pragma(`table_info(${table})`) as { name: string }[]).map(({ name }) => name).sort();
+    const row = db.prepare(`SELECT ${columns} FROM ${table} WHERE id = ?`).get(id) as Record<string, unknown>;
+    change(row);
+    db.prepare(`UPDATE ${table} SET ${columns.map((name) => `${name} = @${name}`)} WHERE id = @id`).run(row);
+    const text = `{${columns.map((name) => `${JSON.stringify(name)}:${JSON.stringify(row[name])}`).join(',')}}`;
+    const marks = columns.map((name) =>
+      sha256(`${row.salt}\n${name}\n${JSON.stringify(row[name])}`).slice(0, 4),
     );
-    const names = Object.keys(thought).sort();
-    const text = `{${names.map((name) => `${JSON.stringify(name)}:${JSON.stringify(thought[name])}`).join(',')}}`;
-    const marks = names.map((name) =>
-      sha256(`${thought.salt}\n${name}\n${JSON.stringify(thought[name])}`).slice(0, 4),
-    );
-    rewrite(db, (row) => {
-      for (const effect of row.effects as { table: string; id: string; hash: string; columns: string }[]) {
-        if (effect.table !== 'thoughts' || Number(effect.id.slice(2)) !== thought.id) continue;
+    rewrite(db, (audit) => {
+      if (audit.position !== row.position) return;
+      for (const effect of audit.effects as Record<string, unknown>[]) {
+        if (effect.table !== table || Number(String(effect.id).slice(2)) !== id) continue;
         effect.hash = sha256(text);
         effect.columns = marks.join('');
+        changeEffect(effect);
       }
     });
   });

@@ -1,3 +1,4 @@
+export { checkSeals } from './seals.ts';
 export {
   hasFinalizedSession,
   insertSession,
