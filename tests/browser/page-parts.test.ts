@@ -8,6 +8,7 @@ import { sha256Hex } from '../../src/report/page/sha256.ts';
 import { proofSteps, treeOf } from '../../src/report/page/view/tree-shape.ts';
 import { BundleError } from '../../src/report/page/worker/files.ts';
 import { verifyFiles } from '../../src/report/page/worker/verify.ts';
+import { proving } from '../contract/proves.ts';
 import { seededRandom } from '../driver/random.ts';
 import { type PlayedLog, playLog } from './played-log.ts';
 
@@ -58,11 +59,13 @@ describe('the checks of the page', () => {
     expect(await log.colibri.dispose()).toEqual([]);
   });
 
-  test('find nothing in a bundle as it was written', async () => {
+  test(proving('page.verifies', 'find nothing in a bundle as it was written'), async () => {
     expect(await findingsIn(readBundle(log.folder))).toEqual([]);
   });
 
-  test('find every changed byte, though the sums were made anew', { timeout: 120_000 }, async () => {
+  test(proving(['page.damage', 'bundle.damage'], 'find every changed byte, though the sums were made anew'), {
+    timeout: 120_000,
+  }, async () => {
     const random = seededRandom('one byte of a bundle');
     const good = readBundle(log.folder);
     const names = [...good.keys()].filter(

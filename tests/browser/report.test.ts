@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { fillDatabase } from '../../bench/fill-database.ts';
 import { sha256Hex } from '../../src/integrity/digest.ts';
+import { proving } from '../contract/proves.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 import { type Browser, choose, openPage, shownText, startBrowser, verdictOf, watchPage } from './chromium.ts';
@@ -56,30 +57,41 @@ const report = () => log.report;
 const show = (page: Page, tab: string) => page.click(`#tab-${tab}`);
 
 describe('the report', () => {
-  inBrowser('checks itself and says how far it is intact and signed', report, async ({ page }) => {
-    const verdict = await verdictOf(page);
+  inBrowser(
+    proving(['page.verifies', 'verdict.ranges'], 'checks itself and says how far it is intact and signed'),
+    report,
+    async ({ page }) => {
+      const verdict = await verdictOf(page);
 
-    expect(verdict.tone).toBe('good');
-    expect(verdict.title).toMatch(/^Intact through row \d+$/);
-    expect(verdict.text).toMatch(/Checkpointed through\s+(\d+) of \1/);
-    expect(verdict.wrong).toEqual([]);
-    expect(verdict.unchecked).toEqual([]);
-  });
-
-  inBrowser('tells a manager what was done and by whom', report, async ({ page }) => {
-    await verdictOf(page);
-
-    const text = await shownText(page, '#panel-summary');
-
-    expect(text).toMatch(/1\s+tasks finished/);
-    expect(text).toContain('Foundations');
-    expect(text).toMatch(/builder\s+1/);
-    expect(text).toContain('painter');
-    expect(text).toContain('2\nsessions sealed');
-  });
+      expect(verdict.tone).toBe('good');
+      expect(verdict.title).toMatch(/^Intact through row \d+$/);
+      expect(verdict.text).toMatch(/Checkpointed through\s+(\d+) of \1/);
+      expect(verdict.wrong).toEqual([]);
+      expect(verdict.unchecked).toEqual([]);
+    },
+  );
 
   inBrowser(
-    'names its anchors with how to look them up, and never says that it did',
+    proving('page.summary', 'tells a manager what was done and by whom'),
+    report,
+    async ({ page }) => {
+      await verdictOf(page);
+
+      const text = await shownText(page, '#panel-summary');
+
+      expect(text).toMatch(/1\s+tasks finished/);
+      expect(text).toContain('Foundations');
+      expect(text).toMatch(/builder\s+1/);
+      expect(text).toContain('painter');
+      expect(text).toContain('2\nsessions sealed');
+    },
+  );
+
+  inBrowser(
+    proving(
+      ['page.honest', 'page.summary', 'bundle.anchors'],
+      'names its anchors with how to look them up, and never says that it did',
+    ),
     report,
     async ({ page }) => {
       const verdict = await verdictOf(page);
@@ -96,17 +108,21 @@ describe('the report', () => {
     },
   );
 
-  inBrowser('shows the board, and finds a task by its label', report, async ({ page }) => {
-    await verdictOf(page);
-    await show(page, 'board');
+  inBrowser(
+    proving('page.board', 'shows the board, and finds a task by its label'),
+    report,
+    async ({ page }) => {
+      await verdictOf(page);
+      await show(page, 'board');
 
-    expect(await shownText(page, '[data-status=done]')).toContain('Foundations');
-    await page.fill('#board-search', 'wood');
+      expect(await shownText(page, '[data-status=done]')).toContain('Foundations');
+      await page.fill('#board-search', 'wood');
 
-    expect(await page.locator('.task').allInnerTexts()).toEqual([expect.stringContaining('Roof')]);
-  });
+      expect(await page.locator('.task').allInnerTexts()).toEqual([expect.stringContaining('Roof')]);
+    },
+  );
 
-  inBrowser('filters the trail by kind, actor and words', report, async ({ page }) => {
+  inBrowser(proving('page.trail', 'filters the trail by kind, actor and words'), report, async ({ page }) => {
     await verdictOf(page);
     await show(page, 'trail');
     const texts = () => page.locator('.list-row .entry').allInnerTexts();
@@ -124,21 +140,25 @@ describe('the report', () => {
     expect(await texts()).toEqual([expect.stringContaining('Slate, not tiles.')]);
   });
 
-  inBrowser('shows a call with its rows and its way to the signed root', report, async ({ page }) => {
-    await verdictOf(page);
-    await show(page, 'trail');
-    await page.locator('.list-row').first().click();
-    await page.waitForSelector('.detail .seal[data-tone=good]');
+  inBrowser(
+    proving('page.verifies', 'shows a call with its rows and its way to the signed root'),
+    report,
+    async ({ page }) => {
+      await verdictOf(page);
+      await show(page, 'trail');
+      await page.locator('.list-row').first().click();
+      await page.waitForSelector('.detail .seal[data-tone=good]');
 
-    await page.locator('.detail summary').first().click();
+      await page.locator('.detail summary').first().click();
 
-    const text = await shownText(page, '.detail details pre');
-    const hash = await shownText(page, '.detail details code.break');
-    expect(text).toContain('"tool":"task_create"');
-    expect(sha256Hex(text)).toBe(hash);
-  });
+      const text = await shownText(page, '.detail details pre');
+      const hash = await shownText(page, '.detail details code.break');
+      expect(text).toContain('"tool":"task_create"');
+      expect(sha256Hex(text)).toBe(hash);
+    },
+  );
 
-  inBrowser('lights the way of a leaf to the root', report, async ({ page }) => {
+  inBrowser(proving('page.tree', 'lights the way of a leaf to the root'), report, async ({ page }) => {
     await verdictOf(page);
     await show(page, 'sessions');
     const leaves = page.locator('.node.leaf[role=button]');
@@ -155,43 +175,51 @@ describe('the report', () => {
     expect(await shownText(page, '.proof .seal')).toContain('lead to the root in the session’s seal');
   });
 
-  inBrowser('draws a long session in parts, and folds the rest of its tree', report, async ({ page }) => {
-    await verdictOf(page);
-    await show(page, 'sessions');
-    await page.selectOption('#session-choice', '2');
-    const first = await shownText(page, '.pager span');
-    const folded = await page.locator('.node.folded').count();
+  inBrowser(
+    proving('page.tree', 'draws a long session in parts, and folds the rest of its tree'),
+    report,
+    async ({ page }) => {
+      await verdictOf(page);
+      await show(page, 'sessions');
+      await page.selectOption('#session-choice', '2');
+      const first = await shownText(page, '.pager span');
+      const folded = await page.locator('.node.folded').count();
 
-    await page.click('.pager button:last-child');
-    await page.locator('.node.leaf[role=button]').last().click();
+      await page.click('.pager button:last-child');
+      await page.locator('.node.leaf[role=button]').last().click();
 
-    expect(first).toBe(`Leaves 1 to 16 of ${MANY}`);
-    expect(folded).toBe(1);
-    expect(await page.locator('.node.leaf[role=button]').count()).toBe(MANY - 16);
-    expect(await page.locator('.node.folded.sibling').count()).toBe(1);
-    expect(await shownText(page, '.proof .seal')).toContain('lead to the root in the session’s seal');
-  });
+      expect(first).toBe(`Leaves 1 to 16 of ${MANY}`);
+      expect(folded).toBe(1);
+      expect(await page.locator('.node.leaf[role=button]').count()).toBe(MANY - 16);
+      expect(await page.locator('.node.folded.sibling').count()).toBe(1);
+      expect(await shownText(page, '.proof .seal')).toContain('lead to the root in the session’s seal');
+    },
+  );
 
-  inBrowser('holds a key and a checkpoint against those somebody kept', report, async ({ page }) => {
-    await verdictOf(page);
-    await show(page, 'checks');
-    const compare = async (text: string) => {
-      const before = await page.textContent('.compare .seal');
-      await page.fill('#compare', text);
-      await page.click('.compare button');
-      await page.waitForFunction(
-        (old) => document.querySelector('.compare .seal')?.textContent !== old,
-        before,
-      );
-      return await shownText(page, '.compare .seal');
-    };
-    const note = readFileSync(`${log.folder}/checkpoint`, 'utf8');
+  inBrowser(
+    proving('verdict.against', 'holds a key and a checkpoint against those somebody kept'),
+    report,
+    async ({ page }) => {
+      await verdictOf(page);
+      await show(page, 'checks');
+      const compare = async (text: string) => {
+        const before = await page.textContent('.compare .seal');
+        await page.fill('#compare', text);
+        await page.click('.compare button');
+        await page.waitForFunction(
+          (old) => document.querySelector('.compare .seal')?.textContent !== old,
+          before,
+        );
+        return await shownText(page, '.compare .seal');
+      };
+      const note = readFileSync(`${log.folder}/checkpoint`, 'utf8');
 
-    expect(await compare(readFileSync(`${log.folder}/key.pub`, 'utf8'))).toContain('is the one you gave');
-    expect(await compare('colibri/0123456789abcdef+01234567+AAAA')).toContain('is not the one you gave');
-    expect(await compare(note)).toMatch(/The first \d+ rows are those/);
-    expect(await compare(note.replace(/\n[1-9]\d*\n/, '\n7\n'))).toContain('not to be believed');
-  });
+      expect(await compare(readFileSync(`${log.folder}/key.pub`, 'utf8'))).toContain('is the one you gave');
+      expect(await compare('colibri/0123456789abcdef+01234567+AAAA')).toContain('is not the one you gave');
+      expect(await compare(note)).toMatch(/The first \d+ rows are those/);
+      expect(await compare(note.replace(/\n[1-9]\d*\n/, '\n7\n'))).toContain('not to be believed');
+    },
+  );
 
   inBrowser('gives back the very bundle it was made of', report, async ({ page }) => {
     await verdictOf(page);
@@ -201,29 +229,33 @@ describe('the report', () => {
     expect(readFileSync(await download.path()).equals(readFileSync(log.zip))).toBe(true);
   });
 
-  inBrowser('keeps hostile text inert and inside its box', report, async ({ page }) => {
-    await verdictOf(page);
-    await show(page, 'board');
-    await page.locator('.task', { hasText: 'T-0003' }).click();
-    const title = await shownText(page, '.detail .big');
-    await page.click('.detail .close');
-    await show(page, 'trail');
-    await page.fill('#trail-search', 'reversed');
-    await page.locator('.list-row').first().click();
-    const thought = await shownText(page, '.detail pre');
+  inBrowser(
+    proving('page.hostile', 'keeps hostile text inert and inside its box'),
+    report,
+    async ({ page }) => {
+      await verdictOf(page);
+      await show(page, 'board');
+      await page.locator('.task', { hasText: 'T-0003' }).click();
+      const title = await shownText(page, '.detail .big');
+      await page.click('.detail .close');
+      await show(page, 'trail');
+      await page.fill('#trail-search', 'reversed');
+      await page.locator('.list-row').first().click();
+      const thought = await shownText(page, '.detail pre');
 
-    expect(title).toContain('<script>document.title="owned"</script><img src=x onerror=alert(1)>');
-    expect(title).toContain('U+202E');
-    expect(title).not.toContain('\u202E');
-    expect(thought).toContain(HOSTILE_THOUGHT.slice(-4_800));
-    expect(await page.title()).toBe('Colibri report');
-    expect(
-      await page.locator('main img, main script, main iframe, main a, dialog img, dialog script').count(),
-    ).toBe(0);
-    expect(HOSTILE_TITLE).toContain('\u202E');
-  });
+      expect(title).toContain('<script>document.title="owned"</script><img src=x onerror=alert(1)>');
+      expect(title).toContain('U+202E');
+      expect(title).not.toContain('\u202E');
+      expect(thought).toContain(HOSTILE_THOUGHT.slice(-4_800));
+      expect(await page.title()).toBe('Colibri report');
+      expect(
+        await page.locator('main img, main script, main iframe, main a, dialog img, dialog script').count(),
+      ).toBe(0);
+      expect(HOSTILE_TITLE).toContain('\u202E');
+    },
+  );
 
-  inBrowser('is used with the keyboard alone', report, async ({ page }) => {
+  inBrowser(proving('page.usable', 'is used with the keyboard alone'), report, async ({ page }) => {
     await verdictOf(page);
     await page.focus('#tab-summary');
     await page.keyboard.press('ArrowRight');
@@ -250,7 +282,7 @@ describe('the report', () => {
     );
   });
 
-  inBrowser('names every control for a screen reader', report, async ({ page }) => {
+  inBrowser(proving('page.usable', 'names every control for a screen reader'), report, async ({ page }) => {
     await verdictOf(page);
 
     const nameless = await page.evaluate(() =>
@@ -271,7 +303,7 @@ describe('the report', () => {
     expect(nameless).toEqual([]);
   });
 
-  inBrowser('can be read in the light and in the dark', report, async ({ page }) => {
+  inBrowser(proving('page.usable', 'can be read in the light and in the dark'), report, async ({ page }) => {
     await verdictOf(page);
     const measured: Record<string, number> = {};
     const backgrounds = new Set<string>();
@@ -291,7 +323,7 @@ describe('the report', () => {
     expect(Object.entries(measured).filter(([, ratio]) => ratio < 4.5)).toEqual([]);
   });
 
-  inBrowser('fits a phone without scrolling sideways', report, async ({ page }) => {
+  inBrowser(proving('page.usable', 'fits a phone without scrolling sideways'), report, async ({ page }) => {
     await page.setViewportSize({ width: 360, height: 740 });
     await verdictOf(page);
     const wider: string[] = [];
@@ -308,7 +340,7 @@ describe('the report', () => {
 
 describe('the page in a bundle', () => {
   inBrowser(
-    'claims nothing before it is given something',
+    proving('page.honest', 'claims nothing before it is given something'),
     () => EMPTY_PAGE,
     async ({ page }) => {
       const text = await shownText(page, 'body');
@@ -319,7 +351,7 @@ describe('the page in a bundle', () => {
   );
 
   inBrowser(
-    'checks a zip and a folder',
+    proving('page.drop', 'checks a zip and a folder'),
     () => EMPTY_PAGE,
     async ({ page }) => {
       for (const path of [log.zip, log.folder]) {
@@ -331,7 +363,7 @@ describe('the page in a bundle', () => {
   );
 
   inBrowser(
-    'checks what is dropped on it',
+    proving('page.drop', 'checks what is dropped on it'),
     () => EMPTY_PAGE,
     async ({ page }) => {
       const base64 = readFileSync(log.zip).toString('base64');
@@ -349,7 +381,10 @@ describe('the page in a bundle', () => {
   );
 
   inBrowser(
-    'checks one session by its proofs and says what it could not check',
+    proving(
+      ['page.honest', 'page.verifies'],
+      'checks one session by its proofs and says what it could not check',
+    ),
     () => EMPTY_PAGE,
     async ({ page }) => {
       const verdict = await choose(page, log.sessionZip);
@@ -365,7 +400,7 @@ describe('the page in a bundle', () => {
   );
 
   inBrowser(
-    'names the damage in every damaged bundle, as the command line does',
+    proving('page.damage', 'names the damage in every damaged bundle, as the command line does'),
     () => EMPTY_PAGE,
     async ({ page }) => {
       for (const damage of DAMAGES) {
@@ -388,7 +423,10 @@ describe('the page in a bundle', () => {
   );
 
   inBrowser(
-    'cannot tell a log that was signed anew with another key, but holds it against the key one knows',
+    proving(
+      ['page.honest', 'verdict.key'],
+      'cannot tell a log that was signed anew with another key, but holds it against the key one knows',
+    ),
     () => EMPTY_PAGE,
     async ({ page }) => {
       const bundle = new DamagedBundle(log.folder, log.colibri.path('forged'));
@@ -408,7 +446,7 @@ describe('the page in a bundle', () => {
   );
 
   inBrowser(
-    'refuses what is no bundle, in a sentence',
+    proving('bundle.hostile', 'refuses what is no bundle, in a sentence'),
     () => EMPTY_PAGE,
     async ({ page }) => {
       const cut = log.colibri.path('cut.zip');
@@ -431,7 +469,7 @@ describe('the policy of the page', () => {
     return;
   }
 
-  test('lets nothing out even if something in it tried', async () => {
+  test(proving('page.offline', 'lets nothing out even if something in it tried'), async () => {
     const asked: string[] = [];
     const listener = createServer((request, response) => {
       asked.push(String(request.url));
@@ -460,7 +498,7 @@ describe('where the browser has no Ed25519', () => {
     return;
   }
 
-  test('says that no signature was checked', async () => {
+  test(proving('page.honest', 'says that no signature was checked'), async () => {
     const { page } = await watchPage(browser.context);
     // WebCrypto exists in secure contexts only, and plain http is none. Nothing leaves: the answer is given here.
     await page.route('http://colibri.test/**', (route) =>
@@ -497,7 +535,7 @@ describe('50,000 audit rows', () => {
   });
 
   inBrowser(
-    'are checked, scrolled and filtered without a wait that is felt',
+    proving('page.large', 'are checked, scrolled and filtered without a wait that is felt'),
     () => large.path('large.html'),
     async ({ page }) => {
       const began = performance.now();
@@ -542,20 +580,23 @@ describe('colibri report', () => {
     expect(readFileSync(theirs, 'utf8')).toBe('<title>My page</title>');
   });
 
-  test('the page asks for nothing and allows only what is in it', () => {
-    const page = readFileSync(EMPTY_PAGE, 'utf8');
-    const policy = /Content-Security-Policy" content="([^"]+)"/.exec(page)?.[1] ?? '';
-    const [, script = ''] = /<script>(.*?)<\/script>/s.exec(page) ?? [];
-    const [, style = ''] = /<style>(.*?)<\/style>/s.exec(page) ?? [];
-    const digest = (text: string) => `'sha256-${Buffer.from(sha256Hex(text), 'hex').toString('base64')}'`;
+  test(
+    proving(['page.one-file', 'page.offline'], 'the page asks for nothing and allows only what is in it'),
+    () => {
+      const page = readFileSync(EMPTY_PAGE, 'utf8');
+      const policy = /Content-Security-Policy" content="([^"]+)"/.exec(page)?.[1] ?? '';
+      const [, script = ''] = /<script>(.*?)<\/script>/s.exec(page) ?? [];
+      const [, style = ''] = /<style>(.*?)<\/style>/s.exec(page) ?? [];
+      const digest = (text: string) => `'sha256-${Buffer.from(sha256Hex(text), 'hex').toString('base64')}'`;
 
-    expect(policy).toContain("default-src 'none'");
-    expect(policy).toContain(`script-src ${digest(script)};`);
-    expect(policy).toContain(`style-src ${digest(style)};`);
-    expect(policy).not.toMatch(/unsafe|https?:|\*/);
-    expect(page.replace(script, '')).not.toMatch(/<link|\ssrc=|\son\w+=|https?:/);
-    expect(Buffer.byteLength(page)).toBeLessThan(130_000);
-  });
+      expect(policy).toContain("default-src 'none'");
+      expect(policy).toContain(`script-src ${digest(script)};`);
+      expect(policy).toContain(`style-src ${digest(style)};`);
+      expect(policy).not.toMatch(/unsafe|https?:|\*/);
+      expect(page.replace(script, '')).not.toMatch(/<link|\ssrc=|\son\w+=|https?:/);
+      expect(Buffer.byteLength(page)).toBeLessThan(130_000);
+    },
+  );
 });
 
 async function timed(act: () => Promise<unknown>): Promise<number> {

@@ -8,23 +8,27 @@ import { verifyInclusion } from '../../src/integrity/proof-verifier.ts';
 import { signNote } from '../../src/integrity/signed-note.ts';
 import { leafHash, nodeHash, treeRoot } from '../../src/integrity/tree.ts';
 import { sha256 } from '../driver/audit-file.ts';
-import { cutCleanly, type LogDesk, logTest, rewrite, rewriteText } from './log-desk.ts';
+import { cutCleanly, type LogDesk, proves, rewrite, rewriteText } from './log-desk.ts';
 
 // PROOFS 1.1, row by row, and the first four of 1.2: the file is changed as written there, and the finding has its name.
 
 describe('attacks on rows (PROOFS 1.1)', () => {
-  logTest('an untouched log is intact and covered by a checkpoint to its last row', async (desk) => {
-    await desk.work();
+  proves(
+    'verdict.ranges',
+    'an untouched log is intact and covered by a checkpoint to its last row',
+    async (desk) => {
+      await desk.work();
 
-    const verdict = await desk.verify();
+      const verdict = await desk.verify();
 
-    expect(verdict).toMatchObject({ ok: true, code: 0, findings: [], remarks: [] });
-    expect(verdict.intact_through).toBe(verdict.size);
-    expect(verdict.checkpointed_through).toBe(verdict.size);
-    expect(verdict.unanchored_tail).toBe(verdict.size);
-  });
+      expect(verdict).toMatchObject({ ok: true, code: 0, findings: [], remarks: [] });
+      expect(verdict.intact_through).toBe(verdict.size);
+      expect(verdict.checkpointed_through).toBe(verdict.size);
+      expect(verdict.unanchored_tail).toBe(verdict.size);
+    },
+  );
 
-  logTest('1: an edited row is named', async (desk) => {
+  proves(['detect.column', 'detect.names', 'detect.attacks'], '1: an edited row is named', async (desk) => {
     await desk.work();
     desk.tamper((db) =>
       db.exec(`UPDATE actions SET text = replace(text, 'contract-test', 'somebody') WHERE position = 3`),
@@ -39,65 +43,77 @@ describe('attacks on rows (PROOFS 1.1)', () => {
     expect(intact_through).toBe(2);
   });
 
-  logTest('2: a history that was rewritten and recomputed is found and refused', async (desk) => {
-    await desk.work();
-    const kept = desk.lastSigned;
-    desk.tamper((db) =>
-      rewrite(db, (row) => {
-        if (row.position === 5) row.actor = 'nobody';
-      }),
-    );
+  proves(
+    ['detect.rewritten', 'checkpoint.next-start', 'checkpoint.extends', 'detect.attacks'],
+    '2: a history that was rewritten and recomputed is found and refused',
+    async (desk) => {
+      await desk.work();
+      const kept = desk.lastSigned;
+      desk.tamper((db) =>
+        rewrite(db, (row) => {
+          if (row.position === 5) row.actor = 'nobody';
+        }),
+      );
 
-    const against = await desk.verify('--against', kept);
-    const { health, stderr } = await desk.refusalAtStart();
+      const against = await desk.verify('--against', kept);
+      const { health, stderr } = await desk.refusalAtStart();
 
-    expect(await desk.findings()).toEqual(['rewritten']);
-    expect(against.against?.verdict).toBe('inconsistent');
-    expect(against.code).toBe(1);
-    expect(health.log.refused).toContain('history was rewritten');
-    expect(stderr).toContain('history was rewritten');
-    expect(desk.lastSigned).toBe(kept);
-  });
+      expect(await desk.findings()).toEqual(['rewritten']);
+      expect(against.against?.verdict).toBe('inconsistent');
+      expect(against.code).toBe(1);
+      expect(health.log.refused).toContain('history was rewritten');
+      expect(stderr).toContain('history was rewritten');
+      expect(desk.lastSigned).toBe(kept);
+    },
+  );
 
-  logTest('3: a cut tail is found and refused, with or without what the rows left behind', async (desk) => {
-    await desk.work();
-    const end = desk.positions().length;
-    await desk.moreWork();
-    const kept = desk.lastSigned;
-    desk.tamper((db) => db.prepare('DELETE FROM actions WHERE position > ?').run(end));
-    const untidy = await desk.findings();
-    desk.tamper((db) => cutCleanly(db, end));
-    const tidy = await desk.verify('--against', kept);
+  proves(
+    ['detect.cut-tail', 'checkpoint.next-start', 'checkpoint.extends', 'detect.attacks'],
+    '3: a cut tail is found and refused, with or without what the rows left behind',
+    async (desk) => {
+      await desk.work();
+      const end = desk.positions().length;
+      await desk.moreWork();
+      const kept = desk.lastSigned;
+      desk.tamper((db) => db.prepare('DELETE FROM actions WHERE position > ?').run(end));
+      const untidy = await desk.findings();
+      desk.tamper((db) => cutCleanly(db, end));
+      const tidy = await desk.verify('--against', kept);
 
-    const { health, stderr } = await desk.refusalAtStart();
+      const { health, stderr } = await desk.refusalAtStart();
 
-    expect(untidy).toContain('cut-tail');
-    expect([...new Set(tidy.findings.map(({ kind }) => kind))]).toEqual(['older-copy']);
-    expect(tidy.against?.verdict).toBe('inconsistent');
-    expect(tidy.intact_through).toBe(end);
-    expect(health.log.refused).toContain('were cut off or an older copy was put back');
-    expect(stderr).toContain('nothing is signed');
-    expect(desk.lastSigned).toBe(kept);
-  });
+      expect(untidy).toContain('cut-tail');
+      expect([...new Set(tidy.findings.map(({ kind }) => kind))]).toEqual(['older-copy']);
+      expect(tidy.against?.verdict).toBe('inconsistent');
+      expect(tidy.intact_through).toBe(end);
+      expect(health.log.refused).toContain('were cut off or an older copy was put back');
+      expect(stderr).toContain('nothing is signed');
+      expect(desk.lastSigned).toBe(kept);
+    },
+  );
 
-  logTest('4: an older copy of the file is found and refused', async (desk) => {
-    await desk.work();
-    const copy = desk.colibri.path('yesterday.db');
-    desk.copyTo(copy);
-    await desk.moreWork();
-    const kept = desk.lastSigned;
-    desk.restore(copy);
+  proves(
+    ['detect.older-copy', 'checkpoint.next-start', 'checkpoint.extends', 'detect.attacks'],
+    '4: an older copy of the file is found and refused',
+    async (desk) => {
+      await desk.work();
+      const copy = desk.colibri.path('yesterday.db');
+      desk.copyTo(copy);
+      await desk.moreWork();
+      const kept = desk.lastSigned;
+      desk.restore(copy);
 
-    const verdict = await desk.verify('--against', kept);
-    const { health } = await desk.refusalAtStart();
+      const verdict = await desk.verify('--against', kept);
+      const { health } = await desk.refusalAtStart();
 
-    expect([...new Set(verdict.findings.map(({ kind }) => kind))]).toEqual(['older-copy']);
-    expect(verdict.against?.verdict).toBe('inconsistent');
-    expect(health.log.refused).toContain('an older copy was put back');
-    // The server wrote rows meanwhile, past the old size perhaps: they change nothing.
-    expect(await desk.findings('--against', kept)).not.toEqual([]);
-    expect(desk.lastSigned).toBe(kept);
-  });
+      expect([...new Set(verdict.findings.map(({ kind }) => kind))]).toEqual(['older-copy']);
+      expect(verdict.against?.verdict).toBe('inconsistent');
+      expect(health.log.refused).toContain('an older copy was put back');
+      // The server wrote rows meanwhile, past the old size perhaps: they change nothing.
+      expect(await desk.findings('--against', kept)).not.toEqual([]);
+      expect(desk.lastSigned).toBe(kept);
+    },
+  );
 
   const columns: readonly [number, string, string, unknown][] = [
     [5, 'thoughts', 'type', 'risk'],
@@ -114,41 +130,54 @@ describe('attacks on rows (PROOFS 1.1)', () => {
     [16, 'tasks', 'progress', 1e-300],
   ];
 
-  logTest('5, 6, 8, 11, 15: every changed column of every table is named', async (desk) => {
-    await desk.work();
-    const copy = desk.colibri.path('good.db');
-    desk.copyTo(copy);
+  proves(
+    ['detect.column', 'detect.forged-root', 'detect.names', 'detect.attacks'],
+    '5, 6, 8, 11, 15: every changed column of every table is named',
+    async (desk) => {
+      await desk.work();
+      const copy = desk.colibri.path('good.db');
+      desk.copyTo(copy);
 
-    for (const [attack, table, column, value] of columns) {
-      desk.restore(copy);
-      desk.tamper((db) => db.prepare(`UPDATE ${table} SET ${column} = ? WHERE id = 1`).run(value));
-      const { findings } = await desk.verify();
-      const altered = findings.filter(({ kind }) => kind === 'altered');
-      expect(altered, `${attack}: ${table}.${column}`).toEqual([
-        expect.objectContaining({ table, columns: [column] }),
-      ]);
-    }
-  });
+      for (const [attack, table, column, value] of columns) {
+        desk.restore(copy);
+        desk.tamper((db) => db.prepare(`UPDATE ${table} SET ${column} = ? WHERE id = 1`).run(value));
+        const { findings } = await desk.verify();
+        const altered = findings.filter(({ kind }) => kind === 'altered');
+        expect(altered, `${attack}: ${table}.${column}`).toEqual([
+          expect.objectContaining({ table, columns: [column] }),
+        ]);
+      }
+    },
+  );
 
-  logTest('5: a changed id is a row nobody wrote and one that is gone', async (desk) => {
-    await desk.work();
-    desk.tamper((db) => db.exec('UPDATE thoughts SET id = 77 WHERE id = 1'));
+  proves(
+    ['detect.no-effect', 'detect.no-row', 'detect.attacks'],
+    '5: a changed id is a row nobody wrote and one that is gone',
+    async (desk) => {
+      await desk.work();
+      desk.tamper((db) => db.exec('UPDATE thoughts SET id = 77 WHERE id = 1'));
 
-    const kinds = await desk.findings();
+      const kinds = await desk.findings();
 
-    expect(kinds).toContain('missing');
-    expect(kinds).toContain('unexplained');
-  });
+      expect(kinds).toContain('missing');
+      expect(kinds).toContain('unexplained');
+    },
+  );
 
-  logTest('7: a changed author, recomputed down to the last hash, is a rewritten history', async (desk) => {
-    await desk.work();
-    await desk.moreWork();
-    forgeAuthor(desk);
+  proves(
+    ['detect.rewritten', 'detect.attacks'],
+    '7: a changed author, recomputed down to the last hash, is a rewritten history',
+    async (desk) => {
+      await desk.work();
+      await desk.moreWork();
+      forgeAuthor(desk);
 
-    expect(await desk.findings()).toEqual(['rewritten']);
-  });
+      expect(await desk.findings()).toEqual(['rewritten']);
+    },
+  );
 
-  logTest(
+  proves(
+    'detect.forged-root',
     'a forged root is found by the records under it, though every hash was recomputed',
     async (desk) => {
       await desk.work();
@@ -176,7 +205,7 @@ describe('attacks on rows (PROOFS 1.1)', () => {
     },
   );
 
-  logTest('a root in the log that is not the session’s is found', async (desk) => {
+  proves('detect.forged-root', 'a root in the log that is not the session’s is found', async (desk) => {
     await desk.work();
     desk.tamper((db) =>
       rewrite(db, (row) => {
@@ -212,22 +241,26 @@ describe('attacks on rows (PROOFS 1.1)', () => {
     [17, 'a space', (text) => text.replace('":', '": ')],
   ];
 
-  logTest('12 to 17: a row in any other form is malformed, even with every hash recomputed', async (desk) => {
-    await desk.work();
-    const copy = desk.colibri.path('good.db');
-    desk.copyTo(copy);
+  proves(
+    'detect.attacks',
+    '12 to 17: a row in any other form is malformed, even with every hash recomputed',
+    async (desk) => {
+      await desk.work();
+      const copy = desk.colibri.path('good.db');
+      desk.copyTo(copy);
 
-    for (const [attack, what, change] of texts) {
-      desk.restore(copy);
-      desk.tamper((db) => rewriteText(db, (text, position) => (position === 4 ? change(text) : text)));
-      const { findings } = await desk.verify();
-      const kinds = findings.filter(({ record }) => record === '#4').map(({ kind }) => kind);
-      expect(kinds, `${attack}: ${what}`).toContain('malformed');
-      expect(findings.map(({ kind }) => kind)).toContain('rewritten');
-    }
-  });
+      for (const [attack, what, change] of texts) {
+        desk.restore(copy);
+        desk.tamper((db) => rewriteText(db, (text, position) => (position === 4 ? change(text) : text)));
+        const { findings } = await desk.verify();
+        const kinds = findings.filter(({ record }) => record === '#4').map(({ kind }) => kind);
+        expect(kinds, `${attack}: ${what}`).toContain('malformed');
+        expect(findings.map(({ kind }) => kind)).toContain('rewritten');
+      }
+    },
+  );
 
-  logTest('13, 15: numbers that cannot be kept exactly never get in', async (desk) => {
+  proves('detect.attacks', '13, 15: numbers that cannot be kept exactly never get in', async (desk) => {
     const server = await desk.colibri.start();
     await desk.ok(server, 'task_create', { title: 'a', project: 'demo' });
     const call = (metadata: string) =>
@@ -245,7 +278,7 @@ describe('attacks on rows (PROOFS 1.1)', () => {
     expect(await desk.findings()).toEqual([]);
   });
 
-  logTest('17: keys that look like numbers are no false alarm', async (desk) => {
+  proves('detect.attacks', '17: keys that look like numbers are no false alarm', async (desk) => {
     const server = await desk.colibri.start();
     await desk.ok(server, 'task_create', { title: 'a', project: 'demo' });
     await desk.think(server, 'numbers as names', { metadata: { 10: 'ten', 9: 'nine', a: -0 } });
@@ -254,20 +287,24 @@ describe('attacks on rows (PROOFS 1.1)', () => {
     expect(await desk.findings()).toEqual([]);
   });
 
-  logTest('10: the last row once more is not the same log', async (desk) => {
-    await desk.work();
-    const size = desk.positions().length;
-    desk.tamper((db) => {
-      db.exec(
-        `INSERT INTO actions (position, text, content_hash, chain_hash) SELECT position + 1, text, content_hash, chain_hash FROM actions WHERE position = ${size}`,
-      );
-      rewriteText(db, (text) => text);
-    });
+  proves(
+    ['detect.duplicated', 'detect.attacks'],
+    '10: the last row once more is not the same log',
+    async (desk) => {
+      await desk.work();
+      const size = desk.positions().length;
+      desk.tamper((db) => {
+        db.exec(
+          `INSERT INTO actions (position, text, content_hash, chain_hash) SELECT position + 1, text, content_hash, chain_hash FROM actions WHERE position = ${size}`,
+        );
+        rewriteText(db, (text) => text);
+      });
 
-    const { findings } = await desk.verify();
+      const { findings } = await desk.verify();
 
-    expect(findings.map(({ kind, record }) => `${kind} ${record}`)).toContain(`malformed #${size + 1}`);
-  });
+      expect(findings.map(({ kind, record }) => `${kind} ${record}`)).toContain(`malformed #${size + 1}`);
+    },
+  );
 });
 
 describe('attacks on trees (PROOFS 1.1)', () => {
@@ -304,7 +341,8 @@ describe('attacks on trees (PROOFS 1.1)', () => {
 });
 
 describe('attacks that need more than hashing (PROOFS 1.2)', () => {
-  logTest(
+  proves(
+    ['detect.beyond-hashing', 'checkpoint.copies'],
     'split view: of two logs shown under one name, each denies the other’s checkpoint',
     async (desk) => {
       await desk.work();
@@ -326,7 +364,7 @@ describe('attacks that need more than hashing (PROOFS 1.2)', () => {
     },
   );
 
-  logTest('clock: a row dated before its neighbour is malformed', async (desk) => {
+  proves('detect.beyond-hashing', 'clock: a row dated before its neighbour is malformed', async (desk) => {
     await desk.work();
     desk.tamper((db) =>
       rewrite(db, (row) => {
@@ -340,18 +378,23 @@ describe('attacks that need more than hashing (PROOFS 1.2)', () => {
     expect(findings.map(({ kind }) => kind)).toContain('rewritten');
   });
 
-  logTest('impersonation: a name changed later is found; before that it is a claim', async (desk) => {
-    await desk.work();
-    desk.tamper((db) => db.exec(`UPDATE thoughts SET recorded_by = 'the boss' WHERE id = 2`));
+  proves(
+    ['detect.beyond-hashing', 'detect.names'],
+    'impersonation: a name changed later is found; before that it is a claim',
+    async (desk) => {
+      await desk.work();
+      desk.tamper((db) => db.exec(`UPDATE thoughts SET recorded_by = 'the boss' WHERE id = 2`));
 
-    const { findings } = await desk.verify();
+      const { findings } = await desk.verify();
 
-    expect(findings).toEqual([
-      expect.objectContaining({ kind: 'altered', record: 'Θ-0002', columns: ['recorded_by'] }),
-    ]);
-  });
+      expect(findings).toEqual([
+        expect.objectContaining({ kind: 'altered', record: 'Θ-0002', columns: ['recorded_by'] }),
+      ]);
+    },
+  );
 
-  logTest(
+  proves(
+    ['detect.beyond-hashing', 'anchor.file'],
     'key theft: a history signed anew with the stolen key is found by an older anchor',
     async (desk) => {
       await desk.work();
@@ -372,7 +415,7 @@ describe('attacks that need more than hashing (PROOFS 1.2)', () => {
     },
   );
 
-  logTest('a checkpoint from another key is a finding', async (desk) => {
+  proves('detect.foreign-key', 'a checkpoint from another key is a finding', async (desk) => {
     await desk.work();
     const { origin, size, root } = headIn(desk.lastSigned);
     const { privateKey } = generateKeyPairSync('ed25519');
@@ -384,7 +427,7 @@ describe('attacks that need more than hashing (PROOFS 1.2)', () => {
     expect((await desk.verify('--against', forged)).against?.verdict).toBe('not comparable');
   });
 
-  logTest('a checkpoint whose signature was broken is a finding', async (desk) => {
+  proves('detect.foreign-key', 'a checkpoint whose signature was broken is a finding', async (desk) => {
     await desk.work();
     const note = desk.lastSigned;
     writeFileSync(
@@ -395,22 +438,26 @@ describe('attacks that need more than hashing (PROOFS 1.2)', () => {
     expect(await desk.findings()).toEqual(['bad-checkpoint']);
   });
 
-  logTest('a log made anew from its first row is another log', async (desk) => {
-    await desk.work();
-    const kept = desk.lastSigned;
-    desk.tamper((db) =>
-      rewrite(db, (row) => {
-        row.actor = 'nobody';
-      }),
-    );
+  proves(
+    ['checkpoint.origin', 'checkpoint.replaced', 'detect.rewritten'],
+    'a log made anew from its first row is another log',
+    async (desk) => {
+      await desk.work();
+      const kept = desk.lastSigned;
+      desk.tamper((db) =>
+        rewrite(db, (row) => {
+          row.actor = 'nobody';
+        }),
+      );
 
-    const verdict = await desk.verify('--against', kept);
-    const { health } = await desk.refusalAtStart();
+      const verdict = await desk.verify('--against', kept);
+      const { health } = await desk.refusalAtStart();
 
-    expect(new Set(verdict.findings.map(({ kind }) => kind))).toEqual(new Set(['replaced']));
-    expect(verdict.against?.verdict).toBe('not comparable');
-    expect(health.log.refused).toContain('was the log');
-  });
+      expect(new Set(verdict.findings.map(({ kind }) => kind))).toEqual(new Set(['replaced']));
+      expect(verdict.against?.verdict).toBe('not comparable');
+      expect(health.log.refused).toContain('was the log');
+    },
+  );
 });
 
 /** The author of the last thought, its hash, the digests of its row and everything that follows from them. */

@@ -24,9 +24,11 @@ import {
 } from '../../src/__tests__/export/evidence.ts';
 import { playRealLog, type RealLog } from '../../src/__tests__/export/real-log.ts';
 import { anchorEverywhere } from '../driver/anchor-places.ts';
+import { sha256 } from '../driver/audit-file.ts';
 import { Playground } from '../driver/playground.ts';
 import { seededRandom } from '../driver/random.ts';
 import { NODE } from '../driver/server-process.ts';
+import { proving } from './proves.ts';
 
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const PAGE = fileURLToPath(new URL('../../dist/verify.html', import.meta.url));
@@ -48,35 +50,79 @@ afterAll(async () => {
   await log.colibri.dispose();
 });
 
-test('a bundle is accepted by Colibri and by Python with openssl, as folder, zip and session', async () => {
-  await exportTo(log, log.colibri.path('bundle.zip'));
-  await exportTo(log, log.colibri.path('session'), log.session);
+test(
+  proving(
+    ['bundle.forms', 'bundle.alone'],
+    'a bundle is accepted by Colibri and by Python with openssl, as folder, zip and session',
+  ),
+  async () => {
+    await exportTo(log, log.colibri.path('bundle.zip'));
+    await exportTo(log, log.colibri.path('session'), log.session);
 
-  for (const path of [bundle, log.colibri.path('bundle.zip'), log.colibri.path('session')]) {
-    const python = await checkWithPython(path);
-    expect(python.output).toContain('audit rows hold');
-    expect(python.output).toMatch(/unchecked: \['anchors\/\w+\.\w+', 'anchors\/\w+\.\w+'\]/);
-    expect(python.code).toBe(0);
-    const { findings, verdict } = await checkBundle(path);
-    expect(findings).toEqual([]);
-    expect(verdict.anchors.map(({ kind }) => kind).sort()).toEqual(['git', 'tsr']);
-  }
-});
+    for (const path of [bundle, log.colibri.path('bundle.zip'), log.colibri.path('session')]) {
+      const python = await checkWithPython(path);
+      expect(python.output).toContain('audit rows hold');
+      expect(python.output).toMatch(/unchecked: \['anchors\/\w+\.\w+', 'anchors\/\w+\.\w+'\]/);
+      expect(python.code).toBe(0);
+      const { findings, verdict } = await checkBundle(path);
+      expect(findings).toEqual([]);
+      expect(verdict.anchors.map(({ kind }) => kind).sort()).toEqual(['git', 'tsr']);
+    }
+  },
+);
 
-test('a bundle carries the commit as git keeps it and the token as it was answered', () => {
-  const files = filesIn(bundle).filter((name) => name.startsWith('anchors/'));
-  const commit = places.git('rev-parse', 'refs/colibri/checkpoints').trim();
-  const [committed = '', stamped = ''] = ['.commit', '.tsr'].map((kind) =>
-    join(bundle, files.find((name) => name.endsWith(kind)) ?? ''),
-  );
+test(
+  proving(
+    'bundle.files',
+    'a bundle holds the log, its state, its heads, its key, seals, proofs and the page',
+  ),
+  () => {
+    const names = filesIn(bundle).filter((name) => !/^(?:anchors|checkpoints)\//.test(name));
+    const lines = (name: string) => readFileSync(join(bundle, name), 'utf8').split('\n').slice(0, -1);
+    const stored = log.colibri.readAudit().entries.map(({ text }) => text);
+    const effects = new Set(
+      lines('log.jsonl').flatMap((line) => line.match(/(?<="hash":")[0-9a-f]{64}/g) ?? []),
+    );
 
-  expect(files).toHaveLength(2);
-  expect(places.git('hash-object', '-t', 'commit', committed).trim()).toBe(commit);
-  expect(readFileSync(committed, 'utf8')).toBe(places.git('cat-file', 'commit', commit));
-  expect(readFileSync(stamped)).toEqual(readFileSync(places.token));
-});
+    expect(names).toEqual([
+      'README.txt',
+      'SHA256SUMS',
+      'bundle.json',
+      'checkpoint',
+      'key.pub',
+      'log.jsonl',
+      'payloads.jsonl',
+      'proofs/A-0001.tlog-proof',
+      'seals/A-0001.json',
+      'state.jsonl',
+      'verify.html',
+    ]);
+    expect(lines('log.jsonl')).toEqual(stored);
+    expect(lines('state.jsonl').filter((line) => !effects.has(sha256(line)))).toEqual([]);
+    expect(filesIn(bundle).filter((name) => name.startsWith('checkpoints/')).length).toBeGreaterThan(0);
+  },
+);
 
-test(`a bundle with any byte of any file changed is refused by both, ${DAMAGES} times`, {
+test(
+  proving('bundle.anchors', 'a bundle carries the commit as git keeps it and the token as it was answered'),
+  () => {
+    const files = filesIn(bundle).filter((name) => name.startsWith('anchors/'));
+    const commit = places.git('rev-parse', 'refs/colibri/checkpoints').trim();
+    const [committed = '', stamped = ''] = ['.commit', '.tsr'].map((kind) =>
+      join(bundle, files.find((name) => name.endsWith(kind)) ?? ''),
+    );
+
+    expect(files).toHaveLength(2);
+    expect(places.git('hash-object', '-t', 'commit', committed).trim()).toBe(commit);
+    expect(readFileSync(committed, 'utf8')).toBe(places.git('cat-file', 'commit', commit));
+    expect(readFileSync(stamped)).toEqual(readFileSync(places.token));
+  },
+);
+
+test(proving(
+  'bundle.damage',
+  `a bundle with any byte of any file changed is refused by both, ${DAMAGES} times`,
+), {
   timeout: 300_000,
 }, async () => {
   const random = seededRandom('bundle damage');
@@ -101,28 +147,31 @@ test(`a bundle with any byte of any file changed is refused by both, ${DAMAGES} 
 /** Files that the signature covers, directly or through hashes, or that have their digest for a name; the others only the sums protect. */
 const SIGNED = /^(?:log\.jsonl|state\.jsonl|payloads\.jsonl|key\.pub|checkpoint|anchors)/;
 
-test('with the sums recomputed Colibri finds any change but one in what people read', async () => {
-  const random = seededRandom('forged bundle');
-  const folder = log.colibri.path('forged');
-  const unsigned = new Set(['README.txt', 'verify.html', 'SHA256SUMS']);
-  const names = filesIn(bundle).filter((name) => !unsigned.has(name));
-  for (let i = 0; i < DAMAGES; i += 1) {
-    restore(folder);
-    const where = damage(join(folder, random.pick(names)), random);
-    recomputeSums(folder);
+test(
+  proving('bundle.forged', 'with the sums recomputed Colibri finds any change but one in what people read'),
+  async () => {
+    const random = seededRandom('forged bundle');
+    const folder = log.colibri.path('forged');
+    const unsigned = new Set(['README.txt', 'verify.html', 'SHA256SUMS']);
+    const names = filesIn(bundle).filter((name) => !unsigned.has(name));
+    for (let i = 0; i < DAMAGES; i += 1) {
+      restore(folder);
+      const where = damage(join(folder, random.pick(names)), random);
+      recomputeSums(folder);
 
-    expect((await checkBundle(folder)).findings, where).not.toEqual([]);
-  }
-});
+      expect((await checkBundle(folder)).findings, where).not.toEqual([]);
+    }
+  },
+);
 
-test('the script is short enough to be read before it is run', () => {
+test(proving('bundle.alone', 'the script is short enough to be read before it is run'), () => {
   const lines = readFileSync(SCRIPT, 'utf8').split('\n').slice(0, -1);
 
   expect(lines.length).toBeLessThanOrEqual(80);
   expect(lines.filter((line) => line.length > 120)).toEqual([]);
 });
 
-test('every command of the auditing guide does what the guide says', async () => {
+test(proving('bundle.guide', 'every command of the auditing guide does what the guide says'), async () => {
   const work = log.colibri.path('guide');
   mkdirSync(join(work, 'bin'), { recursive: true });
   copyFileSync(join(DOCS, 'verify-bundle.py'), join(work, 'verify-bundle.py'));

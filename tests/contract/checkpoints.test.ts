@@ -1,11 +1,22 @@
 import { spawnSync } from 'node:child_process';
 import { createHash, createPublicKey, verify as verifySignature } from 'node:crypto';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import Sqlite from 'better-sqlite3';
 import { describe, expect } from 'vitest';
 import { generateNoteKey } from '../../src/integrity/note-key.ts';
+import { repository } from '../driver/anchor-places.ts';
 import { runColibri } from '../driver/command-line.ts';
-import { type LogDesk, logTest } from './log-desk.ts';
+import { type LogDesk, proves } from './log-desk.ts';
 
 interface CheckpointJson {
   readonly origin?: string;
@@ -18,7 +29,8 @@ interface CheckpointJson {
 }
 
 describe('checkpoints', () => {
-  logTest(
+  proves(
+    ['checkpoint.format', 'checkpoint.origin', 'checkpoint.command'],
     'a checkpoint opens with a strict reader of signed notes that shares no code with us',
     async (desk) => {
       await desk.work();
@@ -32,7 +44,7 @@ describe('checkpoints', () => {
     },
   );
 
-  logTest('a checkpoint is valid for openssl', async (desk) => {
+  proves('checkpoint.format', 'a checkpoint is valid for openssl', async (desk) => {
     await desk.work();
     const { note = '', key = '' } = await checkpoint(desk);
     const at = (name: string) => desk.colibri.path(name);
@@ -50,35 +62,44 @@ describe('checkpoints', () => {
     expect(stdout.toString()).toContain('Signature Verified Successfully');
   });
 
-  logTest('the newest checkpoint reaches the client with its answers within seconds', async (desk) => {
-    const server = await desk.colibri.start();
-    await desk.ok(server, 'task_create', { title: 'a', project: 'demo' });
+  proves(
+    ['checkpoint.meta', 'checkpoint.seconds', 'verdict.against'],
+    'the newest checkpoint reaches the client with its answers within seconds',
+    async (desk) => {
+      const server = await desk.colibri.start();
+      await desk.ok(server, 'task_create', { title: 'a', project: 'demo' });
 
-    const note = await until(
-      async () => metaOf((await server.call('server_ping', {})).message.result),
-      10_000,
-    );
+      const note = await until(
+        async () => metaOf((await server.call('server_ping', {})).message.result),
+        10_000,
+      );
 
-    const key = readFileSync(join(desk.logFolder, 'key.pub'), 'utf8').trim();
-    expect(openStrictly(note, key).size).toBeGreaterThanOrEqual(2);
-    await server.closeInput();
-    expect(
-      (await desk.verify('--against', JSON.stringify({ _meta: { 'colibri/checkpoint': note } }))).against,
-    ).toMatchObject({
-      verdict: 'consistent',
-    });
-  });
+      const key = readFileSync(join(desk.logFolder, 'key.pub'), 'utf8').trim();
+      expect(openStrictly(note, key).size).toBeGreaterThanOrEqual(2);
+      await server.closeInput();
+      expect(
+        (await desk.verify('--against', JSON.stringify({ _meta: { 'colibri/checkpoint': note } }))).against,
+      ).toMatchObject({
+        verdict: 'consistent',
+      });
+    },
+  );
 
-  logTest('a sealed session and a clean stop each leave a checkpoint for good', async (desk) => {
-    await desk.work();
+  proves(
+    'checkpoint.kept',
+    'a sealed session and a clean stop each leave a checkpoint for good',
+    async (desk) => {
+      await desk.work();
 
-    const sizes = readdirSync(`${desk.dbPath}.checkpoints`).map(Number);
+      const sizes = readdirSync(`${desk.dbPath}.checkpoints`).map(Number);
 
-    expect(sizes).toContain(desk.positions().length);
-    expect(readFileSync(`${desk.dbPath}.checkpoint`, 'utf8')).toBe(desk.lastSigned);
-  });
+      expect(sizes).toContain(desk.positions().length);
+      expect(readFileSync(`${desk.dbPath}.checkpoint`, 'utf8')).toBe(desk.lastSigned);
+    },
+  );
 
-  logTest(
+  proves(
+    'checkpoint.one-lock',
     'calls in the first breath of the first start do not make a new log look like a stranger’s',
     async (desk) => {
       for (let i = 0; i < 5; i += 1) {
@@ -97,7 +118,8 @@ describe('checkpoints', () => {
     },
   );
 
-  logTest(
+  proves(
+    'checkpoint.one-lock',
     'several processes that sign at once make one history, and last-signed only grows',
     async (desk) => {
       await desk.work();
@@ -121,7 +143,96 @@ describe('checkpoints', () => {
     },
   );
 
-  logTest('nothing is signed in TEST and MINIMAL', async (desk) => {
+  proves(
+    ['log-tree.global', 'checkpoint.origin'],
+    'checkpoints name the root over all audit rows, under one name from the first to the last',
+    async (desk) => {
+      await desk.work();
+      await desk.moreWork();
+      const { note = '' } = await checkpoint(desk);
+
+      const notes = [note, ...readdirSync(`${desk.dbPath}.checkpoints`).map((size) => kept(desk, size))];
+      const hashes = desk.colibri.readAudit().entries.map((entry) => entry.content_hash);
+
+      expect(notes.length).toBeGreaterThan(2);
+      for (const [origin, size, root] of notes.map((text) => text.split('\n'))) {
+        expect(origin).toBe(`colibri/${hashes[0]?.slice(0, 16)}`);
+        expect(Buffer.from(root ?? '', 'base64').toString('hex')).toBe(
+          rootOver(hashes.slice(0, Number(size)).map((hash) => nodeOver('00', hash))),
+        );
+      }
+    },
+  );
+
+  proves(
+    'checkpoint.off-path',
+    'a call is answered while nobody can sign, and signed for when somebody can',
+    async (desk) => {
+      await desk.work();
+      const server = await desk.colibri.start();
+      await desk.ok(server, 'server_ping', {});
+      const before = desk.lastSigned;
+      const lock = new Sqlite(join(desk.logFolder, 'lock'));
+      lock.exec('BEGIN EXCLUSIVE');
+
+      for (const content of ['one', 'two', 'three']) await desk.think(server, content);
+      const meanwhile = desk.lastSigned;
+      lock.exec('ROLLBACK');
+      lock.close();
+      await server.closeInput();
+
+      expect(meanwhile).toBe(before);
+      expect(sizeIn(desk.lastSigned)).toBe(desk.positions().length);
+      expect(sizeIn(desk.lastSigned)).toBeGreaterThan(sizeIn(before));
+    },
+  );
+
+  proves(
+    'checkpoint.private',
+    'the key and what was signed last are their owner’s alone, and no key lies beside the database',
+    async (desk) => {
+      await desk.work();
+
+      for (const name of ['key.pem', 'last-signed'])
+        expect(statSync(join(desk.logFolder, name)).mode & 0o777, name).toBe(0o600);
+      expect(statSync(desk.logFolder).mode & 0o777).toBe(0o700);
+      const beside = readdirSync(dirname(desk.dbPath), { recursive: true, withFileTypes: true });
+      const texts = beside
+        .filter((entry) => entry.isFile())
+        .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'));
+      expect(texts.length).toBeGreaterThan(1);
+      expect(texts.filter((text) => text.includes('PRIVATE KEY'))).toEqual([]);
+    },
+  );
+
+  proves(
+    'anchor.outside-calls',
+    'a day of tool calls in a git repository starts neither git nor openssl nor a shell',
+    async (desk) => {
+      repository(desk.colibri);
+      const [programs, started] = [desk.colibri.path('programs'), desk.colibri.path('started')];
+      mkdirSync(programs);
+      for (const name of ['git', 'openssl', 'sh', 'gpg', 'ssh', 'curl'])
+        writeFileSync(join(programs, name), `#!/bin/bash\necho ${name} >> ${started}\n`, { mode: 0o755 });
+
+      const server = await desk.colibri.start({ env: { PATH: programs } });
+      await desk.ok(server, 'task_create', { title: 'a', project: 'demo' });
+      await desk.ok(server, 'audit_session_start', { task_id: 'T-0001', auditor_id: 'ada' });
+      await desk.think(server, 'because');
+      await desk.ok(server, 'audit_verify_chain', { task_id: 'T-0001' });
+      await desk.ok(server, 'merkle_finalize', { session_id: 'A-0001' });
+      await desk.ok(server, 'server_health', {});
+      await server.closeInput();
+
+      const during = existsSync(started) ? readFileSync(started, 'utf8') : '';
+      await runColibri(desk.colibri, ['anchor', '--git'], { env: { PATH: programs } });
+
+      expect(during).toBe('');
+      expect(readFileSync(started, 'utf8')).toContain('git');
+    },
+  );
+
+  proves('checkpoint.modes', 'nothing is signed in TEST and MINIMAL', async (desk) => {
     for (const mode of ['TEST', 'MINIMAL']) {
       const server = await desk.colibri.start({ env: { COLIBRI_MODE: mode } });
       const answer = await server.call('server_ping', {});
@@ -134,13 +245,15 @@ describe('checkpoints', () => {
 });
 
 describe('what a log refuses to be signed over, and how its owner goes on', () => {
-  /** Each loss: what happens, what the refusal says, what verify says before it is adopted. */
-  const losses: readonly {
+  /** A loss: what happens, what the refusal says, what verify says before it is adopted. */
+  interface Loss {
     readonly name: string;
     readonly says: string;
     readonly finds: readonly string[];
     lose(desk: LogDesk): Promise<void> | void;
-  }[] = [
+  }
+
+  const lostKeys: readonly Loss[] = [
     {
       name: 'the private key is gone',
       says: 'is gone or is another one',
@@ -160,6 +273,34 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
       lose: (desk) => writeFileSync(join(desk.logFolder, 'key.pem'), 'not a key'),
     },
     {
+      name: 'the whole folder of the log is gone, and the checkpoints beside the database too',
+      says: 'this user has no key for it',
+      finds: ['lost-key'],
+      lose(desk) {
+        rmSync(desk.logFolder, { recursive: true });
+        rmSync(`${desk.dbPath}.checkpoint`);
+        rmSync(`${desk.dbPath}.checkpoints`, { recursive: true });
+      },
+    },
+    {
+      name: 'the public half of the key is gone',
+      says: 'is gone or is another one',
+      finds: ['lost-key'],
+      lose: (desk) => rmSync(join(desk.logFolder, 'key.pub')),
+    },
+    {
+      name: 'the public half of the key is another one',
+      says: 'is gone or is another one',
+      finds: ['foreign-key', 'lost-key'],
+      lose: (desk) =>
+        writeFileSync(
+          join(desk.logFolder, 'key.pub'),
+          generateNoteKey(desk.lastSigned.split('\n')[0] ?? '').verifierKey,
+        ),
+    },
+  ];
+  const lostMemories: readonly Loss[] = [
+    {
       name: 'last-signed is gone',
       says: 'nobody can say what was signed last',
       finds: ['lost-memory'],
@@ -171,16 +312,8 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
       finds: ['bad-checkpoint'],
       lose: (desk) => writeFileSync(join(desk.logFolder, 'last-signed'), desk.lastSigned.slice(0, 40)),
     },
-    {
-      name: 'the whole folder of the log is gone, and the checkpoints beside the database too',
-      says: 'this user has no key for it',
-      finds: ['lost-key'],
-      lose(desk) {
-        rmSync(desk.logFolder, { recursive: true });
-        rmSync(`${desk.dbPath}.checkpoint`);
-        rmSync(`${desk.dbPath}.checkpoints`, { recursive: true });
-      },
-    },
+  ];
+  const otherHistories: readonly Loss[] = [
     {
       name: 'a content_hash is no hash any more',
       says: 'history was rewritten',
@@ -200,8 +333,9 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
     },
   ];
 
-  for (const { name, says, finds, lose } of losses) {
-    logTest(`${name}: refused with the reason, in the server and on the command line`, async (desk) => {
+  const refuses =
+    ({ says, finds, lose }: Loss) =>
+    async (desk: LogDesk) => {
       await desk.work();
       await lose(desk);
 
@@ -215,27 +349,37 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
       expect(stderr).toContain(says);
       expect(command).toMatchObject({ refused: expect.stringContaining(says) });
       expect(command.note).toBeUndefined();
-    });
-  }
+    };
+  const refused = ({ name }: Loss) =>
+    `${name}: refused with the reason, in the server and on the command line`;
+  for (const loss of lostKeys) proves('checkpoint.lost-key', refused(loss), refuses(loss));
+  for (const loss of lostMemories) proves('checkpoint.lost-memory', refused(loss), refuses(loss));
+  for (const loss of otherHistories) proves('checkpoint.extends', refused(loss), refuses(loss));
 
-  for (const { name, lose } of losses.filter((loss) => !loss.finds.includes('altered'))) {
-    logTest(`${name}: adopting says what is given up, and the log goes on`, async (desk) => {
-      await desk.work();
-      await lose(desk);
+  const adoptable = [...lostKeys, ...lostMemories, ...otherHistories].filter(
+    ({ finds }) => !finds.includes('altered'),
+  );
+  for (const { name, lose } of adoptable)
+    proves(
+      'checkpoint.adopt',
+      `${name}: adopting says what is given up, and the log goes on`,
+      async (desk) => {
+        await desk.work();
+        await lose(desk);
 
-      const adopted = await checkpoint(desk, '--adopt');
-      await desk.moreWork();
-      const verdict = await desk.verify();
+        const adopted = await checkpoint(desk, '--adopt');
+        await desk.moreWork();
+        const verdict = await desk.verify();
 
-      expect(adopted).toMatchObject({ adopted: true, size: expect.any(Number) });
-      expect(adopted.given_up?.join(' ')).toContain('Nothing vouches any more');
-      expect(readFileSync(join(desk.logFolder, 'adopted'), 'utf8')).toContain('"reason"');
-      expect(verdict).toMatchObject({ ok: true, findings: [] });
-      expect(verdict.checkpointed_through).toBe(verdict.size);
-    });
-  }
+        expect(adopted).toMatchObject({ adopted: true, size: expect.any(Number) });
+        expect(adopted.given_up?.join(' ')).toContain('Nothing vouches any more');
+        expect(readFileSync(join(desk.logFolder, 'adopted'), 'utf8')).toContain('"reason"');
+        expect(verdict).toMatchObject({ ok: true, findings: [] });
+        expect(verdict.checkpointed_through).toBe(verdict.size);
+      },
+    );
 
-  logTest('adopting where nothing was refused gives up nothing', async (desk) => {
+  proves('checkpoint.adopt', 'adopting where nothing was refused gives up nothing', async (desk) => {
     await desk.work();
     const before = readFileSync(join(desk.logFolder, 'key.pub'), 'utf8');
 
@@ -245,60 +389,72 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
     expect(readFileSync(join(desk.logFolder, 'key.pub'), 'utf8')).toBe(before);
   });
 
-  logTest('on another machine the log is refused until its folder comes along', async (desk) => {
-    await desk.work();
-    const elsewhere = desk.colibri.path('elsewhere');
-    mkdirSync(join(elsewhere, 'colibri'), { recursive: true });
+  proves(
+    'checkpoint.moved',
+    'on another machine the log is refused until its folder comes along',
+    async (desk) => {
+      await desk.work();
+      const elsewhere = desk.colibri.path('elsewhere');
+      mkdirSync(join(elsewhere, 'colibri'), { recursive: true });
 
-    const alone = await desk.refusalAtStart({ XDG_CONFIG_HOME: elsewhere });
-    cpSync(desk.colibri.path('config', 'colibri', 'logs'), join(elsewhere, 'colibri', 'logs'), {
-      recursive: true,
-    });
-    const server = await desk.colibri.start({ env: { XDG_CONFIG_HOME: elsewhere } });
-    await desk.think(server, 'at home again');
-    await server.closeInput();
+      const alone = await desk.refusalAtStart({ XDG_CONFIG_HOME: elsewhere });
+      cpSync(desk.colibri.path('config', 'colibri', 'logs'), join(elsewhere, 'colibri', 'logs'), {
+        recursive: true,
+      });
+      const server = await desk.colibri.start({ env: { XDG_CONFIG_HOME: elsewhere } });
+      await desk.think(server, 'at home again');
+      await server.closeInput();
 
-    expect(alone.health.log.refused).toContain('moved from another machine or user');
-    expect(server.stderr).not.toContain('nothing is signed');
-    const { stdout } = await runColibri(desk.colibri, ['verify', '--json'], {
-      env: { XDG_CONFIG_HOME: elsewhere },
-    });
-    expect(JSON.parse(stdout)).toMatchObject({ ok: true });
-  });
+      expect(alone.health.log.refused).toContain('moved from another machine or user');
+      expect(server.stderr).not.toContain('nothing is signed');
+      const { stdout } = await runColibri(desk.colibri, ['verify', '--json'], {
+        env: { XDG_CONFIG_HOME: elsewhere },
+      });
+      expect(JSON.parse(stdout)).toMatchObject({ ok: true });
+    },
+  );
 
-  logTest('of two copies with one key, the one that signs second is refused', async (desk) => {
-    await desk.work();
-    const copy = desk.colibri.path('copy.db');
-    desk.copyTo(copy);
-    const env = { COLIBRI_DB_PATH: copy };
-    await desk.moreWork('in the original');
-    const second = await desk.colibri.start({ env });
-    await desk.think(second, 'in the copy, one');
-    await second.closeInput();
+  proves(
+    'checkpoint.copies',
+    'of two copies with one key, the one that signs second is refused',
+    async (desk) => {
+      await desk.work();
+      const copy = desk.colibri.path('copy.db');
+      desk.copyTo(copy);
+      const env = { COLIBRI_DB_PATH: copy };
+      await desk.moreWork('in the original');
+      const second = await desk.colibri.start({ env });
+      await desk.think(second, 'in the copy, one');
+      await second.closeInput();
 
-    const { health } = await desk.refusalAtStart(env);
-    const { stdout } = await runColibri(desk.colibri, ['verify', '--json', copy]);
+      const { health } = await desk.refusalAtStart(env);
+      const { stdout } = await runColibri(desk.colibri, ['verify', '--json', copy]);
 
-    expect(second.stderr).toContain('nothing is signed');
-    expect(health.log.refused).toMatch(/history was rewritten|were cut off/);
-    expect(JSON.parse(stdout)).toMatchObject({ ok: false });
-    expect((await desk.verify()).ok).toBe(true);
-  });
+      expect(second.stderr).toContain('nothing is signed');
+      expect(health.log.refused).toMatch(/history was rewritten|were cut off/);
+      expect(JSON.parse(stdout)).toMatchObject({ ok: false });
+      expect((await desk.verify()).ok).toBe(true);
+    },
+  );
 
-  logTest('a deleted database is not quietly begun anew', async (desk) => {
-    await desk.work();
-    for (const suffix of ['', '-wal', '-shm']) rmSync(`${desk.dbPath}${suffix}`, { force: true });
+  proves(
+    ['checkpoint.replaced', 'checkpoint.adopt'],
+    'a deleted database is not quietly begun anew',
+    async (desk) => {
+      await desk.work();
+      for (const suffix of ['', '-wal', '-shm']) rmSync(`${desk.dbPath}${suffix}`, { force: true });
 
-    const gone = await desk.verify();
-    const { health } = await desk.refusalAtStart();
-    const adopted = await checkpoint(desk, '--adopt');
-    await desk.colibri.start().then((server) => server.closeInput());
+      const gone = await desk.verify();
+      const { health } = await desk.refusalAtStart();
+      const adopted = await checkpoint(desk, '--adopt');
+      await desk.colibri.start().then((server) => server.closeInput());
 
-    expect(gone.findings).toEqual([expect.objectContaining({ kind: 'missing' })]);
-    expect(health.log.refused).toContain('is now an empty one');
-    expect(adopted).toMatchObject({ adopted: true });
-    expect((await desk.verify()).findings).toEqual([]);
-  });
+      expect(gone.findings).toEqual([expect.objectContaining({ kind: 'missing' })]);
+      expect(health.log.refused).toContain('is now an empty one');
+      expect(adopted).toMatchObject({ adopted: true });
+      expect((await desk.verify()).findings).toEqual([]);
+    },
+  );
 });
 
 async function checkpoint(desk: LogDesk, ...args: string[]): Promise<CheckpointJson> {
@@ -309,6 +465,24 @@ async function checkpoint(desk: LogDesk, ...args: string[]): Promise<CheckpointJ
 
 function metaOf(result: Readonly<Record<string, unknown>> | undefined): string | undefined {
   return (result?._meta as Record<string, string> | undefined)?.['colibri/checkpoint'];
+}
+
+function kept(desk: LogDesk, size: string): string {
+  return readFileSync(join(`${desk.dbPath}.checkpoints`, size), 'utf8');
+}
+
+/** RFC 6962, 2.1, word for word. */
+function rootOver(leaves: readonly string[]): string {
+  const [only = '', ...more] = leaves;
+  if (more.length === 0) return only;
+  const half = 2 ** Math.ceil(Math.log2(leaves.length) - 1);
+  return nodeOver('01', rootOver(leaves.slice(0, half)) + rootOver(leaves.slice(half)));
+}
+
+function nodeOver(prefix: string, hex: string): string {
+  return createHash('sha256')
+    .update(Buffer.from(prefix + hex, 'hex'))
+    .digest('hex');
 }
 
 function sizeIn(note: string): number {

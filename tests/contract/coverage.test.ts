@@ -7,8 +7,8 @@ import { sections } from './requirements.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const TESTS = ['tests', join('src', '__tests__')];
 
-/** A call of `proves` with its first argument: one id, or a list of them. */
-const PROOF = /\bproves\(\s*(\[[^\]]*\]|'[^']*')/g;
+/** A call of `proves` or `proving` with its first argument: one id, or a list of them. */
+const PROOF = /\bprov(?:es|ing)\(\s*(\[[^\]]*\]|'[^']*')/g;
 
 const required = new Map<string, string>(
   sections.flatMap(({ requirements }) => Object.entries<string>(requirements)),

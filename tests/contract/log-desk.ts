@@ -1,11 +1,11 @@
 import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { expect, test } from 'vitest';
 import { canonical, sha256, withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
-import { Playground } from '../driver/playground.ts';
+import type { Playground } from '../driver/playground.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
+import { proves as provesInFolder } from './proves.ts';
 
 /** What `colibri verify --json` prints, as far as these tests look into it. */
 export interface Verdict {
@@ -37,22 +37,21 @@ export interface Health {
   readonly log: { readonly origin: string; readonly signed_through: number; readonly refused?: string };
 }
 
-/** A test in a folder of its own, with the words this section needs. */
-export function logTest(sentence: string, prove: (desk: LogDesk) => Promise<void>): void {
-  test(sentence, async () => {
-    const desk = new LogDesk();
-    let complaints: string[] = [];
-    try {
-      await prove(desk);
-    } finally {
-      complaints = await desk.colibri.dispose();
-    }
-    expect(complaints).toEqual([]);
-  });
+/** A proof with the words this section needs. */
+export function proves(
+  ids: Parameters<typeof provesInFolder>[0],
+  sentence: string,
+  prove: (desk: LogDesk) => Promise<void>,
+): void {
+  provesInFolder(ids, sentence, ({ colibri }) => prove(new LogDesk(colibri)));
 }
 
 export class LogDesk {
-  readonly colibri = new Playground();
+  readonly colibri: Playground;
+
+  constructor(colibri: Playground) {
+    this.colibri = colibri;
+  }
 
   get dbPath(): string {
     return this.colibri.dbPath;

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { describe, expect } from 'vitest';
 import { repository, timeStampAuthority } from '../driver/anchor-places.ts';
 import { runColibri } from '../driver/command-line.ts';
-import { cutCleanly, type LogDesk, logTest, rewrite } from './log-desk.ts';
+import { cutCleanly, type LogDesk, proves, rewrite } from './log-desk.ts';
 
 interface Shown {
   readonly intact: boolean;
@@ -37,77 +37,89 @@ async function unsignedWork(desk: LogDesk): Promise<void> {
 }
 
 describe('show and log say how well a record is proved', () => {
-  logTest('intact, checkpointed and anchored each reach as far as they do', async (desk) => {
-    repository(desk.colibri);
-    await desk.work();
-    await desk.run('anchor', '--git');
-    const anchored = desk.positions().length;
-    await desk.moreWork('signed, not anchored');
-    await unsignedWork(desk);
+  proves(
+    ['verdict.record', 'verdict.ranges'],
+    'intact, checkpointed and anchored each reach as far as they do',
+    async (desk) => {
+      repository(desk.colibri);
+      await desk.work();
+      await desk.run('anchor', '--git');
+      const anchored = desk.positions().length;
+      await desk.moreWork('signed, not anchored');
+      await unsignedWork(desk);
 
-    const shown = await Promise.all(['TH-0001', 'TH-0005', 'TH-0006'].map((id) => show(desk, id)));
-    const { marks, code } = await log(desk);
-    const people = await desk.run('log');
+      const shown = await Promise.all(['TH-0001', 'TH-0005', 'TH-0006'].map((id) => show(desk, id)));
+      const { marks, code } = await log(desk);
+      const people = await desk.run('log');
 
-    expect(shown.map(({ intact, checkpointed, anchored }) => [intact, checkpointed, anchored])).toEqual([
-      [true, true, true],
-      [true, true, false],
-      [true, false, false],
-    ]);
-    expect(shown.map((one) => one.code)).toEqual([0, 0, 0]);
-    expect(shown[0]?.anchors).toEqual([expect.objectContaining({ source: 'git', size: anchored })]);
-    expect(shown[0]?.history.map(({ proof }) => proof)).toEqual(['anchored']);
-    expect(marks).toEqual([...Array(7).fill('anchored'), 'checkpointed', 'unsigned']);
-    expect(people.stdout.split('\n').flatMap((line) => /^[◆●○✗?]/u.exec(line) ?? [])).toEqual([
-      ...Array(7).fill('◆'),
-      '●',
-      '○',
-    ]);
-    expect(code).toBe(0);
-  });
+      expect(shown.map(({ intact, checkpointed, anchored }) => [intact, checkpointed, anchored])).toEqual([
+        [true, true, true],
+        [true, true, false],
+        [true, false, false],
+      ]);
+      expect(shown.map((one) => one.code)).toEqual([0, 0, 0]);
+      expect(shown[0]?.anchors).toEqual([expect.objectContaining({ source: 'git', size: anchored })]);
+      expect(shown[0]?.history.map(({ proof }) => proof)).toEqual(['anchored']);
+      expect(marks).toEqual([...Array(7).fill('anchored'), 'checkpointed', 'unsigned']);
+      expect(people.stdout.split('\n').flatMap((line) => /^[◆●○✗?]/u.exec(line) ?? [])).toEqual([
+        ...Array(7).fill('◆'),
+        '●',
+        '○',
+      ]);
+      expect(code).toBe(0);
+    },
+  );
 
-  logTest('a time stamp counts once its authority is named, and tells its time', async (desk) => {
-    await desk.work();
-    const at = (name: string) => desk.colibri.path(name);
-    const authority = timeStampAuthority(desk.colibri, 'good');
-    await desk.run('anchor', '--tsq', at('q.tsq'));
-    authority.answer(at('q.tsq'), at('a.tsr'));
+  proves(
+    ['verdict.record', 'anchor.stamp'],
+    'a time stamp counts once its authority is named, and tells its time',
+    async (desk) => {
+      await desk.work();
+      const at = (name: string) => desk.colibri.path(name);
+      const authority = timeStampAuthority(desk.colibri, 'good');
+      await desk.run('anchor', '--tsq', at('q.tsq'));
+      authority.answer(at('q.tsq'), at('a.tsr'));
 
-    await desk.run('anchor', '--tsr', at('a.tsr'));
-    const unnamed = await show(desk, 'TH-0001');
-    await desk.run('anchor', '--tsr', at('a.tsr'), '--ca', authority.certificate);
-    const named = await show(desk, 'TH-0001');
-    const people = await desk.run('show', 'TH-0001');
+      await desk.run('anchor', '--tsr', at('a.tsr'));
+      const unnamed = await show(desk, 'TH-0001');
+      await desk.run('anchor', '--tsr', at('a.tsr'), '--ca', authority.certificate);
+      const named = await show(desk, 'TH-0001');
+      const people = await desk.run('show', 'TH-0001');
 
-    expect(unnamed).toMatchObject({ anchored: false, checkpointed: true, code: 0 });
-    expect(unnamed.remarks.join(' ')).toContain('its authority was not checked');
-    expect(named.anchors).toEqual([
-      expect.objectContaining({ source: 'tsr', time: expect.stringMatching(/GMT$/) }),
-    ]);
-    expect(people.stdout).toMatch(/◆ anchored: time stamp, the checkpoint at \d+ rows, .*stamped/);
-  });
+      expect(unnamed).toMatchObject({ anchored: false, checkpointed: true, code: 0 });
+      expect(unnamed.remarks.join(' ')).toContain('its authority was not checked');
+      expect(named.anchors).toEqual([
+        expect.objectContaining({ source: 'tsr', time: expect.stringMatching(/GMT$/) }),
+      ]);
+      expect(people.stdout).toMatch(/◆ anchored: time stamp, the checkpoint at \d+ rows, .*stamped/);
+    },
+  );
 
-  logTest('rows that were rewritten and recomputed are not called checkpointed or anchored', async (desk) => {
-    repository(desk.colibri);
-    await desk.work();
-    await desk.run('anchor', '--git');
-    desk.tamper((db) =>
-      rewrite(db, (row) => {
-        if (row.position === 5) row.actor = 'nobody';
-      }),
-    );
+  proves(
+    ['verdict.record', 'detect.rewritten'],
+    'rows that were rewritten and recomputed are not called checkpointed or anchored',
+    async (desk) => {
+      repository(desk.colibri);
+      await desk.work();
+      await desk.run('anchor', '--git');
+      desk.tamper((db) =>
+        rewrite(db, (row) => {
+          if (row.position === 5) row.actor = 'nobody';
+        }),
+      );
 
-    const untouched = await show(desk, 'TH-0004');
-    const { marks, code, stderr } = await log(desk);
+      const untouched = await show(desk, 'TH-0004');
+      const { marks, code, stderr } = await log(desk);
 
-    expect(untouched).toMatchObject({ intact: false, checkpointed: false, anchored: false, code: 1 });
-    expect(untouched.findings[0]).toMatchObject({ kind: 'rewritten' });
-    expect(marks).toEqual(Array(7).fill('wrong'));
-    expect(stderr).toContain('history was rewritten');
-    expect(code).toBe(1);
-  });
+      expect(untouched).toMatchObject({ intact: false, checkpointed: false, anchored: false, code: 1 });
+      expect(untouched.findings[0]).toMatchObject({ kind: 'rewritten' });
+      expect(marks).toEqual(Array(7).fill('wrong'));
+      expect(stderr).toContain('history was rewritten');
+      expect(code).toBe(1);
+    },
+  );
 
-  logTest('what is shown beside a row is held against the row', async (desk) => {
+  proves('verdict.record', 'what is shown beside a row is held against the row', async (desk) => {
     await desk.work();
     desk.tamper((db) => db.exec(`UPDATE action_payloads SET body = replace(body, 'second', 'secret')`));
 
@@ -117,23 +129,27 @@ describe('show and log say how well a record is proved', () => {
     expect(code).toBe(1);
   });
 
-  logTest('a cut tail is named, and what an older head still covers is still said', async (desk) => {
-    await desk.work();
-    const end = desk.positions().length;
-    await desk.moreWork();
-    desk.tamper((db) => cutCleanly(db, end));
+  proves(
+    ['verdict.record', 'detect.cut-tail'],
+    'a cut tail is named, and what an older head still covers is still said',
+    async (desk) => {
+      await desk.work();
+      const end = desk.positions().length;
+      await desk.moreWork();
+      desk.tamper((db) => cutCleanly(db, end));
 
-    const shown = await show(desk, 'TH-0001');
-    const { marks, code, stderr } = await log(desk);
+      const shown = await show(desk, 'TH-0001');
+      const { marks, code, stderr } = await log(desk);
 
-    expect(shown).toMatchObject({ intact: false, checkpointed: true, code: 1 });
-    expect(shown.findings.map(({ kind }) => kind)).toEqual(['cut-tail']);
-    expect(marks).toEqual(Array(7).fill('checkpointed'));
-    expect(stderr).toContain('the newest were cut off');
-    expect(code).toBe(1);
-  });
+      expect(shown).toMatchObject({ intact: false, checkpointed: true, code: 1 });
+      expect(shown.findings.map(({ kind }) => kind)).toEqual(['cut-tail']);
+      expect(marks).toEqual(Array(7).fill('checkpointed'));
+      expect(stderr).toContain('the newest were cut off');
+      expect(code).toBe(1);
+    },
+  );
 
-  logTest('a record put back as it once was is not called intact', async (desk) => {
+  proves('verdict.record', 'a record put back as it once was is not called intact', async (desk) => {
     await desk.work();
     const copy = desk.colibri.path('before.db');
     desk.copyTo(copy);
@@ -154,44 +170,56 @@ describe('show and log say how well a record is proved', () => {
     expect(shown.findings.map(({ kind }) => kind)).toEqual(['stale']);
   });
 
-  logTest('without a key nothing is called signed, and without git nothing anchored in it', async (desk) => {
-    repository(desk.colibri);
-    await desk.work();
-    await desk.run('anchor', '--git');
-    const stranger = { env: { XDG_CONFIG_HOME: desk.colibri.path('nobody') } };
+  proves(
+    ['verdict.record', 'verdict.key'],
+    'without a key nothing is called signed, and without git nothing anchored in it',
+    async (desk) => {
+      repository(desk.colibri);
+      await desk.work();
+      await desk.run('anchor', '--git');
+      const stranger = { env: { XDG_CONFIG_HOME: desk.colibri.path('nobody') } };
 
-    const unknown = await runColibri(desk.colibri, ['show', 'TH-0001', '--json'], stranger);
-    const story = await runColibri(desk.colibri, ['log', '--json', '-n', '1'], stranger);
-    rmSync(desk.colibri.path('.git'), { recursive: true });
-    const gone = await show(desk, 'TH-0001');
+      const unknown = await runColibri(desk.colibri, ['show', 'TH-0001', '--json'], stranger);
+      const story = await runColibri(desk.colibri, ['log', '--json', '-n', '1'], stranger);
+      rmSync(desk.colibri.path('.git'), { recursive: true });
+      const gone = await show(desk, 'TH-0001');
 
-    expect(JSON.parse(unknown.stdout)).toMatchObject({ intact: true, checkpointed: false, anchored: false });
-    expect(JSON.parse(story.stdout)).toMatchObject({ proof: 'unchecked' });
-    expect(gone).toMatchObject({ checkpointed: true, anchored: false });
-    expect(gone.remarks.join(' ')).toContain('is not there now');
-  });
+      expect(JSON.parse(unknown.stdout)).toMatchObject({
+        intact: true,
+        checkpointed: false,
+        anchored: false,
+      });
+      expect(JSON.parse(story.stdout)).toMatchObject({ proof: 'unchecked' });
+      expect(gone).toMatchObject({ checkpointed: true, anchored: false });
+      expect(gone.remarks.join(' ')).toContain('is not there now');
+    },
+  );
 
-  logTest('log and show claim nothing wrong while servers write and sign', async (desk) => {
-    await desk.work();
-    const server = await desk.colibri.start();
-    let busy = true;
-    const writing = (async () => {
-      for (let i = 0; busy; i += 1) await desk.think(server, `thought ${i}`);
-    })();
+  proves(
+    ['verdict.record', 'detect.read-only'],
+    'log and show claim nothing wrong while servers write and sign',
+    async (desk) => {
+      await desk.work();
+      const server = await desk.colibri.start();
+      let busy = true;
+      const writing = (async () => {
+        for (let i = 0; busy; i += 1) await desk.think(server, `thought ${i}`);
+      })();
 
-    const codes: (number | null)[] = [];
-    for (let i = 0; i < 3; i += 1) {
-      const [, told, one] = await Promise.all([
-        desk.run('checkpoint'),
-        desk.run('log'),
-        desk.run('show', 'T-0001'),
-      ]);
-      codes.push(told.code, one.code);
-    }
-    busy = false;
-    await writing;
-    await server.closeInput();
+      const codes: (number | null)[] = [];
+      for (let i = 0; i < 3; i += 1) {
+        const [, told, one] = await Promise.all([
+          desk.run('checkpoint'),
+          desk.run('log'),
+          desk.run('show', 'T-0001'),
+        ]);
+        codes.push(told.code, one.code);
+      }
+      busy = false;
+      await writing;
+      await server.closeInput();
 
-    expect(codes).toEqual(Array(6).fill(0));
-  });
+      expect(codes).toEqual(Array(6).fill(0));
+    },
+  );
 });

@@ -24,7 +24,7 @@ export function proves(
   prove: (context: ProofContext) => Promise<void> | void,
   { unless, timeoutMs = 60_000, concurrent = false }: ProofOptions = {},
 ): void {
-  const name = `${sentence} [${[ids].flat().join(', ')}]`;
+  const name = proving(ids, sentence);
   if (unless !== undefined) {
     test.skip(`${name} — skipped: ${unless}`);
     return;
@@ -39,4 +39,9 @@ export function proves(
     }
     expect(complaints).toEqual([]);
   });
+}
+
+/** The name of a test that proves promises in a way of its own: one of many cases, or on what others prepared. */
+export function proving(ids: RequirementId | readonly RequirementId[], sentence: string): string {
+  return `${sentence} [${[ids].flat().join(', ')}]`;
 }

@@ -2,6 +2,7 @@ import { ONE_PATH } from './requirements/one-path.ts';
 import { RECORDS } from './requirements/records.ts';
 import { START_MODES_STOP } from './requirements/start-modes-stop.ts';
 import { TRAIL_AND_PROOFS } from './requirements/trail.ts';
+import { TRANSPARENCY_LOG } from './requirements/transparency-log.ts';
 import { TASKS } from './requirements-tasks.ts';
 
 /** Each promise of SPEC, section by section: an id, and the promise in our own words. A new section is a new line here. */
@@ -11,6 +12,7 @@ export const sections = [
   { section: 4, title: 'Records', requirements: RECORDS },
   { section: 5, title: 'Tasks', requirements: TASKS },
   { section: 5, title: 'Trail and proofs', requirements: TRAIL_AND_PROOFS },
+  { section: 6, title: 'Transparency log', requirements: TRANSPARENCY_LOG },
 ] as const;
 
 type IdsOf<S> = S extends { readonly requirements: infer R } ? keyof R : never;

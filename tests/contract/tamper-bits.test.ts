@@ -4,6 +4,7 @@ import { Bench, FULL } from '../tamper/bench.ts';
 import { findingsAt } from '../tamper/copies.ts';
 import { dumpOf } from '../tamper/dump.ts';
 import { tablesOfSchema } from '../tamper/schema.ts';
+import { proving } from './proves.ts';
 
 const FLIPS = FULL ? 1_500 : 200;
 const TABLES = tablesOfSchema();
@@ -11,7 +12,10 @@ const TABLES = tablesOfSchema();
 /** What a reader gets: every value, or that the file cannot be read. */
 type Seen = ReadonlyMap<string, string> | 'unreadable';
 
-test(`R14: of ${FLIPS} flipped bits anywhere in the closed file, none changes a value unreported`, async () => {
+test(proving(
+  'detect.bits',
+  `R14: of ${FLIPS} flipped bits anywhere in the closed file, none changes a value unreported`,
+), async () => {
   const random = seededRandom('R14');
   const bench = await Bench.open();
   const { bytes } = bench.copies;

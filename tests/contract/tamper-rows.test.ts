@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Bench, unnoticed } from '../tamper/bench.ts';
 import { rowTamperings } from '../tamper/changes.ts';
 import { tablesOfSchema, triggersOfSchema } from '../tamper/schema.ts';
+import { proving } from './proves.ts';
 
 const TABLES = tablesOfSchema();
 let bench: Bench;
@@ -17,7 +18,10 @@ afterAll(async () => {
 });
 
 test.each(TABLES)(
-  'R19: a row of $name that is deleted, added, duplicated, swapped or renumbered is found, with table and record',
+  proving(
+    ['detect.deleted', 'detect.inserted', 'detect.swapped', 'detect.duplicated', 'detect.names'],
+    'R19: a row of $name that is deleted, added, duplicated, swapped or renumbered is found, with table and record',
+  ),
   async (table) => {
     const tamperings = rowTamperings(table, bench.rows(table));
 
@@ -98,7 +102,7 @@ describe('the schema', () => {
     ['the version is lowered', 'PRAGMA user_version = 1', 'schema 1'],
   ];
 
-  test.each(cases)('R18: %s, and that is found by name', async (_, sql, name) => {
+  test.each(cases)(proving('detect.column', 'R18: %s, and that is found by name'), async (_, sql, name) => {
     const findings = await bench.copies.afterScript(sql);
 
     expect(findings).toContainEqual(

@@ -21,10 +21,10 @@ import { leafHash } from '../../src/integrity/tree.ts';
 import { anchorEverywhere, repository, timeStampAuthority } from '../driver/anchor-places.ts';
 import { sha256 } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
-import { type LogDesk, logTest } from './log-desk.ts';
+import { type LogDesk, proves } from './log-desk.ts';
 
 describe('colibri verify', () => {
-  logTest('changes no byte of the database, its log or its checkpoints', async (desk) => {
+  proves('detect.read-only', 'changes no byte of the database, its log or its checkpoints', async (desk) => {
     await desk.work();
     const before = digests(desk);
 
@@ -33,7 +33,31 @@ describe('colibri verify', () => {
     expect(digests(desk)).toEqual(before);
   });
 
-  logTest('works while servers write, and finds nothing wrong', async (desk) => {
+  proves('tree.hex', 'every hash that tools, verdicts and bundles show is lowercase hex', async (desk) => {
+    const server = await desk.colibri.start();
+    const answers = [
+      await server.call('task_create', { title: 'a', project: 'demo' }),
+      await server.call('audit_session_start', { task_id: 'T-0001', auditor_id: 'ada' }),
+      await server.call('thought_record', { task_id: 'T-0001', type: 'plan', content: 'c' }),
+      await server.call('merkle_root', { session_id: 'A-0001' }),
+      await server.call('merkle_finalize', { session_id: 'A-0001' }),
+      await server.call('audit_verify_chain', { session_id: 'A-0001', full_trace: true }),
+    ].map(({ envelope }) => JSON.stringify(envelope));
+    await server.closeInput();
+    const commands = [
+      ['verify', '--json'],
+      ['show', 'A-0001', '--json'],
+      ['prove', 'A-0001', '-o', '-'],
+    ];
+    const printed = await Promise.all(commands.map(async (args) => (await desk.run(...args)).stdout));
+
+    const hashes = [...answers, ...printed].join().match(/\b[0-9a-fA-F]{64}\b/g) ?? [];
+
+    expect(hashes.length).toBeGreaterThan(20);
+    expect(hashes.filter((hash) => /[A-F]/.test(hash))).toEqual([]);
+  });
+
+  proves('detect.read-only', 'works while servers write, and finds nothing wrong', async (desk) => {
     await desk.work();
     const server = await desk.colibri.start();
     let busy = true;
@@ -53,7 +77,7 @@ describe('colibri verify', () => {
     await server.closeInput();
   });
 
-  logTest('tells people the four ranges, and that nothing is wrong', async (desk) => {
+  proves('verdict.ranges', 'tells people the four ranges, and that nothing is wrong', async (desk) => {
     await desk.work();
 
     const { code, stdout } = await desk.run('verify');
@@ -64,21 +88,25 @@ describe('colibri verify', () => {
     expect(stdout).toContain('Nothing is wrong.');
   });
 
-  logTest('shows people the first twenty findings and the count, and programs all of them', async (desk) => {
-    await desk.work();
-    desk.tamper((db) => db.exec(`UPDATE actions SET chain_hash = content_hash`));
+  proves(
+    'verdict.exit',
+    'shows people the first twenty findings and the count, and programs all of them',
+    async (desk) => {
+      await desk.work();
+      desk.tamper((db) => db.exec(`UPDATE actions SET chain_hash = content_hash`));
 
-    const people = await desk.run('verify');
-    const { findings } = await desk.verify();
+      const people = await desk.run('verify');
+      const { findings } = await desk.verify();
 
-    const lines = people.stdout.split('\n').filter((line) => line.startsWith('unlinked'));
-    expect(people.code).toBe(1);
-    expect(findings.length).toBeGreaterThan(desk.positions().length - 2);
-    expect(lines.length).toBe(Math.min(20, findings.length));
-    if (findings.length > 20) expect(people.stdout).toContain(`and ${findings.length - 20} more`);
-  });
+      const lines = people.stdout.split('\n').filter((line) => line.startsWith('unlinked'));
+      expect(people.code).toBe(1);
+      expect(findings.length).toBeGreaterThan(desk.positions().length - 2);
+      expect(lines.length).toBe(Math.min(20, findings.length));
+      if (findings.length > 20) expect(people.stdout).toContain(`and ${findings.length - 20} more`);
+    },
+  );
 
-  logTest('a damaged file is a finding, wherever the damage is', async (desk) => {
+  proves('detect.bits', 'a damaged file is a finding, wherever the damage is', async (desk) => {
     await desk.work();
     const copy = desk.colibri.path('good.db');
     desk.copyTo(copy);
@@ -98,7 +126,8 @@ describe('colibri verify', () => {
     expect((await desk.verify()).findings).toEqual([expect.objectContaining({ kind: 'damaged' })]);
   });
 
-  logTest(
+  proves(
+    'verdict.exit',
     'is used wrongly with a file that is nothing it knows, a key that is none, a checkpoint that is none',
     async (desk) => {
       await desk.work();
@@ -116,7 +145,8 @@ describe('colibri verify', () => {
     },
   );
 
-  logTest(
+  proves(
+    'verdict.against',
     '--against takes a note file, a proof, and the text itself, with or without its last newline',
     async (desk) => {
       await desk.work();
@@ -142,19 +172,24 @@ describe('colibri verify', () => {
     },
   );
 
-  logTest('a proof of another record than the one that stands there is a finding', async (desk) => {
-    await desk.work();
-    const note = desk.lastSigned;
-    const proof = desk.colibri.path('kept.tlog-proof');
-    const size = Number(note.split('\n')[1]);
-    writeFileSync(proof, (await proofOf(desk, 4, size, note)).replace('index 4', 'index 5'));
+  proves(
+    ['verdict.against', 'log-tree.inclusion'],
+    'a proof of another record than the one that stands there is a finding',
+    async (desk) => {
+      await desk.work();
+      const note = desk.lastSigned;
+      const proof = desk.colibri.path('kept.tlog-proof');
+      const size = Number(note.split('\n')[1]);
+      writeFileSync(proof, (await proofOf(desk, 4, size, note)).replace('index 4', 'index 5'));
 
-    const { findings } = await desk.verify('--against', proof);
+      const { findings } = await desk.verify('--against', proof);
 
-    expect(findings).toEqual([expect.objectContaining({ kind: 'altered', record: '#6' })]);
-  });
+      expect(findings).toEqual([expect.objectContaining({ kind: 'altered', record: '#6' })]);
+    },
+  );
 
-  logTest(
+  proves(
+    'verdict.key',
     '--key decides whom to believe; without any key signatures are not claimed to be checked',
     async (desk) => {
       await desk.work();
@@ -174,28 +209,32 @@ describe('colibri verify', () => {
 });
 
 describe('colibri verify of what was taken out of the database', () => {
-  logTest('a bundle and a proof hold, under the right key only, and a changed one does not', async (desk) => {
-    await desk.work();
-    const key = `${desk.logFolder}/key.pub`;
-    const [bundle, proof] = [desk.colibri.path('bundle'), desk.colibri.path('proof')];
-    await desk.run('export', '-o', bundle);
-    await desk.run('prove', 'T-0001', '-o', proof);
-    const other = desk.colibri.path('other.pub');
-    writeFileSync(other, generateNoteKey(desk.lastSigned.split('\n')[0] ?? '').verifierKey);
+  proves(
+    ['verdict.key', 'verdict.exit'],
+    'a bundle and a proof hold, under the right key only, and a changed one does not',
+    async (desk) => {
+      await desk.work();
+      const key = `${desk.logFolder}/key.pub`;
+      const [bundle, proof] = [desk.colibri.path('bundle'), desk.colibri.path('proof')];
+      await desk.run('export', '-o', bundle);
+      await desk.run('prove', 'T-0001', '-o', proof);
+      const other = desk.colibri.path('other.pub');
+      writeFileSync(other, generateNoteKey(desk.lastSigned.split('\n')[0] ?? '').verifierKey);
 
-    const good = await Promise.all([bundle, proof].map((path) => desk.run('verify', path, '--key', key)));
-    const wrongKey = await Promise.all(
-      [bundle, proof].map((path) => desk.run('verify', path, '--key', other)),
-    );
-    const rows = `${bundle}/log.jsonl`;
-    writeFileSync(rows, readFileSync(rows, 'utf8').replace('contract-test', 'somebody-else'));
-    const changed = await desk.run('verify', bundle, '--json');
+      const good = await Promise.all([bundle, proof].map((path) => desk.run('verify', path, '--key', key)));
+      const wrongKey = await Promise.all(
+        [bundle, proof].map((path) => desk.run('verify', path, '--key', other)),
+      );
+      const rows = `${bundle}/log.jsonl`;
+      writeFileSync(rows, readFileSync(rows, 'utf8').replace('contract-test', 'somebody-else'));
+      const changed = await desk.run('verify', bundle, '--json');
 
-    expect(good.map(({ code }) => code)).toEqual([0, 0]);
-    expect(wrongKey.map(({ code }) => code)).toEqual([1, 1]);
-    expect(changed.code).toBe(1);
-    expect(JSON.parse(changed.stdout)).toMatchObject({ ok: false, what: 'bundle' });
-  });
+      expect(good.map(({ code }) => code)).toEqual([0, 0]);
+      expect(wrongKey.map(({ code }) => code)).toEqual([1, 1]);
+      expect(changed.code).toBe(1);
+      expect(JSON.parse(changed.stdout)).toMatchObject({ ok: false, what: 'bundle' });
+    },
+  );
 });
 
 describe('colibri verify of a bundle or a certificate, and what lies outside of it', () => {
@@ -236,69 +275,78 @@ describe('colibri verify of a bundle or a certificate, and what lies outside of 
     return { cwd, env };
   }
 
-  logTest('an anchor is named with how to check it, and counts only where it was found', async (desk) => {
-    await desk.work();
-    const { git, authority } = await anchorEverywhere(desk.colibri);
-    const anchored = desk.positions().length;
-    await desk.moreWork();
-    const [bundle, proof] = [desk.colibri.path('bundle.zip'), desk.colibri.path('proof.json')];
-    await desk.run('export', '-o', bundle);
-    await desk.run('prove', 'Θ-0001', '-o', proof);
-    const alone = stranger(desk);
-    const clone = { ...alone, cwd: desk.colibri.path('clone') };
-    git('clone', '-q', '--no-local', desk.colibri.folder, clone.cwd);
-    const notFetched = await judge(desk, [bundle], clone);
-    git('-C', clone.cwd, 'fetch', '-q', 'origin', 'refs/colibri/checkpoints');
-    const wrong = timeStampAuthority(desk.colibri, 'wrong');
+  proves(
+    ['bundle.anchors', 'verdict.ranges'],
+    'an anchor is named with how to check it, and counts only where it was found',
+    async (desk) => {
+      await desk.work();
+      const { git, authority } = await anchorEverywhere(desk.colibri);
+      const anchored = desk.positions().length;
+      await desk.moreWork();
+      const [bundle, proof] = [desk.colibri.path('bundle.zip'), desk.colibri.path('proof.json')];
+      await desk.run('export', '-o', bundle);
+      await desk.run('prove', 'Θ-0001', '-o', proof);
+      const alone = stranger(desk);
+      const clone = { ...alone, cwd: desk.colibri.path('clone') };
+      git('clone', '-q', '--no-local', desk.colibri.folder, clone.cwd);
+      const notFetched = await judge(desk, [bundle], clone);
+      git('-C', clone.cwd, 'fetch', '-q', 'origin', 'refs/colibri/checkpoints');
+      const wrong = timeStampAuthority(desk.colibri, 'wrong');
 
-    const unchecked = await judge(desk, [bundle], alone);
-    const inClone = await judge(desk, [bundle], clone);
-    const stamped = await judge(desk, [bundle, '--ca', authority.certificate], alone);
-    const forged = await judge(desk, [bundle, '--ca', wrong.certificate], alone);
-    const certificate = await judge(desk, [proof, '--ca', authority.certificate], clone);
-    const people = await runColibri(desk.colibri, ['verify', bundle], alone);
+      const unchecked = await judge(desk, [bundle], alone);
+      const inClone = await judge(desk, [bundle], clone);
+      const stamped = await judge(desk, [bundle, '--ca', authority.certificate], alone);
+      const forged = await judge(desk, [bundle, '--ca', wrong.certificate], alone);
+      const certificate = await judge(desk, [proof, '--ca', authority.certificate], clone);
+      const people = await runColibri(desk.colibri, ['verify', bundle], alone);
 
-    for (const verdict of [unchecked, notFetched]) {
-      expect(verdict).toMatchObject({ ok: true, anchored_through: 0, anchored_by: [] });
-      expect(verdict.anchors.map(({ kind, checked }) => [kind, checked]).sort()).toEqual([
-        ['git', false],
-        ['tsr', false],
-      ]);
-    }
-    expect(people.stdout).toContain(
-      `git cat-file commit ${git('rev-parse', 'refs/colibri/checkpoints').trim()}`,
-    );
-    expect(people.stdout).toContain('Named, not checked here: time stamp claiming 20');
-    expect(people.stdout).not.toContain('Anchored:');
-    expect(inClone).toMatchObject({ ok: true, anchored_through: anchored, anchored_by: ['git'] });
-    expect(inClone.unanchored_tail).toBe(2);
-    expect(stamped).toMatchObject({ ok: true, anchored_through: anchored, anchored_by: ['tsr'] });
-    expect(forged).toMatchObject({ ok: false, anchored_through: 0 });
-    expect(forged.findings).toEqual([expect.objectContaining({ kind: 'bad-anchor' })]);
-    expect(certificate.anchors.map(({ checked }) => checked)).toEqual([true, true]);
-  });
+      for (const verdict of [unchecked, notFetched]) {
+        expect(verdict).toMatchObject({ ok: true, anchored_through: 0, anchored_by: [] });
+        expect(verdict.anchors.map(({ kind, checked }) => [kind, checked]).sort()).toEqual([
+          ['git', false],
+          ['tsr', false],
+        ]);
+      }
+      expect(people.stdout).toContain(
+        `git cat-file commit ${git('rev-parse', 'refs/colibri/checkpoints').trim()}`,
+      );
+      expect(people.stdout).toContain('Named, not checked here: time stamp claiming 20');
+      expect(people.stdout).not.toContain('Anchored:');
+      expect(inClone).toMatchObject({ ok: true, anchored_through: anchored, anchored_by: ['git'] });
+      expect(inClone.unanchored_tail).toBe(2);
+      expect(stamped).toMatchObject({ ok: true, anchored_through: anchored, anchored_by: ['tsr'] });
+      expect(forged).toMatchObject({ ok: false, anchored_through: 0 });
+      expect(forged.findings).toEqual([expect.objectContaining({ kind: 'bad-anchor' })]);
+      expect(certificate.anchors.map(({ checked }) => checked)).toEqual([true, true]);
+    },
+  );
 
-  logTest('a token made anew for a rewritten bundle does not stand before its authority', async (desk) => {
-    await desk.work();
-    const { authority } = await anchorEverywhere(desk.colibri);
-    const folder = desk.colibri.path('bundle');
-    await desk.run('export', '-o', folder);
-    const [name = ''] = readdirSync(join(folder, 'anchors')).filter((file) => file.endsWith('.tsr'));
-    const token = readFileSync(join(folder, 'anchors', name));
-    // The last byte is of the signature: nothing but the authority's certificate can tell.
-    token.writeUInt8(token.readUInt8(token.length - 1) ^ 1, token.length - 1);
-    rmSync(join(folder, 'anchors', name));
-    writeFileSync(join(folder, 'anchors', `${sha256Hex(token)}.tsr`), token);
-    recomputeSums(folder);
+  proves(
+    ['bundle.anchors', 'anchor.stamp'],
+    'a token made anew for a rewritten bundle does not stand before its authority',
+    async (desk) => {
+      await desk.work();
+      const { authority } = await anchorEverywhere(desk.colibri);
+      const folder = desk.colibri.path('bundle');
+      await desk.run('export', '-o', folder);
+      const [name = ''] = readdirSync(join(folder, 'anchors')).filter((file) => file.endsWith('.tsr'));
+      const token = readFileSync(join(folder, 'anchors', name));
+      // The last byte is of the signature: nothing but the authority's certificate can tell.
+      token.writeUInt8(token.readUInt8(token.length - 1) ^ 1, token.length - 1);
+      rmSync(join(folder, 'anchors', name));
+      writeFileSync(join(folder, 'anchors', `${sha256Hex(token)}.tsr`), token);
+      recomputeSums(folder);
 
-    const unnamed = await judge(desk, [folder], stranger(desk));
-    const named = await judge(desk, [folder, '--ca', authority.certificate], stranger(desk));
+      const unnamed = await judge(desk, [folder], stranger(desk));
+      const named = await judge(desk, [folder, '--ca', authority.certificate], stranger(desk));
 
-    expect(unnamed).toMatchObject({ ok: true, anchored_through: 0 });
-    expect(named.findings).toEqual([expect.objectContaining({ kind: 'bad-anchor' })]);
-  });
+      expect(unnamed).toMatchObject({ ok: true, anchored_through: 0 });
+      expect(named.findings).toEqual([expect.objectContaining({ kind: 'bad-anchor' })]);
+    },
+  );
 
-  logTest(
+  proves(
+    'verdict.key',
     'the key that came along is said to have come along, and held against the one known',
     async (desk) => {
       await desk.work();
@@ -330,7 +378,7 @@ describe('colibri verify of a bundle or a certificate, and what lies outside of 
     },
   );
 
-  logTest('--ca is for a bundle or a proof, and names a file', async (desk) => {
+  proves('verdict.exit', '--ca is for a bundle or a proof, and names a file', async (desk) => {
     await desk.work();
     await desk.run('export', '-o', desk.colibri.path('bundle'));
 
@@ -343,7 +391,8 @@ describe('colibri verify of a bundle or a certificate, and what lies outside of 
 });
 
 describe('colibri anchor', () => {
-  logTest(
+  proves(
+    'anchor.git',
     '--git commits to a reference of its own and touches nothing else; verify finds it',
     async (desk) => {
       const git = repository(desk.colibri);
@@ -370,66 +419,79 @@ describe('colibri anchor', () => {
     },
   );
 
-  logTest('--git works in a further worktree, and never moves a branch that is checked out', async (desk) => {
-    const git = repository(desk.colibri);
-    await desk.work();
-    git('commit', '--allow-empty', '-qm', 'start');
-    git('worktree', 'add', '-q', 'second');
-    const cwd = desk.colibri.path('second');
+  proves(
+    'anchor.git',
+    '--git works in a further worktree, and never moves a branch that is checked out',
+    async (desk) => {
+      const git = repository(desk.colibri);
+      await desk.work();
+      git('commit', '--allow-empty', '-qm', 'start');
+      git('worktree', 'add', '-q', 'second');
+      const cwd = desk.colibri.path('second');
 
-    const there = await runColibri(desk.colibri, ['anchor', '--git'], { cwd });
-    const branch = await desk.run('anchor', '--git', '--ref', 'refs/heads/second');
-    const other = await desk.run('anchor', '--git', '--ref', git('symbolic-ref', 'HEAD').trim());
+      const there = await runColibri(desk.colibri, ['anchor', '--git'], { cwd });
+      const branch = await desk.run('anchor', '--git', '--ref', 'refs/heads/second');
+      const other = await desk.run('anchor', '--git', '--ref', git('symbolic-ref', 'HEAD').trim());
 
-    expect(there.code, there.stderr).toBe(0);
-    expect(git('rev-list', '--count', 'refs/colibri/checkpoints').trim()).toBe('1');
-    for (const refused of [branch, other]) {
-      expect(refused.code).toBe(1);
-      expect(refused.stderr).toContain('is checked out');
-    }
-  });
+      expect(there.code, there.stderr).toBe(0);
+      expect(git('rev-list', '--count', 'refs/colibri/checkpoints').trim()).toBe('1');
+      for (const refused of [branch, other]) {
+        expect(refused.code).toBe(1);
+        expect(refused.stderr).toContain('is checked out');
+      }
+    },
+  );
 
-  logTest('a history rewritten after it was committed is found in git', async (desk) => {
-    repository(desk.colibri);
-    await desk.work();
-    await desk.run('anchor', '--git');
-    const copy = desk.colibri.path('old.db');
-    desk.copyTo(copy);
-    await desk.moreWork();
-    await desk.run('anchor', '--git');
-    desk.restore(copy);
+  proves(
+    ['anchor.git', 'detect.older-copy'],
+    'a history rewritten after it was committed is found in git',
+    async (desk) => {
+      repository(desk.colibri);
+      await desk.work();
+      await desk.run('anchor', '--git');
+      const copy = desk.colibri.path('old.db');
+      desk.copyTo(copy);
+      await desk.moreWork();
+      await desk.run('anchor', '--git');
+      desk.restore(copy);
 
-    const { findings } = await desk.verify();
+      const { findings } = await desk.verify();
 
-    expect(findings).toContainEqual(
-      expect.objectContaining({
-        kind: 'older-copy',
-        record: expect.stringContaining('refs/colibri/checkpoints'),
-      }),
-    );
-  });
+      expect(findings).toContainEqual(
+        expect.objectContaining({
+          kind: 'older-copy',
+          record: expect.stringContaining('refs/colibri/checkpoints'),
+        }),
+      );
+    },
+  );
 
-  logTest('--file keeps a copy, renews it, and never overwrites anything else', async (desk) => {
-    await desk.work();
-    const kept = desk.colibri.path('kept');
-    const other = desk.colibri.path('other');
-    writeFileSync(other, 'mine');
+  proves(
+    ['anchor.file', 'verdict.ranges'],
+    '--file keeps a copy, renews it, and never overwrites anything else',
+    async (desk) => {
+      await desk.work();
+      const kept = desk.colibri.path('kept');
+      const other = desk.colibri.path('other');
+      writeFileSync(other, 'mine');
 
-    await desk.run('anchor', '--file', kept);
-    await desk.moreWork();
-    const partly = await desk.verify();
-    await desk.run('anchor', '--file', kept);
-    const refused = await desk.run('anchor', '--file', other);
+      await desk.run('anchor', '--file', kept);
+      await desk.moreWork();
+      const partly = await desk.verify();
+      await desk.run('anchor', '--file', kept);
+      const refused = await desk.run('anchor', '--file', other);
 
-    expect(partly).toMatchObject({ ok: true, anchored_by: ['file'] });
-    expect(partly.unanchored_tail).toBe(partly.size - partly.anchored_through);
-    expect(partly.unanchored_tail).toBeGreaterThan(0);
-    expect((await desk.verify()).unanchored_tail).toBe(0);
-    expect(refused.code).toBe(2);
-    expect(readFileSync(other, 'utf8')).toBe('mine');
-  });
+      expect(partly).toMatchObject({ ok: true, anchored_by: ['file'] });
+      expect(partly.unanchored_tail).toBe(partly.size - partly.anchored_through);
+      expect(partly.unanchored_tail).toBeGreaterThan(0);
+      expect((await desk.verify()).unanchored_tail).toBe(0);
+      expect(refused.code).toBe(2);
+      expect(readFileSync(other, 'utf8')).toBe('mine');
+    },
+  );
 
-  logTest(
+  proves(
+    'anchor.stamp',
     '--tsq and --tsr: a token counts once its authority is named, and not with a wrong one',
     async (desk) => {
       await desk.work();
@@ -457,7 +519,8 @@ describe('colibri anchor', () => {
     },
   );
 
-  logTest(
+  proves(
+    'anchor.stamp',
     'a token of something else is refused, and one put beside the database is a finding',
     async (desk) => {
       await desk.work();
@@ -476,7 +539,8 @@ describe('colibri anchor', () => {
     },
   );
 
-  logTest(
+  proves(
+    ['anchor.git', 'anchor.stamp'],
     'says what is missing where git or openssl is not installed, and takes one place at a time',
     async (desk) => {
       await desk.work();

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync }
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { proving } from '../../../tests/contract/proves.ts';
 import { Playground } from '../../../tests/driver/playground.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { generateNoteKey, noteSigner } from '../../integrity/note-key.ts';
@@ -22,7 +23,7 @@ afterAll(async () => {
   await log.colibri.dispose();
 });
 
-test('a bundle of a real log verifies, as a folder and as a zip', async () => {
+test(proving('bundle.forms', 'a bundle of a real log verifies, as a folder and as a zip'), async () => {
   for (const name of ['folder', 'file.zip']) {
     const path = log.colibri.path(name);
 
@@ -37,27 +38,36 @@ test('a bundle of a real log verifies, as a folder and as a zip', async () => {
   }
 });
 
-test('a bundle of one session verifies, as a folder and as a zip', async () => {
-  for (const name of ['session', 'session.zip']) {
-    const path = log.colibri.path(name);
+test(
+  proving(
+    ['bundle.forms', 'log-tree.inclusion'],
+    'a bundle of one session verifies, as a folder and as a zip',
+  ),
+  async () => {
+    for (const name of ['session', 'session.zip']) {
+      const path = log.colibri.path(name);
 
-    await exportTo(log, path, log.session);
-    const { verdict, findings } = await checkBundle(path, { trustedKey: key });
+      await exportTo(log, path, log.session);
+      const { verdict, findings } = await checkBundle(path, { trustedKey: key });
 
-    expect(findings).toEqual([]);
-    expect(verdict.scope).toBe(log.session);
-  }
-});
+      expect(findings).toEqual([]);
+      expect(verdict.scope).toBe(log.session);
+    }
+  },
+);
 
-test('the same log makes the same bytes, and exporting changes nothing in the database', async () => {
-  const before = readFileSync(log.dbPath);
+test(
+  proving('bundle.files', 'the same log makes the same bytes, and exporting changes nothing in the database'),
+  async () => {
+    const before = readFileSync(log.dbPath);
 
-  await exportTo(log, log.colibri.path('once.zip'));
-  await exportTo(log, log.colibri.path('twice.zip'));
+    await exportTo(log, log.colibri.path('once.zip'));
+    await exportTo(log, log.colibri.path('twice.zip'));
 
-  expect(readFileSync(log.colibri.path('once.zip'))).toEqual(readFileSync(log.colibri.path('twice.zip')));
-  expect(readFileSync(log.dbPath)).toEqual(before);
-});
+    expect(readFileSync(log.colibri.path('once.zip'))).toEqual(readFileSync(log.colibri.path('twice.zip')));
+    expect(readFileSync(log.dbPath)).toEqual(before);
+  },
+);
 
 test('files are private', async () => {
   const folder = log.colibri.path('private');
@@ -86,7 +96,7 @@ test('a bundle replaces a bundle, and nothing else', async () => {
   expect(filesIn(log.colibri.folder).filter((name) => name.includes('.new'))).toEqual([]);
 });
 
-test('rows that no checkpoint covers are exported and named', async () => {
+test(proving('verdict.ranges', 'rows that no checkpoint covers are exported and named'), async () => {
   const server = await log.colibri.start();
   await server.call('task_create', { title: 'later', project: 'house' });
   await server.killHard();
@@ -171,7 +181,7 @@ const FORGERIES: Readonly<Record<string, (folder: string) => void>> = {
 const BESIDE_THE_LOG = new Set(['no proof', 'an old checkpoint under another size']);
 
 test.each(Object.entries(FORGERIES))(
-  '%s is found here and by Python, with the sums recomputed',
+  proving('bundle.forged', '%s is found here and by Python, with the sums recomputed'),
   async (what, forge) => {
     const folder = log.colibri.path(`forged ${what}`.replaceAll(' ', '-'));
     await exportTo({ ...log }, folder);
@@ -187,28 +197,34 @@ test.each(Object.entries(FORGERIES))(
   },
 );
 
-test('a history rewritten and signed anew is found by whoever knows the key or kept a checkpoint', async () => {
-  const folder = log.colibri.path('resigned');
-  await exportTo(log, folder);
-  const note = readFileSync(join(folder, 'checkpoint'), 'utf8');
-  const name = key.split('+')[0] ?? '';
-  const { privateKeyPem, verifierKey } = generateNoteKey(name);
-  const other = noteSigner(name, privateKeyPem);
-  for (const file of filesIn(folder).filter((path) => path.startsWith('checkpoint')))
-    writeFileSync(
-      join(folder, file),
-      signNote(`${readFileSync(join(folder, file), 'utf8').split('\n\n')[0]}\n`, other),
-    );
-  const proof = readFileSync(join(folder, 'proofs', 'A-0001.tlog-proof'), 'utf8').split('\n\n')[0];
-  const resigned = readFileSync(join(folder, 'checkpoint'), 'utf8');
-  writeFileSync(join(folder, 'proofs', 'A-0001.tlog-proof'), `${proof}\n\n${resigned}`);
-  writeFileSync(join(folder, 'key.pub'), `${verifierKey}\n`);
-  recomputeSums(folder);
+test(
+  proving(
+    ['verdict.key', 'verdict.against'],
+    'a history rewritten and signed anew is found by whoever knows the key or kept a checkpoint',
+  ),
+  async () => {
+    const folder = log.colibri.path('resigned');
+    await exportTo(log, folder);
+    const note = readFileSync(join(folder, 'checkpoint'), 'utf8');
+    const name = key.split('+')[0] ?? '';
+    const { privateKeyPem, verifierKey } = generateNoteKey(name);
+    const other = noteSigner(name, privateKeyPem);
+    for (const file of filesIn(folder).filter((path) => path.startsWith('checkpoint')))
+      writeFileSync(
+        join(folder, file),
+        signNote(`${readFileSync(join(folder, file), 'utf8').split('\n\n')[0]}\n`, other),
+      );
+    const proof = readFileSync(join(folder, 'proofs', 'A-0001.tlog-proof'), 'utf8').split('\n\n')[0];
+    const resigned = readFileSync(join(folder, 'checkpoint'), 'utf8');
+    writeFileSync(join(folder, 'proofs', 'A-0001.tlog-proof'), `${proof}\n\n${resigned}`);
+    writeFileSync(join(folder, 'key.pub'), `${verifierKey}\n`);
+    recomputeSums(folder);
 
-  expect((await checkBundle(folder)).findings).toEqual([]);
-  expect((await checkBundle(folder, { trustedKey: key })).findings).not.toEqual([]);
-  expect((await checkBundle(folder, { against: note })).findings).not.toEqual([]);
-});
+    expect((await checkBundle(folder)).findings).toEqual([]);
+    expect((await checkBundle(folder, { trustedKey: key })).findings).not.toEqual([]);
+    expect((await checkBundle(folder, { against: note })).findings).not.toEqual([]);
+  },
+);
 
 test('a checkpoint kept elsewhere is compared with the log', async () => {
   const older = readFileSync(log.colibri.path('whole', 'checkpoints', '34'), 'utf8');

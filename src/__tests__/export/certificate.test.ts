@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { proving } from '../../../tests/contract/proves.ts';
 import { anchorEverywhere } from '../../../tests/driver/anchor-places.ts';
 import { Playground } from '../../../tests/driver/playground.ts';
 import { seededRandom } from '../../../tests/driver/random.ts';
@@ -24,7 +25,10 @@ afterAll(async () => {
 });
 
 test.each(['T-0001', 'T-0002', 'T-0003', 'Θ-0001', 'Θ-0002', 'A-0001', 'A-0002', '#1', '#12', '#20', '#44'])(
-  'the certificate of %s holds, here and with Python',
+  proving(
+    ['certificate.records', 'certificate.alone', 'log-tree.inclusion'],
+    'the certificate of %s holds, here and with Python',
+  ),
   async (subject) => {
     const path = await write(`${subject}.json`, await prove(log, subject));
 
@@ -38,36 +42,48 @@ test.each(['T-0001', 'T-0002', 'T-0003', 'Θ-0001', 'Θ-0002', 'A-0001', 'A-0002
   },
 );
 
-test('a completion certificate tells every step, by whom and when, and the seal behind it', async () => {
-  const certificate = await prove(log, log.task);
+test(
+  proving(
+    'certificate.task',
+    'a completion certificate tells every step, by whom and when, and the seal behind it',
+  ),
+  async () => {
+    const certificate = await prove(log, log.task);
 
-  const { transitions, thoughts } = summarize(certificate);
-  const { verdict } = await checkProof(await write('completion.json', certificate));
+    const { transitions, thoughts } = summarize(certificate);
+    const { verdict } = await checkProof(await write('completion.json', certificate));
 
-  expect(transitions.map(({ from, to, by }) => [from, to, by])).toEqual([
-    [null, 'backlog', 'builder'],
-    ['backlog', 'todo', 'builder'],
-    ['todo', 'in_progress', 'builder'],
-    ['in_progress', 'review', 'builder'],
-    ['review', 'done', 'builder'],
-  ]);
-  expect(thoughts.map(({ record }) => record)).toEqual(['Θ-0001', 'Θ-0002']);
-  expect(certificate.seals['A-0001']).toHaveLength(7);
-  expect(verdict.lines.filter((line) => line.includes(' by builder'))).toHaveLength(7);
-  expect(verdict.lines).toContain('A-0001 sealed at #34 over 7 records');
-  // Refused steps concern the task too: their calls are among the rows.
-  expect(certificate.log.some((text) => text.includes('ERR_INVALID_TRANSITION'))).toBe(true);
-});
+    expect(transitions.map(({ from, to, by }) => [from, to, by])).toEqual([
+      [null, 'backlog', 'builder'],
+      ['backlog', 'todo', 'builder'],
+      ['todo', 'in_progress', 'builder'],
+      ['in_progress', 'review', 'builder'],
+      ['review', 'done', 'builder'],
+    ]);
+    expect(thoughts.map(({ record }) => record)).toEqual(['Θ-0001', 'Θ-0002']);
+    expect(certificate.seals['A-0001']).toHaveLength(7);
+    expect(verdict.lines.filter((line) => line.includes(' by builder'))).toHaveLength(7);
+    expect(verdict.lines).toContain('A-0001 sealed at #34 over 7 records');
+    // Refused steps concern the task too: their calls are among the rows.
+    expect(certificate.log.some((text) => text.includes('ERR_INVALID_TRANSITION'))).toBe(true);
+  },
+);
 
-test('a certificate carries the anchors of its checkpoint, and claims nothing of them', async () => {
-  const { verdict } = await checkProof(await write('anchored.json', await prove(log, log.task)));
+test(
+  proving(
+    'bundle.anchors',
+    'a certificate carries the anchors of its checkpoint, and claims nothing of them',
+  ),
+  async () => {
+    const { verdict } = await checkProof(await write('anchored.json', await prove(log, log.task)));
 
-  expect(verdict.anchors.map(({ kind, size }) => [kind, size]).sort()).toEqual([
-    ['git', 44],
-    ['tsr', 44],
-  ]);
-  expect(verdict.lines.join()).not.toContain('anchor');
-});
+    expect(verdict.anchors.map(({ kind, size }) => [kind, size]).sort()).toEqual([
+      ['git', 44],
+      ['tsr', 44],
+    ]);
+    expect(verdict.lines.join()).not.toContain('anchor');
+  },
+);
 
 test('a certificate is proved against the oldest anchored checkpoint that covers it', async () => {
   const later = await log.colibri.start();
@@ -103,17 +119,20 @@ test('a seal proof out of a bundle is checked alone, with the key', async () => 
   expect((await checkProof(path)).findings).not.toEqual([]);
 });
 
-test('another key, or a checkpoint that cannot be compared, is a finding', async () => {
-  const path = await write('task.json', await prove(log, log.task));
-  const older = readFileSync(log.colibri.path('whole', 'checkpoints', '34'), 'utf8');
-  const newest = readFileSync(log.colibri.path('whole', 'checkpoint'), 'utf8');
+test(
+  proving('verdict.key', 'another key, or a checkpoint that cannot be compared, is a finding'),
+  async () => {
+    const path = await write('task.json', await prove(log, log.task));
+    const older = readFileSync(log.colibri.path('whole', 'checkpoints', '34'), 'utf8');
+    const newest = readFileSync(log.colibri.path('whole', 'checkpoint'), 'utf8');
 
-  expect((await checkProof(path, { against: newest })).findings).toEqual([]);
-  expect((await checkProof(path, { against: older })).findings).not.toEqual([]);
-  expect((await checkProof(path, { trustedKey: key.replace('colibri', 'colibry') })).findings).not.toEqual(
-    [],
-  );
-});
+    expect((await checkProof(path, { against: newest })).findings).toEqual([]);
+    expect((await checkProof(path, { against: older })).findings).not.toEqual([]);
+    expect((await checkProof(path, { trustedKey: key.replace('colibri', 'colibry') })).findings).not.toEqual(
+      [],
+    );
+  },
+);
 
 const FORGERIES: Readonly<Record<string, (certificate: Certificate) => unknown>> = {
   'a row left out': (c) => ({ ...c, log: c.log.slice(1), proofs: c.proofs.slice(1) }),
@@ -162,21 +181,24 @@ const FORGERIES: Readonly<Record<string, (certificate: Certificate) => unknown>>
   'a list': () => [],
 };
 
-test.each(Object.entries(FORGERIES))('%s is found, here and by Python', async (what, forge) => {
-  const forged = forge(await prove(log, log.task));
-  const path = log.colibri.path(`${what.replaceAll(/\W/g, '-')}.json`);
-  writeFileSync(path, formatCertificate(forged as Certificate));
+test.each(Object.entries(FORGERIES))(
+  proving('certificate.damage', '%s is found, here and by Python'),
+  async (what, forge) => {
+    const forged = forge(await prove(log, log.task));
+    const path = log.colibri.path(`${what.replaceAll(/\W/g, '-')}.json`);
+    writeFileSync(path, formatCertificate(forged as Certificate));
 
-  const { findings } = await checkProof(path);
-  const python = await checkWithPython(path);
+    const { findings } = await checkProof(path);
+    const python = await checkWithPython(path);
 
-  expect(findings).not.toEqual([]);
-  for (const { message } of findings) expect(message).toMatch(/^[^\n]+\.$/);
-  expect(python.code, python.output).toBe(1);
-});
+    expect(findings).not.toEqual([]);
+    for (const { message } of findings) expect(message).toMatch(/^[^\n]+\.$/);
+    expect(python.code, python.output).toBe(1);
+  },
+);
 
 test.each(['', '{', '[[[[', 'null', '{"kind":1,"kind":2}', '\uFEFF{}', 'c2sp.org/tlog-proof@v1\n\n', '\0'])(
-  '%j is a finding, never a crash',
+  proving('bundle.hostile', '%j is a finding, never a crash'),
   async (text) => {
     const path = log.colibri.path('odd.json');
     writeFileSync(path, text);
@@ -185,21 +207,27 @@ test.each(['', '{', '[[[[', 'null', '{"kind":1,"kind":2}', '\uFEFF{}', 'c2sp.org
   },
 );
 
-test('after any byte was changed a certificate does not hold, here and with Python', async () => {
-  const random = seededRandom('certificate damage');
-  const text = formatCertificate(await prove(log, log.task));
-  const where = new Map<string, string>();
-  for (let i = 0; i < 200; i += 1) {
-    const path = log.colibri.path(`damaged-${i}.json`);
-    writeFileSync(path, text);
-    where.set(path, damage(path, random));
-  }
+test(
+  proving(
+    'certificate.damage',
+    'after any byte was changed a certificate does not hold, here and with Python',
+  ),
+  async () => {
+    const random = seededRandom('certificate damage');
+    const text = formatCertificate(await prove(log, log.task));
+    const where = new Map<string, string>();
+    for (let i = 0; i < 200; i += 1) {
+      const path = log.colibri.path(`damaged-${i}.json`);
+      writeFileSync(path, text);
+      where.set(path, damage(path, random));
+    }
 
-  const codes = await checkManyWithPython([...where.keys()]);
+    const codes = await checkManyWithPython([...where.keys()]);
 
-  expect([...where.values()].filter((_, i) => codes[i] !== 1)).toEqual([]);
-  for (const [path, byte] of where) expect((await checkProof(path)).findings, byte).not.toEqual([]);
-});
+    expect([...where.values()].filter((_, i) => codes[i] !== 1)).toEqual([]);
+    for (const [path, byte] of where) expect((await checkProof(path)).findings, byte).not.toEqual([]);
+  },
+);
 
 function sealed({ seals }: Certificate): string[] {
   return seals['A-0001'] ?? [];

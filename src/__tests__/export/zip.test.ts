@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { deflateRawSync } from 'node:zlib';
 import { afterAll, expect, test } from 'vitest';
+import { proving } from '../../../tests/contract/proves.ts';
 import { seededRandom } from '../../../tests/driver/random.ts';
 import { crc32, crc32ByTable, isEntryName, ZipError, ZipReader, ZipWriter } from '../../export/zip.ts';
 import { damage } from './evidence.ts';
@@ -113,7 +114,7 @@ test('a zip by another program is refused with advice', () => {
   expect(() => new ZipReader(path)).toThrow('unpack the zip with another program');
 });
 
-test('after any byte was changed a zip is refused or holds the same', async () => {
+test(proving('bundle.hostile', 'after any byte was changed a zip is refused or holds the same'), async () => {
   const random = seededRandom('zip damage');
   for (let i = 0; i < 300; i += 1) {
     const path = await zip();

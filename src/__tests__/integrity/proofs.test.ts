@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { proving } from '../../../tests/contract/proves.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { ProofError, verifyConsistency, verifyInclusion } from '../../integrity/proof-verifier.ts';
 import { consistencyProof, inclusionProof, nodesInMemory, rootAt } from '../../integrity/proofs.ts';
@@ -50,7 +51,7 @@ function withBitChanged(hash: string, bit: number): string {
 const bits = fc.nat(255);
 
 describe('inclusion', () => {
-  test('is shown for every leaf of every size', async () => {
+  test(proving('log-tree.inclusion', 'is shown for every leaf of every size'), async () => {
     for (let size = 1; size <= RECORDS.length; size += 1) {
       for (let index = 0; index < size; index += 1) verifyInclusion(await inclusionClaim(index, size));
     }
@@ -83,7 +84,7 @@ describe('inclusion', () => {
     );
   });
 
-  test('is refused for every other size with the root of that size', async () => {
+  test(proving('log-tree.strict', 'is refused for every other size with the root of that size'), async () => {
     await fc.assert(
       fc.asyncProperty(places, sizes, async ([index, size], other) => {
         fc.pre(other !== size);
@@ -94,11 +95,14 @@ describe('inclusion', () => {
     );
   });
 
-  test.each([0, -1, 1.5, Number.NaN, 2 ** 53])('is refused for a tree of size %d', (size) => {
-    const claim = { index: 0, leafHash: LEAVES[0]!, root: LEAVES[0]!, proof: [] };
+  test.each([0, -1, 1.5, Number.NaN, 2 ** 53])(
+    proving('log-tree.strict', 'is refused for a tree of size %d'),
+    (size) => {
+      const claim = { index: 0, leafHash: LEAVES[0]!, root: LEAVES[0]!, proof: [] };
 
-    expect(() => verifyInclusion({ ...claim, size })).toThrow(ProofError);
-  });
+      expect(() => verifyInclusion({ ...claim, size })).toThrow(ProofError);
+    },
+  );
 
   test.each([-1, 0.5, Number.NaN, 1])('is refused at index %d of one leaf', (index) => {
     const claim = { size: 1, leafHash: LEAVES[0]!, root: LEAVES[0]!, proof: [] };
@@ -126,7 +130,7 @@ describe('inclusion', () => {
 });
 
 describe('consistency', () => {
-  test('is shown between every two sizes', async () => {
+  test(proving('log-tree.consistency', 'is shown between every two sizes'), async () => {
     for (let size2 = 1; size2 <= RECORDS.length; size2 += 1) {
       for (let size1 = 1; size1 <= size2; size1 += 1) verifyConsistency(await consistencyClaim(size1, size2));
     }

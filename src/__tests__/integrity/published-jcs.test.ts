@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { proving } from '../../../tests/contract/proves.ts';
 import { canonicalJson, canonicalNumber, isInexactInteger } from '../../integrity/canonical-json.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { readStrictJson } from '../../integrity/strict-json.ts';
@@ -11,7 +12,7 @@ interface EdgeCase {
   readonly canonical?: string;
 }
 
-describePublished('published canonical JSON', () => {
+describePublished(proving('vectors.json', 'published canonical JSON'), () => {
   test.each(['arrays', 'french', 'structures', 'unicode', 'values', 'weird'])(
     '%s has its canonical bytes',
     (name) => {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { proving } from '../../../tests/contract/proves.ts';
 import { FormatError } from '../../integrity/c2sp-text.ts';
 import { formatCheckpoint, parseCheckpoint } from '../../integrity/checkpoint.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
@@ -23,7 +24,7 @@ interface Notes {
   readonly tree_head: { readonly text: string; readonly root_is_leaf_hash_of: string };
 }
 
-describePublished('published notes', () => {
+describePublished(proving(['vectors.notes', 'checkpoint.format'], 'published notes'), () => {
   const notes = readPublishedJson<Notes>('signed-note', 'notes.json');
   const vkey = notes.cases[0]!.vkeys[0]!;
 

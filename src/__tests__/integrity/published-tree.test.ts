@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { proving } from '../../../tests/contract/proves.ts';
 import { parseCheckpoint } from '../../integrity/checkpoint.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { parseVerifierKey } from '../../integrity/note-key.ts';
@@ -26,7 +27,7 @@ const hex = (base64: string | null) => Buffer.from(base64 ?? '', 'base64').toStr
 /** The leaf hash of data that is no record hash, which Colibri itself never has. */
 const foreignLeaf = (data: Uint8Array) => sha256Hex(Buffer.concat([Buffer.of(0), data]));
 
-describePublished('published inclusion proofs', () => {
+describePublished(proving(['vectors.tree', 'log-tree.strict'], 'published inclusion proofs'), () => {
   const { vectors } = readPublishedJson<
     Suite<{ leafIdx: number; treeSize: number; leafHash: string | null; root: string | null }>
   >('rfc6962', 'inclusion.json');
@@ -48,33 +49,36 @@ describePublished('published inclusion proofs', () => {
   });
 });
 
-describePublished('published consistency proofs', () => {
-  const { vectors } = readPublishedJson<
-    Suite<{ size1: number; size2: number; root1: string | null; root2: string | null }>
-  >('rfc6962', 'consistency.json');
+describePublished(
+  proving(['vectors.tree', 'log-tree.consistency', 'log-tree.strict'], 'published consistency proofs'),
+  () => {
+    const { vectors } = readPublishedJson<
+      Suite<{ size1: number; size2: number; root1: string | null; root2: string | null }>
+    >('rfc6962', 'consistency.json');
 
-  // Some of these files write "don't care" where any root would do. Colibri refuses what is not 32 bytes, so
-  // the digest of those words stands for them, and the case is judged by what it is about.
-  const anyRoot = (base64: string | null) => {
-    const words = Buffer.from(base64 ?? '', 'base64').toString('latin1');
-    return words.startsWith("don't care") ? sha256Hex(words) : hex(base64);
-  };
+    // Some of these files write "don't care" where any root would do. Colibri refuses what is not 32 bytes, so
+    // the digest of those words stands for them, and the case is judged by what it is about.
+    const anyRoot = (base64: string | null) => {
+      const words = Buffer.from(base64 ?? '', 'base64').toString('latin1');
+      return words.startsWith("don't care") ? sha256Hex(words) : hex(base64);
+    };
 
-  test.each(vectors)('$file is judged as published', ({ size1, size2, root1, root2, proof, wantErr }) => {
-    const claim = { size1, size2, root1: anyRoot(root1), root2: anyRoot(root2) };
-    const judge = () => verifyConsistency({ ...claim, proof: (proof ?? []).map(hex) });
+    test.each(vectors)('$file is judged as published', ({ size1, size2, root1, root2, proof, wantErr }) => {
+      const claim = { size1, size2, root1: anyRoot(root1), root2: anyRoot(root2) };
+      const judge = () => verifyConsistency({ ...claim, proof: (proof ?? []).map(hex) });
 
-    if (wantErr) expect(judge).toThrow(ProofError);
-    else expect(judge).not.toThrow();
-  });
+      if (wantErr) expect(judge).toThrow(ProofError);
+      else expect(judge).not.toThrow();
+    });
 
-  test('there are 98 of them, 92 to be refused', () => {
-    expect(vectors).toHaveLength(98);
-    expect(vectors.filter(({ wantErr }) => wantErr)).toHaveLength(92);
-  });
-});
+    test('there are 98 of them, 92 to be refused', () => {
+      expect(vectors).toHaveLength(98);
+      expect(vectors.filter(({ wantErr }) => wantErr)).toHaveLength(92);
+    });
+  },
+);
 
-describePublished('published tree constants', () => {
+describePublished(proving(['vectors.tree', 'tree.hash', 'tree.shape'], 'published tree constants'), () => {
   const constants = readPublishedJson<Constants>('rfc6962', 'tree-constants.json');
   const leaves = constants.leaf_inputs_hex.map((data) => foreignLeaf(Buffer.from(data, 'hex')));
 
@@ -150,7 +154,7 @@ describePublished('published subtrees of a tree of 130 leaves', () => {
   });
 });
 
-describePublished('a published log', () => {
+describePublished(proving(['vectors.tree', 'checkpoint.format'], 'a published log'), () => {
   const log = readPublishedJson<{ vkey: string; origin_line: string; entries_in_order: readonly string[] }>(
     'tlog-tiles',
     'log.json',

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { proving } from '../../../tests/contract/proves.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { EMPTY_ROOT, Frontier, leafHash, nodeHash, treeDepth, treeRoot } from '../../integrity/tree.ts';
 import { referenceLeaf, referenceRoot } from './reference-tree.ts';
@@ -13,7 +14,7 @@ function referenceTreeRoot(records: readonly string[]): string {
 }
 
 describe('hashing', () => {
-  test('a leaf and a node have preimages that differ in their first byte', () => {
+  test(proving('tree.hash', 'a leaf and a node have preimages that differ in their first byte'), () => {
     expect(leafHash(A)).toBe(sha256Hex(Buffer.from(`00${A}`, 'hex')));
     expect(nodeHash(A, B)).toBe(sha256Hex(Buffer.from(`01${A}${B}`, 'hex')));
   });
@@ -32,7 +33,7 @@ describe('hashing', () => {
 });
 
 describe('Frontier', () => {
-  test('has the root of RFC 6962 at every size', () => {
+  test(proving('tree.shape', 'has the root of RFC 6962 at every size'), () => {
     const frontier = new Frontier();
 
     for (const [count, record] of RECORDS.entries()) {
@@ -116,7 +117,7 @@ describe('Frontier', () => {
 });
 
 describe('treeRoot', () => {
-  test('of nothing is the digest of nothing', () => {
+  test(proving('tree.hash', 'of nothing is the digest of nothing'), () => {
     expect(treeRoot([])).toBe(EMPTY_ROOT);
     expect(EMPTY_ROOT).toBe(sha256Hex(''));
   });
