@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -388,6 +389,28 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
     expect(adopted).toMatchObject({ adopted: false, given_up: [] });
     expect(readFileSync(join(desk.logFolder, 'key.pub'), 'utf8')).toBe(before);
   });
+
+  proves(
+    'checkpoint.moved',
+    'in another folder of the same user the log goes on with its key',
+    async (desk) => {
+      await desk.work();
+      const before = readFileSync(join(desk.logFolder, 'key.pub'), 'utf8');
+      renameSync(dirname(desk.dbPath), desk.colibri.path('elsewhere'));
+      const env = { COLIBRI_DB_PATH: desk.colibri.path('elsewhere', 'colibri.db') };
+
+      const server = await desk.colibri.start({ env });
+      await desk.think(server, 'in the new place');
+      await server.closeInput();
+      const { stdout } = await runColibri(desk.colibri, ['verify', '--json'], { env });
+      const old = await desk.verify();
+
+      expect(server.stderr).not.toContain('nothing is signed');
+      expect(JSON.parse(stdout)).toMatchObject({ ok: true, checkpointed_through: sizeIn(desk.lastSigned) });
+      expect(readFileSync(join(desk.logFolder, 'key.pub'), 'utf8')).toBe(before);
+      expect(old.findings.map(({ kind }) => kind)).toEqual(['missing']);
+    },
+  );
 
   proves(
     'checkpoint.moved',
