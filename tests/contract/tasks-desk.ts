@@ -1,22 +1,9 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type * as z from 'zod';
 import * as schema from '../../src/domains/tasks/schema.ts';
 import type { ToolAnswer, WireError } from '../driver/message.ts';
-import { Playground, type StartOptions } from '../driver/playground.ts';
+import type { Playground, StartOptions } from '../driver/playground.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
-import type { ProofContext } from './proves.ts';
-
-/** A promise that is known to be broken: green while it is, red as soon as it is mended. Then write `proves` instead. */
-export function brokenPromise(sentence: string, isKept: (context: ProofContext) => Promise<boolean>): void {
-  test(`still broken: ${sentence}`, async () => {
-    const colibri = new Playground();
-    try {
-      expect(await isKept({ colibri }), 'this promise is kept now: prove it').toBe(false);
-    } finally {
-      await colibri.dispose();
-    }
-  });
-}
 
 const OUTPUTS = {
   task_create: schema.CreateOutput,

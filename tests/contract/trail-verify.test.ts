@@ -2,7 +2,6 @@ import { expect } from 'vitest';
 import { withDatabase } from '../driver/audit-file.ts';
 import type { Playground } from '../driver/playground.ts';
 import { proves } from './proves.ts';
-import { brokenPromise } from './tasks-desk.ts';
 import { type Output, openTrail, type TrailDesk, tamper } from './trail-desk.ts';
 
 type Report = Output<'audit_verify_chain'>;
@@ -338,15 +337,29 @@ proves(
   },
 );
 
-// No gap is left behind, and only a walk over the thoughts of every task would meet the one that moved. `colibri verify` is
-// that walk; the session and the task it was moved to report it as well.
-brokenPromise(
+proves(
+  'trail.verify.deleted',
   'the last thought of a task, given to another task, is found from the task it was taken from',
   async ({ colibri }) => {
     const desk = await leaveTrail(colibri);
     tamper(colibri.dbPath, 'UPDATE thoughts SET task_id = 3, chain_position = 4 WHERE id = 5');
 
-    return !(await desk.verify({ task_id: 'T-0001' })).chain_valid;
+    const from = await desk.verify({ task_id: 'T-0001' });
+    const bystander = await desk.verify({ task_id: 'T-0002' });
+    tamper(colibri.dbPath, 'DELETE FROM action_payloads');
+    const erased = await desk.verify({ task_id: 'T-0001' });
+
+    for (const report of [from, erased]) {
+      expect(report).toMatchObject({ chain_valid: false, total_records: 5 });
+      expect(report.broken_links).toContainEqual(
+        expect.objectContaining({
+          position: 5,
+          record: 'Θ-0005',
+          columns: expect.arrayContaining(['task_id']),
+        }),
+      );
+    }
+    expect(bystander.chain_valid).toBe(true);
   },
 );
 

@@ -91,7 +91,7 @@ async function lostBetween(tx: Reader, table: StateTable, from: number, to: numb
 }
 
 /** What the call answered. It lies beside the log and may have been erased; what does not fit its digest is not believed. */
-async function answerOf(
+export async function answerOf(
   tx: Reader,
   row: AuditRow,
 ): Promise<Pick<LostRow, 'task_id' | 'chain_position' | 'hash'>> {

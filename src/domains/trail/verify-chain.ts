@@ -8,6 +8,7 @@ import { checkRows, type StateRow } from '../../log/verify/state.ts';
 import type { Reader } from '../../storage/engine.ts';
 import { faultyAuditRows } from './audit-rows.ts';
 import { type LostRow, lostRows } from './lost-rows.ts';
+import { movedThoughts } from './moved-thoughts.ts';
 import { coversTask, type Leaf, type StoredSession, sessionLeaves } from './sessions.ts';
 import { type ThoughtRow, thoughtHash } from './thoughts.ts';
 
@@ -64,6 +65,7 @@ export async function walkTask(tx: Reader, taskId: number, options: WalkOptions)
   await checkOwner(tx, TASKS.name, taskId, broken);
   let cursor = Number.NEGATIVE_INFINITY;
   let previous: Previous = { position: 0, hash: '' };
+  let lastId = 0;
   let total = 0;
   for (;;) {
     const reached = cursor;
@@ -82,6 +84,7 @@ export async function walkTask(tx: Reader, taskId: number, options: WalkOptions)
       previous = checkLink(thought, previous, broken);
       if (options.trace) trace.push({ position, record: formatId(THOUGHTS, thought.id), hash: thought.hash });
       cursor = thought.chain_position;
+      lastId = Math.max(lastId, thought.id);
     }
     total += page.length;
     if (page.length < PAGE || cursor <= reached) break;
@@ -92,6 +95,10 @@ export async function walkTask(tx: Reader, taskId: number, options: WalkOptions)
     broken.push(
       describeLost(formatId(THOUGHTS, lost.id), lost, lost.chain_position ?? previous.position + 1),
     );
+    total += 1;
+  }
+  for (const { finding, chain_position } of await movedThoughts(tx, taskId, lastId, options.pause)) {
+    broken.push(brokenLink(finding, chain_position ?? previous.position + 1));
     total += 1;
   }
   return { total, broken: inOrder(broken), trace };
@@ -299,15 +306,19 @@ async function checkStored<R extends { readonly id: number; readonly position: n
   const byRecord = new Map(rows.map((row) => [formatId(table, row.id), row]));
   await checkRows(tx, table, rows as unknown as StateRow[], (finding: Finding) => {
     const row = byRecord.get(finding.record);
-    broken.push({
-      position: row === undefined ? 0 : positionOf(row),
-      record: finding.record,
-      what: finding.message,
-      ...(finding.columns !== undefined && { columns: [...finding.columns] }),
-      expected_hash: finding.expected ?? '',
-      actual_hash: finding.actual ?? '',
-    });
+    broken.push(brokenLink(finding, row === undefined ? 0 : positionOf(row)));
   });
+}
+
+function brokenLink({ record, message, columns, expected, actual }: Finding, position: number): BrokenLink {
+  return {
+    position,
+    record,
+    what: message,
+    ...(columns !== undefined && { columns: [...columns] }),
+    expected_hash: expected ?? '',
+    actual_hash: actual ?? '',
+  };
 }
 
 function checkThought(thought: ThoughtRow, position: number, broken: BrokenLink[]): void {
