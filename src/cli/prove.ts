@@ -1,36 +1,37 @@
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { buildCertificate, formatCertificate } from '../export/certificate.ts';
-import { type Command, EXIT, UsageError } from './command.ts';
+import { buildConsistency } from '../export/consistency.ts';
+import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
 import { withDatabase } from './open.ts';
 import { normalRecordId } from './record-id.ts';
 
 /** One file that proves one record to whoever has the key, or a checkpoint of the log. */
 export const prove: Command = {
   name: 'prove',
-  usage: 'ID [-o FILE]',
+  usage: 'ID | --old SIZE [-o FILE]',
   summary: 'write one file that proves one record; of a task, its completion certificate',
   details:
-    'ID is a task (T-0001), a thought (Θ-0001), a session (A-0001) or an audit row (#12). The file holds the record, the calls behind it, the seals and for each audit row a proof against the oldest checkpoint that covers it and is anchored, or else the newest; and the anchors of that checkpoint. It may hold secrets that calls were given. A certificate shows that what is in it is in the log, not that nothing was left out; a bundle shows both.',
+    'ID is a task (T-0001), a thought (Θ-0001), a session (A-0001) or an audit row (#12). The file holds the record, the calls behind it, the seals and for each audit row a proof against the oldest checkpoint that covers it and is anchored, or else the newest; and the anchors of that checkpoint. It may hold secrets that calls were given. A certificate shows that what is in it is in the log, not that nothing was left out; a bundle shows both. --old writes a consistency proof instead (C2SP tlog-witness): that the newest checkpoint goes on from the log as it was at SIZE audit rows; "colibri verify FILE --against CHECKPOINT" checks it with the checkpoint of that size which you kept.',
   options: {
+    old: { type: 'string', value: 'SIZE', help: 'prove that the log goes on from its first SIZE audit rows' },
     output: { type: 'string', short: 'o', value: 'FILE', help: 'where to write; "-" prints it' },
   },
-  positionals: [1, 1],
-  async run({ values, positionals, out, config }) {
+  positionals: [0, 1],
+  async run(invocation) {
+    const { values, positionals, out, config } = invocation;
     const id = normalRecordId(positionals[0] ?? '');
+    if ((values.old === undefined) === (id === ''))
+      throw new UsageError('Name one record, such as T-0001, or an older size with --old.');
+    if (values.old !== undefined) return await proveConsistency(String(values.old), invocation);
     if (!/^(?:[TAΘ]-\d{4,15}|#\d{1,15})$/u.test(id))
       throw new UsageError(`"${id}" is no id. Give T-0001, Θ-0001, A-0001, or #12 for an audit row.`);
     const { dbPath, configDir, workspace } = config();
     const certificate = await withDatabase(config(), undefined, (storage) =>
       buildCertificate(storage, { dbPath, configDir, workspace }, id),
     );
-    const text = formatCertificate(certificate);
-    if (values.output === '-') {
-      process.stdout.write(text);
-      return EXIT.fine;
-    }
-    const path = resolve(typeof values.output === 'string' ? values.output : fileNameOf(id));
-    writeNew(path, text);
+    const path = write(formatCertificate(certificate), values.output, fileNameOf(id));
+    if (path === undefined) return EXIT.fine;
     const { log, state } = certificate;
     const anchors = Object.keys(certificate.anchors).length;
     const seals = Object.keys(certificate.seals).length;
@@ -40,6 +41,33 @@ export const prove: Command = {
     return EXIT.fine;
   },
 };
+
+async function proveConsistency(given: string, { values, out, config }: Invocation): Promise<number> {
+  const old = Number(given);
+  if (!Number.isSafeInteger(old) || old < 1)
+    throw new UsageError(`--old takes a number of audit rows from 1, not "${given}".`);
+  const { dbPath, configDir, workspace } = config();
+  const { text, size } = await withDatabase(config(), undefined, (storage) =>
+    buildConsistency(storage, { dbPath, configDir, workspace }, old),
+  );
+  const path = write(text, values.output, `rows-${old}-to-${size}.proof`);
+  if (path !== undefined)
+    out.data({ path, old, size }, () =>
+      out.line(`${path}: the checkpoint at ${size} audit rows goes on from the first ${old}`),
+    );
+  return EXIT.fine;
+}
+
+/** Writes a new file, or prints; the path of the file. */
+function write(text: string, output: unknown, name: string): string | undefined {
+  if (output === '-') {
+    process.stdout.write(text);
+    return undefined;
+  }
+  const path = resolve(typeof output === 'string' ? output : name);
+  writeNew(path, text);
+  return path;
+}
 
 /** A plain name for every shell and file system: Θ-0001 becomes thought-0001. */
 function fileNameOf(id: string): string {

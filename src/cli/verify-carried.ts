@@ -67,7 +67,8 @@ export async function checkBundle(path: string, brought: Brought, invocation: In
 export async function checkProof(path: string, brought: Brought, invocation: Invocation): Promise<number> {
   const { out } = invocation;
   const findings: Finding[] = [];
-  const verdict = await verifyProofFile(path, optionsOf(brought, findings));
+  const knownKey = (origin: string) => knownLog(invocation.config(), origin)?.verifierKey();
+  const verdict = await verifyProofFile(path, { ...optionsOf(brought, findings), knownKey });
   const { subject, origin, size, lines } = verdict;
   const outside = lookOutside(verdict, brought, invocation, findings);
   const ok = findings.length === 0;

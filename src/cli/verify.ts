@@ -79,7 +79,7 @@ function kindOf(path: string, config: Config): 'database' | 'bundle' | 'proof' {
   if (head.startsWith('SQLite format 3\0') || path === config.dbPath || path.endsWith('.db'))
     return 'database';
   if (head.startsWith('PK\u0003\u0004') || head.startsWith('PK\u0005\u0006')) return 'bundle';
-  if (head.startsWith('c2sp.org/tlog-proof@') || head.trimStart().startsWith('{')) return 'proof';
+  if (/^(?:c2sp\.org\/tlog-proof@|old \d|\s*\{)/.test(head)) return 'proof';
   throw new UsageError(
     `${path} is no database, no bundle and no proof. To compare a checkpoint, use --against.`,
   );

@@ -2,7 +2,7 @@ import { asError } from '../errors.ts';
 import { type Checkpoint, parseCheckpoint } from '../integrity/checkpoint.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { parseVerifierKey, type VerifierKey } from '../integrity/note-key.ts';
-import { verifyInclusion } from '../integrity/proof-verifier.ts';
+import { verifyConsistency, verifyInclusion } from '../integrity/proof-verifier.ts';
 import { openNote } from '../integrity/signed-note.ts';
 import { parseTlogProof } from '../integrity/tlog-proof.ts';
 import { leafHash } from '../integrity/tree.ts';
@@ -54,6 +54,13 @@ export function checkInclusion(
 ): void {
   sentence(`The proof of audit row ${position} does not hold`, () =>
     verifyInclusion({ index: position - 1, size, leafHash: leafHash(contentHash), root, proof }),
+  );
+}
+
+export function checkConsistency(before: Checkpoint, proof: readonly string[], after: Checkpoint): void {
+  const [{ size: size1, root: root1 }, { size: size2, root: root2 }] = [before, after];
+  sentence(`The log of ${size2} rows does not begin with the ${size1} of the checkpoint you gave`, () =>
+    verifyConsistency({ size1, size2, root1, root2, proof }),
   );
 }
 

@@ -17,12 +17,21 @@ import {
   CertificateShape,
   formatCertificate,
 } from './certificate.ts';
+import { parseConsistency } from './consistency.ts';
 import { readAuditRow } from './formats.ts';
 import { RowWalk } from './row-walk.ts';
 import { isSealOf, StateWalk } from './state-walk.ts';
 import { rowsOf, shownCalls, summarize } from './summary.ts';
 import { checkTask, checkThoughts } from './task-rules.ts';
-import { attempt, checkInclusion, checkTlogProof, openCheckpoint, TrustError, trustKey } from './trust.ts';
+import {
+  attempt,
+  checkConsistency,
+  checkInclusion,
+  checkTlogProof,
+  openCheckpoint,
+  TrustError,
+  trustKey,
+} from './trust.ts';
 import { countFindings } from './verify-bundle.ts';
 
 export interface ProofVerdict {
@@ -44,13 +53,15 @@ export interface ProofOptions {
   readonly trustedKey?: string;
   /** The text of a signed checkpoint kept elsewhere. */
   readonly against?: string;
+  /** The key that is known of a log, for proofs that bring none along. */
+  readonly knownKey?: (origin: string) => string | undefined;
 }
 
 const NOTHING = { subject: '', origin: '', size: 0, lines: [], key: undefined, anchors: [] } as const;
 
 /**
- * Verifies a certificate that `colibri prove` wrote, or a .tlog-proof file out of a bundle, alone. Hostile input enters
- * here: findings, never a crash.
+ * Verifies what `colibri prove` wrote, or a .tlog-proof file out of a bundle, alone. Hostile input enters here: findings,
+ * never a crash.
  */
 export async function verifyProofFile(path: string, options: ProofOptions): Promise<ProofVerdict> {
   const tally = countFindings(options.report);
@@ -58,9 +69,11 @@ export async function verifyProofFile(path: string, options: ProofOptions): Prom
   const place = { table: 'proof', record: 'proof' };
   const text = attempt(tally.report, place, () => readBounded(path));
   if (text === undefined) return { ...NOTHING, findings: tally.verdict(0).findings };
-  const verdict = text.startsWith('c2sp.org/tlog-proof@')
-    ? attempt(tally.report, place, () => verifyTlogProof(text, inner))
-    : verifyCertificate(text, inner);
+  const alone = ALONE.find(([beginning]) => text.startsWith(beginning))?.[1];
+  const verdict =
+    alone === undefined
+      ? verifyCertificate(text, inner)
+      : attempt(tally.report, place, () => alone(text, inner));
   return { ...(verdict ?? NOTHING), findings: tally.verdict(0).findings };
 }
 
@@ -80,21 +93,61 @@ function readBounded(path: string): string {
   }
 }
 
+/** Proofs that bring no key along. Each throws what is wrong with it. */
+const ALONE: readonly (readonly [
+  beginning: string,
+  verify: (text: string, options: ProofOptions) => Verdict,
+])[] = [
+  ['c2sp.org/tlog-proof@', verifyTlogProof],
+  ['old ', verifyConsistencyProof],
+];
+
+function keyFor(checkpoint: string, { trustedKey, knownKey }: ProofOptions): string | undefined {
+  return trustedKey ?? knownKey?.(checkpoint.slice(0, Math.max(0, checkpoint.indexOf('\n'))));
+}
+
+/** The log at the newer size begins with the log that an older checkpoint, kept elsewhere, speaks of. */
+function verifyConsistencyProof(text: string, options: ProofOptions): Verdict {
+  const { old, proof, checkpoint } = parseConsistency(text);
+  const keyText = keyFor(checkpoint, options);
+  const key = trustKey(undefined, keyText);
+  const head = openCheckpoint(checkpoint, key, 'The checkpoint');
+  if (options.against === undefined)
+    throw new TrustError('There is no older checkpoint to go on from: give the one you kept with --against.');
+  const kept = openCheckpoint(options.against, key, 'The checkpoint you gave');
+  if (kept.size !== old)
+    throw new TrustError(
+      `The checkpoint you gave is of ${kept.size} rows, and the proof goes on from ${old}.`,
+    );
+  checkConsistency(kept, proof, head);
+  const line = `the log of ${head.size} audit rows begins with the ${old} of the checkpoint you gave`;
+  return {
+    subject: `${old}`,
+    origin: head.origin,
+    size: head.size,
+    lines: [line],
+    key: keyText,
+    anchors: [],
+  };
+}
+
 /** A proof out of a bundle carries its audit row along, but no key. */
-function verifyTlogProof(text: string, { trustedKey, against, report }: ProofOptions): Verdict {
+function verifyTlogProof(text: string, options: ProofOptions): Verdict {
   const { index, extra, checkpoint } = parseTlogProof(text);
   const row = readAuditRow(exactText(extra ?? Buffer.alloc(0)) ?? '');
   if (row === undefined || extra === undefined)
     throw new TrustError('The proof carries no audit row along, so there is nothing it proves.');
-  const head = openCheckpoint(checkpoint, trustKey(undefined, trustedKey), 'The checkpoint');
+  const keyText = keyFor(checkpoint, options);
+  const key = trustKey(undefined, keyText);
+  const head = openCheckpoint(checkpoint, key, 'The checkpoint');
   checkTlogProof(text, { position: row.position, contentHash: sha256Hex(extra), checkpoint }, head);
-  compareHeads(head, against, trustKey(undefined, trustedKey), report);
+  compareHeads(head, options.against, key, options.report);
   return {
     subject: auditRow(index + 1),
     origin: head.origin,
     size: head.size,
     lines: [describeRow(row.position, row.tool, row.stage, row.actor, row.at)],
-    key: trustedKey,
+    key: keyText,
     anchors: [],
   };
 }
