@@ -72,7 +72,7 @@ export const log: Command = {
       };
       // One look at both: a call between two looks would be told twice or not at all.
       const [calls, through] = await storage.read(async (tx) => [
-        await newestCalls(tx, await filter(tx), limit),
+        await newestCalls(tx, await filter(tx), limit, readId(values.task, TASKS)),
         await newestPosition(tx),
       ]);
       if (calls.length === 0 && !out.json) out.line(through === 0 ? 'Nothing yet.' : 'Nothing matches.');

@@ -69,7 +69,13 @@ async function collect(
   const findings: Finding[] = [];
   await checkRows(tx, table, [row], (finding) => findings.push(finding));
   const concerns = await concerning(tx, record);
-  const calls = await newestCalls(tx, (call) => call.row.effects.length > 0 && concerns(call), HISTORY_MAX);
+  const calls = await newestCalls(
+    tx,
+    (call) => call.row.effects.length > 0 && concerns(call),
+    HISTORY_MAX,
+    // What belongs to a session need not mention it.
+    table === SESSIONS ? undefined : record,
+  );
   findings.push(...writtenSince(calls, table, row));
   const proof = await proveWriter(tx, desk, row.position);
   const history: ShownCall[] = [];
