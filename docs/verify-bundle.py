@@ -30,7 +30,7 @@ def open_note(note, key):  # C2SP signed-note and tlog-checkpoint: size and root
         need(subprocess.run(tool, cwd=folder, capture_output=True).returncode == 0, "the signature does not hold")
     return int(size), base64.b64decode(top).hex()
 def check_bundle(path):
-    found = {str(f.relative_to(path)): f.read_bytes() for f in pathlib.Path(path).rglob("*") if f.is_file()}
+    found = {f.relative_to(path).as_posix(): f.read_bytes() for f in pathlib.Path(path).rglob("*") if f.is_file()}
     if zipfile.is_zipfile(path): found = {f: zipfile.ZipFile(path).read(f) for f in zipfile.ZipFile(path).namelist()}
     sums = found.pop("SHA256SUMS") == "".join(f"{sha(found[name])}  {name}\n" for name in sorted(found)).encode()
     anchors = {name: found.pop(name) for name in sorted(found) if name.startswith("anchors/")}

@@ -31,7 +31,8 @@ export function timeStampAuthority(colibri: Playground, name: string) {
     if (status !== 0) throw new Error(stderr);
   };
   const files = ['-keyout', at('key'), '-out', at('cert'), '-config', at('conf')];
-  openssl('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', ...files);
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256'];
+  openssl('req', '-x509', ...curve, '-nodes', '-days', '2', ...files);
   return {
     certificate: at('cert'),
     answer: (query: string, answer: string) =>
