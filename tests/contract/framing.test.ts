@@ -1,10 +1,13 @@
 import { expect } from 'vitest';
 import { sleepMs } from '../driver/server-process.ts';
+import { tier } from '../driver/tier.ts';
 import { proves } from './proves.ts';
 
 const LIMIT = 1_048_576;
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
+
+const MEGABYTES = [1.1, 9, 11, ...tier([], [50, 100])];
 
 proves(
   ['protocol.parse-error', 'protocol.stays-up'],
@@ -130,7 +133,7 @@ proves(
 
 proves(
   'protocol.tolerant-framing',
-  'a message that comes one byte at a time is read, many in one chunk too',
+  'R23: a message that comes one byte at a time is read, many in one chunk too',
   async ({ colibri }) => {
     const server = await colibri.start();
     const bytes = Buffer.from(`${JSON.stringify({ ...ping('é😀'), extra: '😀'.repeat(20) })}\n`);
@@ -162,7 +165,7 @@ proves(
 
 proves(
   'protocol.utf8',
-  'bytes that are not UTF-8 are -32700, under their id where it can be read',
+  'R25: bytes that are not UTF-8 are -32700, under their id where it can be read',
   async ({ colibri }) => {
     const server = await colibri.start();
     const call = (id: number, ...bytes: number[]) =>
@@ -187,7 +190,7 @@ proves(
 
 proves(
   'protocol.line-limit',
-  'a line of exactly the limit is read, one byte more is not',
+  'R23: a line of exactly the limit is read, one byte more is not',
   async ({ colibri }) => {
     const server = await colibri.start();
 
@@ -203,11 +206,11 @@ proves(
 
 proves(
   ['protocol.line-limit', 'protocol.stays-up', 'protocol.bounded-memory'],
-  'lines of 1, 9 and 11 MB are answered with the limit under their id, which may come last',
+  `R23: lines of ${MEGABYTES.join(', ')} MB are answered with the limit under their id, which may come last`,
   async ({ colibri }) => {
     const server = await colibri.start();
 
-    for (const [i, megabytes] of [1.1, 9, 11].entries()) {
+    for (const [i, megabytes] of MEGABYTES.entries()) {
       const before = server.call('server_ping');
       const answer = await server.sendLine(callOf(megabytes * 1_000_000, `big-${i}`), `big-${i}`);
       expect(answer.error?.message).toContain(String(LIMIT));
@@ -235,7 +238,7 @@ proves(
 
 proves(
   'protocol.line-limit',
-  'five megabytes of nothing, then a newline, are one error, and what follows is read',
+  'R23: five megabytes of nothing, then a newline, are one error, and what follows is read',
   async ({ colibri }) => {
     const server = await colibri.start();
 

@@ -5,9 +5,10 @@ import type { Playground } from '../driver/playground.ts';
 import { type Random, seededRandom } from '../driver/random.ts';
 import { type ServerProcess, sleepMs, until } from '../driver/server-process.ts';
 import { toolsMissing } from '../driver/surface.ts';
+import { figure, tier } from '../driver/tier.ts';
 import { proves } from './proves.ts';
 
-const LINES = Number(process.env.COLIBRI_TEST_LINES ?? 1_000);
+const LINES = tier(1_000, 20_000);
 const DEPTH_MAX = 64;
 const RSS_GROWTH_MAX = 100_000_000;
 
@@ -15,7 +16,7 @@ const noThoughts = await toolsMissing('task_create', 'task_get', 'thought_record
 
 proves(
   ['protocol.one-answer', 'protocol.stays-up', 'protocol.pure-stdout', 'protocol.bounded-memory'],
-  `${LINES} hostile lines: each readable id is answered once, the rest by an error, and the server lives`,
+  `R22: ${LINES} hostile lines: each readable id is answered once, the rest by an error, and the server lives`,
   async ({ colibri }) => {
     const random = seededRandom('hostile lines');
     const server = await colibri.start();
@@ -28,6 +29,7 @@ proves(
 
     expect((await server.call('server_ping')).envelope?.ok).toBe(true);
     expect(differences(lines, server)).toEqual([]);
+    figure('R22', { lines: LINES, rss_growth_mb: Math.round((server.rssBytes - rssBefore) / 1e6) });
     expect(server.rssBytes - rssBefore).toBeLessThan(RSS_GROWTH_MAX);
     expect((await server.closeInput()).code).toBe(0);
     expect(colibri.readAudit().findings).toEqual([]);
@@ -60,7 +62,7 @@ proves(
 
 proves(
   'json.depth',
-  'arguments nested to the limit are served and recorded, one level more is refused',
+  'R24: arguments nested to the limit are served and recorded, one level more is refused',
   async ({ colibri }) => {
     const server = await withOneTask(colibri);
 
@@ -97,10 +99,11 @@ proves(
 
 proves(
   ['json.depth', 'protocol.stays-up', 'rejected.pair'],
-  'any depth is INVALID_PARAMS, recorded with a hash, and harms nobody',
+  'R24: any depth is INVALID_PARAMS, recorded with a hash, and harms nobody',
   async ({ colibri }) => {
     const server = await colibri.start();
-    const depths = [DEPTH_MAX + 1, 1_000, 10_000, 100_000];
+    // A line holds 1 MB, and so half a million levels of arrays; a sixth of that of objects.
+    const depths = [DEPTH_MAX + 1, 1_000, 10_000, ...tier([100_000], [100_000, 170_000])];
 
     for (const depth of depths) {
       const text = `${'['.repeat(depth)}${']'.repeat(depth)}`;
@@ -125,7 +128,7 @@ proves(
 
 proves(
   'json.depth',
-  'a hundred thousand unknown fields and a million items are refused without a stall',
+  'R24: a hundred thousand unknown fields and a million items are refused without a stall',
   async ({ colibri }) => {
     const server = await withOneTask(colibri);
     const fields = Array.from({ length: 90_000 }, (_, i) => `"${i.toString(36)}":1`).join();
@@ -145,7 +148,7 @@ proves(
 
 proves(
   'json.surrogates',
-  'a lone surrogate is refused wherever it stands, also inside JSON text',
+  'R25: a lone surrogate is refused wherever it stands, also inside JSON text',
   async ({ colibri }) => {
     const server = await withOneTask(colibri);
     const lone = '\ud83d';
@@ -174,7 +177,7 @@ proves(
 
 proves(
   'json.numbers',
-  'integers beyond 2^53 and numbers beyond a double are refused, also inside JSON text',
+  'R26: integers beyond 2^53 and numbers beyond a double are refused, also inside JSON text',
   async ({ colibri }) => {
     const server = await withOneTask(colibri);
     const args = (metadata: string) =>
@@ -206,7 +209,7 @@ proves(
 
 proves(
   ['json.numbers', 'json.canonical'],
-  'numbers that are taken come back with the same canonical text',
+  'R26: numbers that are taken come back with the same canonical text',
   async ({ colibri }) => {
     const server = await withOneTask(colibri);
     const metadata = {
@@ -231,7 +234,7 @@ proves(
 
 proves(
   'json.names',
-  '__proto__ or any other odd name among the arguments is refused, never dropped',
+  'R27: __proto__ or any other odd name among the arguments is refused, never dropped',
   async ({ colibri }) => {
     const server = await withOneTask(colibri);
     const attempts: [tool: string, args: string][] = [
@@ -262,7 +265,7 @@ proves(
 
 proves(
   'json.names',
-  'other names of the prototype are plain data, as fields and as tools',
+  'R27: other names of the prototype are plain data, as fields and as tools',
   async ({ colibri }) => {
     const server = await withOneTask(colibri);
     const metadata = {
@@ -289,7 +292,7 @@ proves(
 
 proves(
   'json.text',
-  'any well-formed text comes back as it was sent',
+  'R25: any well-formed text comes back as it was sent',
   async ({ colibri }) => {
     const server = await withOneTask(colibri);
     const texts = [
@@ -324,7 +327,7 @@ proves(
 
 proves(
   ['json.text', 'envelope.teaches'],
-  'U+0000, which SQL would cut a text at, is refused by name',
+  'R25: U+0000, which SQL would cut a text at, is refused by name',
   async ({ colibri }) => {
     const server = await withOneTask(colibri);
 

@@ -4,19 +4,20 @@ import { withDatabase } from '../driver/audit-file.ts';
 import { type ServerProcess, sleepMs } from '../driver/server-process.ts';
 import { openCalls, stateFindings } from '../driver/state-file.ts';
 import { toolsMissing } from '../driver/surface.ts';
+import { figure, tier } from '../driver/tier.ts';
 import { holdWriteLock } from '../driver/write-lock.ts';
 import { proves } from './proves.ts';
 
-const PROCESSES = Number(process.env.COLIBRI_TEST_PROCESSES ?? 4);
-const CALLS = Number(process.env.COLIBRI_TEST_CALLS ?? 100);
-const ROUNDS = Number(process.env.COLIBRI_TEST_ROUNDS ?? 5);
+const PROCESSES = tier(4, 8);
+const CALLS = tier(100, 2_000);
+const ROUNDS = tier(5, 50);
 const IN_FLIGHT = 8;
 
 const noTasks = await toolsMissing('task_create', 'task_get');
 
 proves(
   ['processes.one-chain', 'processes.no-busy', 'log.positions', 'log.pairs'],
-  `${PROCESSES} processes × ${CALLS} reads on one file: one chain, no gap, no error`,
+  `R7: ${PROCESSES} processes × ${CALLS} reads on one file: one chain, no gap, no error`,
   async ({ colibri }) => {
     const servers = await Promise.all(Array.from({ length: PROCESSES }, () => colibri.start()));
 
@@ -41,7 +42,7 @@ proves(
     'ids.sequence',
     'write.whole',
   ],
-  `${PROCESSES} processes × ${CALLS} writes on one file: one chain, no id twice, no error`,
+  `R7: ${PROCESSES} processes × ${CALLS} writes on one file: one chain, no id twice, no error`,
   async ({ colibri }) => {
     const servers = await Promise.all(Array.from({ length: PROCESSES }, () => colibri.start()));
 
@@ -74,7 +75,7 @@ proves(
 
 proves(
   ['processes.first-start', 'processes.no-busy'],
-  `eight processes that start at once on no file all come up healthy, ${ROUNDS} times`,
+  `R8: eight processes that start at once on no file all come up healthy, ${ROUNDS} times`,
   async ({ colibri }) => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const path = colibri.path(`round-${round}`, 'colibri.db');
@@ -89,7 +90,7 @@ proves(
 
 proves(
   ['processes.first-start', 'processes.no-busy', 'recovery.crashed'],
-  'eight processes that start at once on the file of a crashed one all come up healthy',
+  'R8: eight processes that start at once on the file of a crashed one all come up healthy',
   async ({ colibri }) => {
     for (let round = 0; round < Math.ceil(ROUNDS / 2); round += 1) {
       const path = colibri.path(`round-${round}`, 'colibri.db');
@@ -232,8 +233,15 @@ function report(what: string, servers: readonly ServerProcess[]): void {
     .filter((sent) => sent.what === 'tools/call')
     .map((sent) => (sent.settledMs ?? 0) - sent.sentMs)
     .sort((a, b) => a - b);
-  const at = (share: number) => waits[Math.floor((waits.length - 1) * share)]?.toFixed(0);
-  console.error(
-    `measured ${waits.length} ${what}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, worst ${at(1)} ms, ${IN_FLIGHT} in flight each`,
-  );
+  const at = (share: number) => Math.round(waits[Math.floor((waits.length - 1) * share)] ?? 0);
+  figure('R7', {
+    what,
+    processes: servers.length,
+    calls: waits.length,
+    errors: 0,
+    in_flight_each: IN_FLIGHT,
+    p50_ms: at(0.5),
+    p99_ms: at(0.99),
+    worst_ms: at(1),
+  });
 }

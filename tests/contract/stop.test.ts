@@ -1,12 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { expect } from 'vitest';
-import type { Playground } from '../driver/playground.ts';
+import { Playground } from '../driver/playground.ts';
 import { NODE, SERVER_FILE, type ServerProcess, sleepMs } from '../driver/server-process.ts';
 import { toolsMissing } from '../driver/surface.ts';
+import { tier } from '../driver/tier.ts';
 import { gone, startClient } from '../driver/wrapped-client.ts';
 import { holdWriteLock } from '../driver/write-lock.ts';
 import { proves } from './proves.ts';
+
+const TIMES = tier(1, 20);
 
 const noTasks = await toolsMissing('task_create');
 
@@ -17,7 +20,7 @@ const GONE_MS_MAX = 10_000;
 
 proves(
   ['stop.end-of-input', 'stop.merged'],
-  'an idle server ends with its input, with 0, and leaves no write-ahead log',
+  'R29: an idle server ends with its input, with 0, and leaves no write-ahead log',
   async ({ colibri }) => {
     const server = await colibri.start();
     await server.call('server_ping');
@@ -35,8 +38,8 @@ proves('stop.end-of-input', 'a server nobody spoke to ends with its input', asyn
 
 proves(
   ['stop.end-of-input', 'stop.merged'],
-  'a script may send fifty calls and close: all are answered and recorded',
-  async ({ colibri }) => {
+  `R29: a script may send fifty calls and close: all are answered and recorded (${TIMES} times)`,
+  repeated(async (colibri) => {
     const server = colibri.spawn();
     const calls = Array.from({ length: 50 }, () => server.call('server_ping'));
 
@@ -46,13 +49,13 @@ proves(
     expect((await Promise.all(calls)).filter(({ envelope }) => envelope?.ok)).toHaveLength(50);
     expect(unmerged(colibri)).toEqual([]);
     expect(colibri.readAudit()).toMatchObject({ findings: [], rows: { length: 100 } });
-  },
+  }),
 );
 
 proves(
   'stop.end-of-input',
-  'writing calls received before the end are answered, and what was answered is stored',
-  async ({ colibri }) => {
+  `R29: writing calls received before the end are answered, and what was answered is stored (${TIMES} times)`,
+  repeated(async (colibri) => {
     const server = await colibri.start();
     const calls = Array.from({ length: 50 }, () => server.call('task_create', TASK));
 
@@ -60,15 +63,15 @@ proves(
     const ids = (await Promise.all(calls)).map(({ envelope }) => envelope?.data?.task_id);
     expect(new Set(ids).size).toBe(50);
     expect(colibri.readAudit().rows.filter((row) => row.outcome === 'ok')).toHaveLength(50);
-  },
+  }),
   { unless: noTasks },
 );
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   proves(
     ['stop.signal', 'stop.merged', 'stop.answered'],
-    `${signal} under load: exit 0, every call received is answered once, all is recorded`,
-    async ({ colibri }) => {
+    `R30: ${signal} under load: exit 0, every call received is answered once, all is recorded (${TIMES} times)`,
+    repeated(async (colibri) => {
       const server = await colibri.start();
       await server.call('server_ping');
       const calls = Array.from({ length: 100 }, () => server.call('server_ping').catch(() => undefined));
@@ -88,10 +91,10 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       expect(findings).toEqual([]);
       expect(recorded).toHaveLength(served + 1);
       expect(recorded.filter(({ exits }) => exits.length !== 1)).toEqual([]);
-    },
+    }),
   );
 
-  proves('stop.signal', `${signal} ends an idle server with 0`, async ({ colibri }) => {
+  proves('stop.signal', `R30: ${signal} ends an idle server with 0`, async ({ colibri }) => {
     const server = await colibri.start();
 
     server.kill(signal);
@@ -102,8 +105,8 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 
 proves(
   'stop.signal',
-  'SIGTERM during a writing call: it ends, and its answer and its record agree',
-  async ({ colibri }) => {
+  `R30: SIGTERM during a writing call: it ends, and its answer and its record agree (${TIMES} times)`,
+  repeated(async (colibri) => {
     const server = await colibri.start();
     const calls = Array.from({ length: 20 }, () => server.call('task_create', TASK).catch(() => undefined));
     await calls[3];
@@ -115,13 +118,13 @@ proves(
     const { calls: recorded, findings } = colibri.readAudit();
     expect(findings).toEqual([]);
     expect(recorded.map(({ exits }) => exits.map((row) => row.outcome))).toEqual(Array(acked).fill(['ok']));
-  },
+  }),
   { unless: noTasks },
 );
 
 proves(
   'stop.second-signal',
-  'a second signal ends a server at once that is waiting for somebody else',
+  'R30: a second signal ends a server at once that is waiting for somebody else',
   async ({ colibri }) => {
     const server = await colibri.start();
     await server.call('server_ping');
@@ -155,7 +158,7 @@ proves('stop.end-of-input', 'an open subscription does not keep the server', asy
 
 proves(
   ['stop.no-orphan', 'protocol.pure-stdout'],
-  'a client that closes its reading end is gone: the server goes too, without a crash',
+  'R31: a client that closes its reading end is gone: the server goes too, without a crash',
   async ({ colibri }) => {
     const server = await colibri.start();
     await server.call('server_ping');
@@ -168,7 +171,7 @@ proves(
   },
 );
 
-proves('stop.no-orphan', 'a client that is killed leaves no server', async ({ colibri }) => {
+proves('stop.no-orphan', 'R31: a client that is killed leaves no server', async ({ colibri }) => {
   const client = await startClient(colibri, [NODE, SERVER_FILE]);
 
   client.killHard();
@@ -176,17 +179,21 @@ proves('stop.no-orphan', 'a client that is killed leaves no server', async ({ co
   await gone(client.serverPid, GONE_MS_MAX);
 });
 
-proves('stop.no-orphan', 'a client that is killed behind a wrapper leaves neither', async ({ colibri }) => {
-  const client = await startClient(colibri, ['/bin/sh', '-c', '"$@"; exit $?', 'sh', NODE, SERVER_FILE]);
+proves(
+  'stop.no-orphan',
+  'R31: a client that is killed behind a wrapper leaves neither',
+  async ({ colibri }) => {
+    const client = await startClient(colibri, ['/bin/sh', '-c', '"$@"; exit $?', 'sh', NODE, SERVER_FILE]);
 
-  client.killHard();
+    client.killHard();
 
-  await gone(client.serverPid, GONE_MS_MAX);
-});
+    await gone(client.serverPid, GONE_MS_MAX);
+  },
+);
 
 proves(
   ['protocol.bounded-memory', 'protocol.one-answer', 'stop.no-orphan'],
-  'a client that does not read, then reads, has lost nothing',
+  'R32: a client that does not read, then reads, has lost nothing',
   async ({ colibri }) => {
     const server = await colibri.start();
     server.pauseReading();
@@ -203,6 +210,20 @@ proves(
     expect(await server.closeInput()).toEqual(CLEAN);
   },
 );
+
+/** Each time in a folder of its own. */
+function repeated(prove: (colibri: Playground) => Promise<void>) {
+  return async (): Promise<void> => {
+    for (let time = 0; time < TIMES; time += 1) {
+      const colibri = new Playground();
+      try {
+        await prove(colibri);
+      } finally {
+        expect(await colibri.dispose()).toEqual([]);
+      }
+    }
+  };
+}
 
 /** What SQLite keeps beside a file that is in use or was not closed. */
 function unmerged(colibri: Playground): string[] {

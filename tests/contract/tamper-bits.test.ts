@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { seededRandom } from '../driver/random.ts';
-import { Bench, FULL } from '../tamper/bench.ts';
+import { FULL } from '../driver/tier.ts';
+import { Bench } from '../tamper/bench.ts';
 import { findingsAt } from '../tamper/copies.ts';
 import { dumpOf } from '../tamper/dump.ts';
 import { tablesOfSchema } from '../tamper/schema.ts';

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Bench, FULL, unnoticed } from '../tamper/bench.ts';
+import { FULL } from '../driver/tier.ts';
+import { Bench, unnoticed } from '../tamper/bench.ts';
 import { forbiddenValues, otherValues, spread } from '../tamper/changes.ts';
 import { tablesOfSchema } from '../tamper/schema.ts';
 import { proving } from './proves.ts';

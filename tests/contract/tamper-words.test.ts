@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Playground } from '../driver/playground.ts';
 import { seededRandom } from '../driver/random.ts';
-import { FULL } from '../tamper/bench.ts';
+import { FULL } from '../driver/tier.ts';
 import { GrowingIndex } from '../tamper/word-index.ts';
 
 const ROUNDS = FULL ? 400 : 40;

@@ -89,7 +89,7 @@ const INJECTIONS: readonly string[] = [
 
 proves(
   'tasks.text',
-  'any well-formed text comes back as it was sent from every text field, and is found',
+  'R25: any well-formed text comes back as it was sent from every text field, and is found',
   async ({ colibri }) => {
     const desk = await openDesk(colibri);
 
@@ -119,7 +119,7 @@ proves(
   },
 );
 
-proves('tasks.text', '8,000 combining marks are a description like any other', async ({ colibri }) => {
+proves('tasks.text', 'R25: 8,000 combining marks are a description like any other', async ({ colibri }) => {
   const desk = await openDesk(colibri);
   const description = `e${'\u0301'.repeat(7_999)}`;
 
@@ -132,7 +132,7 @@ proves('tasks.text', '8,000 combining marks are a description like any other', a
 
 proves(
   'tasks.text',
-  'what no store brings back is refused wherever it stands, and leaves nothing',
+  'R25: what no store brings back is refused wherever it stands, and leaves nothing',
   async ({ colibri }) => {
     const desk = await openDesk(colibri);
     await desk.create();
@@ -164,49 +164,57 @@ proves(
   },
 );
 
-proves('tasks.numbers', 'numbers have one form, whichever way they were written', async ({ colibri }) => {
-  const desk = await openDesk(colibri);
-  const written: [text: string, value: number][] = [
-    ['-0', 0],
-    ['0.0', 0],
-    ['1.0', 1],
-    ['1e2', 100],
-    ['100.00', 100],
-    ['1e-7', 1e-7],
-    ['0.0000001', 1e-7],
-    ['5e-324', 5e-324],
-    ['0.1', 0.1],
-    ['99.99999999999999', 99.99999999999999],
-    ['33.333333333333336', 33.333333333333336],
-  ];
+proves(
+  'tasks.numbers',
+  'R26: numbers have one form, whichever way they were written',
+  async ({ colibri }) => {
+    const desk = await openDesk(colibri);
+    const written: [text: string, value: number][] = [
+      ['-0', 0],
+      ['0.0', 0],
+      ['1.0', 1],
+      ['1e2', 100],
+      ['100.00', 100],
+      ['1e-7', 1e-7],
+      ['0.0000001', 1e-7],
+      ['5e-324', 5e-324],
+      ['0.1', 0.1],
+      ['99.99999999999999', 99.99999999999999],
+      ['33.333333333333336', 33.333333333333336],
+    ];
 
-  for (const [text, value] of written) {
-    const created = await sendRaw(
-      desk,
-      'task_create',
-      `{"title":"x","project":"p","estimate_hours":${text}}`,
-    );
-    const id = created.envelope?.data?.task_id as string;
-    await sendRaw(desk, 'task_update', `{"task_id":"${id}","progress":${text}}`);
-    const task = await desk.get(id);
-    expect.soft([task.estimate_hours, task.progress], text).toEqual([value, value]);
-    expect.soft(Object.is(task.progress, -0), text).toBe(false);
-  }
-  for (const text of ['1e308', '1e309', '9007199254740993', '-1e-7', '1000.0000001']) {
-    const answer = await sendRaw(desk, 'task_create', `{"title":"x","project":"p","estimate_hours":${text}}`);
-    expect.soft(answer.error?.code, text).toBe('INVALID_PARAMS');
-    expect.soft(answer.error?.message, text).toContain('estimate_hours');
-  }
-  for (const text of ['9007199254740993', '1e308', '1.5', '1e-7']) {
-    const answer = await sendRaw(desk, 'task_list', `{"offset":${text}}`);
-    expect.soft(answer.error?.message, text).toContain('offset');
-  }
-  await expectSound(colibri);
-});
+    for (const [text, value] of written) {
+      const created = await sendRaw(
+        desk,
+        'task_create',
+        `{"title":"x","project":"p","estimate_hours":${text}}`,
+      );
+      const id = created.envelope?.data?.task_id as string;
+      await sendRaw(desk, 'task_update', `{"task_id":"${id}","progress":${text}}`);
+      const task = await desk.get(id);
+      expect.soft([task.estimate_hours, task.progress], text).toEqual([value, value]);
+      expect.soft(Object.is(task.progress, -0), text).toBe(false);
+    }
+    for (const text of ['1e308', '1e309', '9007199254740993', '-1e-7', '1000.0000001']) {
+      const answer = await sendRaw(
+        desk,
+        'task_create',
+        `{"title":"x","project":"p","estimate_hours":${text}}`,
+      );
+      expect.soft(answer.error?.code, text).toBe('INVALID_PARAMS');
+      expect.soft(answer.error?.message, text).toContain('estimate_hours');
+    }
+    for (const text of ['9007199254740993', '1e308', '1.5', '1e-7']) {
+      const answer = await sendRaw(desk, 'task_list', `{"offset":${text}}`);
+      expect.soft(answer.error?.message, text).toContain('offset');
+    }
+    await expectSound(colibri);
+  },
+);
 
 proves(
   'tasks.names',
-  'names that live on prototypes are refused and reach no prototype',
+  'R27: names that live on prototypes are refused and reach no prototype',
   async ({ colibri }) => {
     const desk = await openDesk(colibri);
     await desk.create();
@@ -249,7 +257,7 @@ proves(
 
 proves(
   ['tasks.injection', 'tasks.list.search-safe'],
-  `${INJECTIONS.length} injections into every text field change nothing but that field`,
+  `R28: ${INJECTIONS.length} injections into every text field change nothing but that field`,
   async ({ colibri }) => {
     const desk = await openDesk(colibri);
     const bystander = await desk.create({ title: 'bystander', labels: ['safe'], assignee: 'nobody' });

@@ -1,20 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { appendFileSync, cpSync, existsSync } from 'node:fs';
+import { cpSync, existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Playground } from '../driver/playground.ts';
-
-/** The long tier, for before a release. */
-export const FULL = process.env.COLIBRI_TEST_FULL === '1';
-
-/** A quantity by tier. */
-export function tier<T>(quick: T, full: T): T {
-  return FULL ? full : quick;
-}
-
-/** Which row of the battery's table a test stands for. */
-type Row = `R${number}`;
+import { type Row, tier } from '../driver/tier.ts';
 
 export interface BatteryOptions {
   /** Why the test cannot be run here; undefined where it can. Shown in the name of the skipped test. */
@@ -48,14 +38,6 @@ export function battery(
     }
     expect(complaints).toEqual([]);
   });
-}
-
-/** What was measured, for the table in docs/reliability.md. Printed, and added to COLIBRI_TEST_FIGURES where that names a file. */
-export function figure(row: Row, facts: Readonly<Record<string, number | string>>): void {
-  const line = JSON.stringify({ row, tier: tier('quick', 'full'), ...facts });
-  console.error(line);
-  const file = process.env.COLIBRI_TEST_FIGURES;
-  if (file !== undefined) appendFileSync(file, `${line}\n`);
 }
 
 function keepFolder(colibri: Playground, name: string): void {

@@ -8,7 +8,8 @@ import { withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
 import type { Playground } from '../driver/playground.ts';
 import { sleepMs } from '../driver/server-process.ts';
-import { battery, figure, noMount, noPython, run, tier } from './battery.ts';
+import { figure, tier } from '../driver/tier.ts';
+import { battery, noMount, noPython, run } from './battery.ts';
 import { Checker } from './checker.ts';
 import { preciseCode, Recorder, writeChapters } from './recorder.ts';
 

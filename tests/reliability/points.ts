@@ -1,7 +1,7 @@
 import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 import type { Random } from '../driver/random.ts';
-import { FULL } from './battery.ts';
+import { FULL } from '../driver/tier.ts';
 import { Recorder } from './recorder.ts';
 import { countSyscalls, Tracer } from './strace.ts';
 import { TARGETS, type Target } from './targets.ts';

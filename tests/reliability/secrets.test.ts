@@ -8,7 +8,8 @@ import { seededRandom } from '../driver/random.ts';
 import { allSecrets, type Secret } from '../driver/secrets.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
 import { type JsonSchema, type ListedTool, listedTools } from '../driver/surface.ts';
-import { battery, figure, tier } from './battery.ts';
+import { figure, tier } from '../driver/tier.ts';
+import { battery } from './battery.ts';
 
 /** Sent along with each secret and kept: where this is not found, nothing was looked at. */
 const CANARY = 'canary-of-the-battery';

@@ -5,7 +5,8 @@ import { runColibri } from '../driver/command-line.ts';
 import type { Playground } from '../driver/playground.ts';
 import { type Random, seededRandom } from '../driver/random.ts';
 import { type ServerProcess, until } from '../driver/server-process.ts';
-import { battery, figure, tier } from './battery.ts';
+import { figure, tier } from '../driver/tier.ts';
+import { battery } from './battery.ts';
 import { Recorder } from './recorder.ts';
 
 /** Each damage is done to the write-ahead log a killed server left. */

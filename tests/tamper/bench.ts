@@ -9,9 +9,6 @@ import { rowsOf, type Tampering } from './changes.ts';
 import { type Cells, Copies, openUnguarded } from './copies.ts';
 import { type Table, tablesIn } from './schema.ts';
 
-/** The long tier, for before a release. */
-export const FULL = process.env.COLIBRI_TEST_FULL === '1';
-
 /** One board, closed, and what can be read from it. */
 export class Bench {
   readonly copies: Copies;

@@ -4,9 +4,10 @@ import { expect, test } from 'vitest';
 import { fillDatabase } from '../../../bench/fill-database.ts';
 import { Playground } from '../../../tests/driver/playground.ts';
 import { type ServerProcess, sleepMs } from '../../../tests/driver/server-process.ts';
+import { tier } from '../../../tests/driver/tier.ts';
 import { ListOutput, VerifyOutput } from '../../domains/trail/schema.ts';
 
-const THOUGHTS = process.env.COLIBRI_TEST_FULL === '1' ? 100_000 : 5_000;
+const THOUGHTS = tier(5_000, 100_000);
 const PING_EVERY_MS = 3;
 
 test(`other calls are answered while a chain of ${THOUGHTS} thoughts is verified`, {
