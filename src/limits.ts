@@ -56,8 +56,8 @@ export const LIMITS = Object.freeze({
   signAtStopMsMax: 1_500,
   /** How long server_health waits for the check of the log after a start; a longer one is reported as going on. */
   healthWaitMsMax: 500,
-  /** How often the server looks whether its parent is still there. */
-  parentCheckMs: 5_000,
+  /** How often the server looks whether its parent is still there: where only that tells, it is gone within 3 s. */
+  parentCheckMs: 1_000,
   /** Read connections kept open; a further reader waits for nobody but is closed after use. */
   idleReadersMax: 2,
   /** Longest stretch a long read keeps other calls waiting before it lets them pass. */

@@ -12,6 +12,7 @@ const PROCESSES = tier(4, 8);
 const CALLS = tier(100, 2_000);
 const ROUNDS = tier(5, 50);
 const IN_FLIGHT = 8;
+const LOOP_WATCH = new URL('../driver/loop-watch.mjs', import.meta.url).href;
 
 const noTasks = await toolsMissing('task_create', 'task_get');
 
@@ -44,7 +45,8 @@ proves(
   ],
   `R7: ${PROCESSES} processes × ${CALLS} writes on one file: one chain, no id twice, no error`,
   async ({ colibri }) => {
-    const servers = await Promise.all(Array.from({ length: PROCESSES }, () => colibri.start()));
+    const env = { NODE_OPTIONS: `--import ${LOOP_WATCH}` };
+    const servers = await Promise.all(Array.from({ length: PROCESSES }, () => colibri.start({ env })));
 
     const errors = await Promise.all(
       servers.map((server, p) =>
@@ -69,6 +71,8 @@ proves(
     expect(stateFindings(colibri.dbPath)).toEqual([]);
     expect(openCalls(colibri.dbPath)).toEqual([]);
     report('writes', servers);
+    for (const server of servers) await server.closeInput();
+    figure('R7', { loop_stopped_ms: Math.max(...servers.map(loopStoppedMs)) });
   },
   { unless: noTasks, timeoutMs: 60_000 + PROCESSES * CALLS * 100 },
 );
@@ -210,6 +214,11 @@ async function callMany(
   };
   await Promise.all(Array.from({ length: IN_FLIGHT }, worker));
   return errors;
+}
+
+/** The longest time the event loop of a server stood still, as the watch in it says at its end. */
+function loopStoppedMs({ stderr }: ServerProcess): number {
+  return Number(/event loop stopped (\d+) ms/.exec(stderr)?.[1]);
 }
 
 /** Why any of eight servers started at once is not healthy. */

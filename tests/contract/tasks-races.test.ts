@@ -3,11 +3,11 @@ import { findingsAt } from '../../src/__tests__/tasks/bench.ts';
 import type { WireError } from '../driver/message.ts';
 import type { Playground } from '../driver/playground.ts';
 import { seededRandom } from '../driver/random.ts';
+import { tier } from '../driver/tier.ts';
 import { proves } from './proves.ts';
 import { Desk } from './tasks-desk.ts';
 
-/** 1,000 for a full run. */
-const RACES = Number(process.env.COLIBRI_TEST_RACES ?? 100);
+const RACES = tier(100, 1_000);
 const TIMEOUT_MS = 60_000 + RACES * 100;
 
 interface Runner {

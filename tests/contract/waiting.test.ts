@@ -31,7 +31,7 @@ proves(
 
 proves(
   ['processes.stuck', 'exit.failure-of-read', 'envelope.pattern-b'],
-  'a lock held for more than 10 s is ERR_STORAGE_BUSY to a writer, not before, and is over when it is released',
+  'R10: a lock held for more than 10 s is ERR_STORAGE_BUSY to a writer, not before, and is over when it is released',
   async ({ colibri }) => {
     const [writing, reading] = [await colibri.start(), await colibri.start()];
     await Promise.all([writing.call('server_ping'), reading.call('server_ping')]);
@@ -82,7 +82,7 @@ proves(
 
 proves(
   'stop.no-orphan',
-  'a wrapper that is killed takes the server with it, though the client lives',
+  'R31: a wrapper that is killed takes the server with it, though the client lives',
   async ({ colibri }) => {
     const client = await startClient(colibri, ['/bin/sh', '-c', '"$@"; exit $?', 'sh', NODE, SERVER_FILE]);
 

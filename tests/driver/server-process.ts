@@ -17,6 +17,8 @@ export interface ServerOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** What stands before `node server.js` on the command line: a shell that sets a umask, strace. Must exec, so that the pid is the server's. */
   readonly wrapper?: readonly string[];
+  /** Another server than the built one: a copy that was broken on purpose. */
+  readonly serverFile?: string;
 }
 
 /** One call as the client saw it. `unknown`: the server ended before it answered. */
@@ -65,7 +67,7 @@ export class ServerProcess {
   #nextId = 1;
 
   constructor(options: ServerOptions) {
-    const [program = NODE, ...args] = [...(options.wrapper ?? []), NODE, SERVER_FILE];
+    const [program = NODE, ...args] = [...(options.wrapper ?? []), NODE, options.serverFile ?? SERVER_FILE];
     const env = Object.entries(options.env).filter(([, value]) => value !== undefined);
     const child = spawn(program, args, { cwd: options.folder, env: Object.fromEntries(env), stdio: 'pipe' });
     if (child.pid === undefined) throw new Error(`could not start ${program}`);

@@ -76,6 +76,25 @@ battery(
 
 battery(
   'R15',
+  'the check is red where nothing remembers what was signed: neither the user’s folder nor a checkpoint',
+  async (colibri) => {
+    await killedServer(colibri, 'signed');
+    rmSync(`${colibri.dbPath}-wal`);
+    const verify = await verifier(colibri);
+    const withAnchor = await verify();
+
+    for (const kept of ['.checkpoint', '.checkpoints'])
+      rmSync(colibri.dbPath + kept, { recursive: true, force: true });
+    rmSync(colibri.path('config', 'colibri'), { recursive: true });
+    const without = await verify();
+
+    expect(withAnchor).not.toEqual([]);
+    expect(without).toEqual([]);
+  },
+);
+
+battery(
+  'R15',
   'what is not promised: before the first signature nothing remembers the rows',
   async (colibri) => {
     await killedServer(colibri, 'unsigned');
