@@ -12,6 +12,11 @@ export interface Random {
 export function seededRandom(what: string): Random {
   const seed = Number(process.env.COLIBRI_TEST_SEED ?? (Date.now() ^ process.pid) >>> 0);
   console.error(`${what}: COLIBRI_TEST_SEED=${seed}`);
+  return randomFrom(seed);
+}
+
+/** The stream of one seed, for a test that draws its seeds itself. */
+export function randomFrom(seed: number): Random {
   const next = mulberry32(seed);
   const between = (from: number, to: number) => from + Math.floor(next() * (to - from + 1));
   return {

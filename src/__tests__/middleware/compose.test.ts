@@ -376,3 +376,79 @@ function wrap(engine: StorageEngine, methods: Partial<StorageEngine>): StorageEn
     },
   });
 }
+
+describe('R33: whatever a handler or a sink throws, there is one answer, one end in the log, and the lock is free', () => {
+  const circular: Record<string, unknown> = {};
+  circular.self = circular;
+
+  test.each<[what: string, thrown: unknown]>([
+    ['a text', 'just a text'],
+    ['null', null],
+    ['undefined', undefined],
+    ['an error of a megabyte', new Error('x'.repeat(1_000_000))],
+    ['a circular object', circular],
+    ['something without a text form', Object.create(null)],
+    ['an error whose cause is circular', new Error('no', { cause: circular })],
+  ])('%s', async (_, thrown) => {
+    const { storage, call } = await stages([
+      writing(() => {
+        throw thrown;
+      }),
+      aTool({
+        name: 'look',
+        handle: () => {
+          throw thrown;
+        },
+      }),
+      aTool({ name: 'ping' }),
+    ]);
+
+    const answers = [await call('change'), await call('look'), await call('ping')];
+
+    expect(answers).toMatchObject([
+      { ok: false, error: { code: 'HANDLER_ERROR' } },
+      { ok: false, error: { code: 'HANDLER_ERROR' } },
+      { ok: true },
+    ]);
+    expect(JSON.stringify(answers).length).toBeLessThan(20_000);
+    expect(await outcomes(storage)).toEqual([
+      'enter change running',
+      'exit change error',
+      'enter look running',
+      'exit look error',
+      'enter ping running',
+      'exit ping ok',
+    ]);
+    expect(await openCalls(storage)).toEqual([]);
+  });
+
+  test.each<[stage: 'enter' | 'exit', thrown: unknown]>([
+    ['enter', 'a text'],
+    ['enter', null],
+    ['enter', circular],
+    ['exit', 'a text'],
+    ['exit', null],
+    ['exit', circular],
+  ])('in %s', async (stage, thrown) => {
+    let broken = true;
+    const sink = {
+      enter() {
+        if (broken && stage === 'enter') throw thrown;
+      },
+      exit() {
+        if (broken && stage === 'exit') throw thrown;
+      },
+    };
+    const { call } = await stages([writing(() => ({}))], { sink });
+
+    const failed = await call('change');
+    broken = false;
+    const served = await call('change');
+
+    expect(failed).toMatchObject({
+      ok: false,
+      error: { code: stage === 'enter' ? 'AUDIT_ENTER_FAILED' : 'HANDLER_ERROR' },
+    });
+    expect(served).toMatchObject({ ok: true });
+  });
+});

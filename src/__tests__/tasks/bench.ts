@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Parameters as PropertyParameters } from 'fast-check';
-import { systemClock } from '../../clock.ts';
+import { tier } from '../../../tests/driver/tier.ts';
+import { type Clock, systemClock } from '../../clock.ts';
 import { proofTools } from '../../domains/proof/index.ts';
 import { type TaskSettings, taskTools } from '../../domains/tasks/index.ts';
 import { trailTools } from '../../domains/trail/index.ts';
@@ -10,6 +11,7 @@ import { verifyDatabase } from '../../log/verify/verify.ts';
 import { composeCall } from '../../middleware/compose.ts';
 import { createToolLock } from '../../middleware/tool-lock.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
+import type { SqliteDriver } from '../../storage/sqlite/driver.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 
 interface Fault {
@@ -34,10 +36,22 @@ export interface Bench {
 
 const DEFAULTS: TaskSettings = { project: undefined, projects: undefined, workflow: 'kanban' };
 
-export async function openBench(folder: string, settings: Partial<TaskSettings> = {}): Promise<Bench> {
+/** What a bench may stand on instead of the real thing. */
+export interface Ground {
+  readonly driver?: SqliteDriver;
+  readonly clock?: Clock;
+  readonly process?: string;
+  readonly log?: (...parts: unknown[]) => void;
+}
+
+export async function openBench(
+  folder: string,
+  settings: Partial<TaskSettings> = {},
+  { driver, clock = systemClock, process = 'bench', log = console.error }: Ground = {},
+): Promise<Bench> {
   const path = join(folder, 'colibri.db');
-  const storage = await openSqlite({ path });
-  const sink = createAuditLog({ storage, clock: systemClock, process: 'bench' });
+  const storage = await openSqlite({ path, ...(driver !== undefined && { driver }) });
+  const sink = createAuditLog({ storage, clock, process });
   const tools = [
     ...taskTools({ ...DEFAULTS, ...settings }),
     ...trailTools({
@@ -49,9 +63,9 @@ export async function openBench(folder: string, settings: Partial<TaskSettings> 
   const compose = composeCall({
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     lock: createToolLock(),
-    clock: systemClock,
+    clock,
     admission: { mode: 'FULL', degraded: () => undefined },
-    log: console.error,
+    log,
     ready: async () => ({ storage: withoutWaitingForTheDisk(storage), sink }),
   });
   return {
@@ -98,9 +112,9 @@ function toAnswer<T>(envelope: { ok: boolean; data?: unknown; error?: unknown })
   return error === undefined ? { ok: true, data: envelope.data as T } : { ok: false, error };
 }
 
-/** How often a property is tried, and from which seed. COLIBRI_TEST_RUNS tries more, COLIBRI_TEST_SEED repeats a failure. */
-export function trials<T>(what: string, runs: number): PropertyParameters<T> {
+/** How often a property is tried, and from which seed. COLIBRI_TEST_SEED repeats a failure. */
+export function trials<T>(what: string, runs: number, full = runs): PropertyParameters<T> {
   const seed = Number(process.env.COLIBRI_TEST_SEED ?? (Date.now() ^ process.pid) >>> 0);
   console.error(`${what}: COLIBRI_TEST_SEED=${seed}`);
-  return { seed, numRuns: Number(process.env.COLIBRI_TEST_RUNS ?? runs), endOnFailure: false };
+  return { seed, numRuns: tier(runs, full), endOnFailure: false };
 }

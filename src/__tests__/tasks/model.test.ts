@@ -1,11 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { proves } from '../../../tests/contract/proves.ts';
 import { canonical, sha256 } from '../../../tests/driver/audit-file.ts';
-import { type Answer, type Bench, openBench, trials } from './bench.ts';
+import { randomFrom } from '../../../tests/driver/random.ts';
+import { figure, tier } from '../../../tests/driver/tier.ts';
+import { type Answer, type Bench, trials } from './bench.ts';
 import {
   BoardModel,
   type Changes,
@@ -14,6 +16,8 @@ import {
   PRIORITIES,
   STATUSES,
 } from './board-model.ts';
+
+import { openTroubledBench, TROUBLES } from './troubled-bench.ts';
 
 /** The real thing beside the model, and who is speaking. */
 interface Real {
@@ -25,6 +29,9 @@ type Rows = ReadonlyMap<string, string>;
 
 /** Stands for a task that may or may not exist: one in so many names none. */
 type Pick = number;
+
+/** Thousands of files that are opened and closed again: where there is a folder in memory, there. */
+const SCRATCH = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 const UNKNOWN = 9_999;
 const PROJECTS = ['red', 'blue'] as const;
@@ -217,17 +224,20 @@ const anySequence = fc.commands(
     listing,
     asking,
   ],
-  { maxCommands: 60, size: 'max' },
+  { maxCommands: tier(60, 200), size: 'max' },
 );
 
 proves(
   ['tasks.model', 'tasks.effects'],
-  'whatever is called in whatever order, the board is what the model says and the log is sound',
+  'R38: whatever is called in whatever order, with restarts, failing disks and jumping clocks between, the board is what the model says and the log is sound',
   async () => {
+    const faults = new Map<string, number>();
     await fc.assert(
-      fc.asyncProperty(anySequence, async (commands) => {
-        const folder = mkdtempSync(join(tmpdir(), 'colibri-model-'));
-        const bench = await openBench(folder);
+      fc.asyncProperty(anySequence, fc.nat(), async (commands, seed) => {
+        const folder = mkdtempSync(join(SCRATCH, 'colibri-model-'));
+        const bench = await openTroubledBench(folder, randomFrom(seed), (fault) =>
+          faults.set(fault, (faults.get(fault) ?? 0) + 1),
+        );
         try {
           const model = new BoardModel();
           const real: Real = { bench, actor: 'ada' };
@@ -247,10 +257,12 @@ proves(
           rmSync(folder, { recursive: true, force: true });
         }
       }),
-      trials('task model', 60),
+      trials('task model', 50, 1_000),
     );
+    figure('R38', Object.fromEntries(faults));
+    expect([...faults.keys()].toSorted()).toEqual([...TROUBLES].toSorted());
   },
-  { timeoutMs: 600_000 },
+  { timeoutMs: tier(120_000, 1_800_000) },
 );
 
 async function create(model: BoardModel, real: Real, task: NewTask): Promise<void> {

@@ -1,0 +1,181 @@
+import { expect } from 'vitest';
+import type { Random } from '../../../tests/driver/random.ts';
+import { systemClock } from '../../clock.ts';
+import { processIdentity } from '../../log/process-identity.ts';
+import { recoverOpenCalls } from '../../log/recovery.ts';
+import { loadDriver, type SqliteDriver, type SqliteResult } from '../../storage/sqlite/driver.ts';
+import { type Answer, type Bench, openBench } from './bench.ts';
+
+/** What may happen beside a call. After a failed commit nobody but the file knows whether it happened, so there are two. */
+export const TROUBLES = [
+  'restart',
+  'clock jump',
+  'busy',
+  'full',
+  'failed commit, not done',
+  'failed commit, done',
+] as const;
+type Trouble = (typeof TROUBLES)[number];
+
+/** No process has this number: calls that are left open are those of a process that is gone. */
+const DEAD_PID = 2 ** 30;
+const DAY_MS = 86_400_000;
+const WRITING = ['task_create', 'task_update', 'thought_record', 'audit_session_start', 'merkle_finalize'];
+
+/**
+ * A bench in a bad place: now and then the disk is full, busy or failing, the clock jumps, the server starts again. It does
+ * what a careful client does: repeats what was certainly not done, and looks up what nobody knows.
+ */
+export async function openTroubledBench(
+  folder: string,
+  random: Random,
+  happened: (trouble: Trouble) => void,
+): Promise<Bench> {
+  const disk = createDisk(await loadDriver());
+  let skewMs = 0;
+  const clock = { ...systemClock, now: () => Date.now() + skewMs };
+  const ground = {
+    driver: disk.driver,
+    clock,
+    process: processIdentity(DEAD_PID),
+    log: () => undefined,
+  };
+  let bench = await openBench(folder, {}, ground);
+
+  async function restart(): Promise<void> {
+    await bench.close();
+    bench = await openBench(folder, {}, ground);
+    await recoverOpenCalls(bench.storage, clock, ground.process);
+  }
+
+  async function troubled<T>(name: string, args: object, actor?: string): Promise<Answer<T>> {
+    const trouble = random.pick(TROUBLES);
+    if (trouble === 'restart') await restart();
+    else if (trouble === 'clock jump') skewMs = random.pick([0, -2, 3_650]) * DAY_MS;
+    else if (WRITING.includes(name)) disk.arm(trouble, random);
+    const before = await lastRow(bench);
+    const answer = await bench.call<T>(name, args, actor);
+    const fired = disk.disarm();
+    if (fired || trouble === 'restart' || trouble === 'clock jump') happened(trouble);
+    if (!fired || trouble === 'busy') return answer;
+    const expected = trouble === 'full' ? 'ERR_STORAGE_FULL' : 'ERR_STORAGE_UNCERTAIN';
+    if (trouble !== 'full') await restart();
+    if (!codeOf(answer).includes(expected)) {
+      // A refusal has nothing that could be lost: only the row that says so could not be written.
+      expect(answer.ok).toBe(false);
+      return answer;
+    }
+    if (trouble === 'full') return await bench.call<T>(name, args, actor);
+    const after = await lastRow(bench);
+    const isDone = after.position > before.position && after.outcome === 'ok';
+    return isDone ? await lookUp<T>(bench, after.position) : await bench.call<T>(name, args, actor);
+  }
+
+  return {
+    path: bench.path,
+    get storage() {
+      return bench.storage;
+    },
+    call: (name, args, actor) =>
+      random.oneIn(6) ? troubled(name, args, actor) : bench.call(name, args, actor),
+    findings: () => bench.findings(),
+    close: () => bench.close(),
+  };
+}
+
+function codeOf(answer: Answer<unknown>): string {
+  return answer.ok ? 'ok' : `${answer.error.code} ${answer.error.message}`;
+}
+
+async function lastRow(bench: Bench): Promise<{ position: number; outcome: string }> {
+  const row = await bench.storage.read((tx) =>
+    tx.get<{ position: number; outcome: string }>(
+      'SELECT position, outcome FROM actions ORDER BY position DESC LIMIT 1',
+    ),
+  );
+  return row ?? { position: 0, outcome: '' };
+}
+
+/** What the call would have been answered, from what the log keeps of it. */
+async function lookUp<T>(bench: Bench, position: number): Promise<Answer<T>> {
+  const kept = await bench.storage.read((tx) =>
+    tx.get<{ body: string }>('SELECT body FROM action_payloads WHERE position = ?', position),
+  );
+  return { ok: true, data: JSON.parse(kept?.body ?? '') as T };
+}
+
+class DiskError extends Error {
+  readonly result: SqliteResult;
+
+  constructor(result: SqliteResult) {
+    super(`the disk was told to be ${result}`);
+    this.result = result;
+  }
+}
+
+/** A driver that fails once, at a statement drawn at random. */
+function createDisk(real: SqliteDriver) {
+  let armed: { trouble: Trouble; left: number } | undefined;
+  let fired = false;
+
+  function meets(trouble: Trouble, sql: string): boolean {
+    if (armed?.trouble !== trouble) return false;
+    armed.left -= 1;
+    if (armed.left > 0 || !STATEMENTS[trouble]?.test(sql)) return false;
+    armed = undefined;
+    fired = true;
+    return true;
+  }
+
+  function run<T>(sql: string, work: () => T): T {
+    if (meets('busy', sql)) throw new DiskError('busy');
+    if (meets('full', sql)) throw new DiskError('full');
+    if (meets('failed commit, not done', sql)) throw new DiskError('io');
+    const result = work();
+    if (meets('failed commit, done', sql)) throw new DiskError('io');
+    return result;
+  }
+
+  const driver: SqliteDriver = {
+    ...real,
+    open(path, options) {
+      const connection = real.open(path, options);
+      return {
+        exec: (sql) => connection.exec(sql),
+        close: () => connection.close(),
+        prepare(sql) {
+          const statement = connection.prepare(sql);
+          return {
+            get: (...params) => statement.get(...params),
+            all: (...params) => statement.all(...params),
+            run: (...params) => run(sql, () => statement.run(...params)),
+          };
+        },
+      };
+    },
+    resultCode: (error) => (error instanceof DiskError ? error.result : real.resultCode(error)),
+  };
+
+  return {
+    driver,
+    arm(trouble: Trouble, random: Random) {
+      fired = false;
+      armed = { trouble, left: random.between(1, 12) };
+    },
+    /** Whether it came to it. */
+    disarm(): boolean {
+      armed = undefined;
+      const did = fired;
+      fired = false;
+      return did;
+    },
+  };
+}
+
+/** Where each can strike: at the first such statement once the count has run down. */
+const STATEMENTS: Partial<Record<Trouble, RegExp>> = {
+  busy: /^BEGIN IMMEDIATE/,
+  full: /^(INSERT|UPDATE|DELETE)/,
+  'failed commit, not done': /^COMMIT/,
+  'failed commit, done': /^COMMIT/,
+};

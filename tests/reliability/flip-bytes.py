@@ -1,0 +1,51 @@
+"""Flips one bit after the other in a bundle and says which of them docs/verify-bundle.py lets pass.
+usage: flip-bytes.py SCRIPT BUNDLE COUNT SEED    prints one JSON object."""
+import contextlib, hashlib, io, json, pathlib, random, sys
+
+script, bundle, count, seed = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+code = compile(pathlib.Path(script).read_text(), script, "exec")
+rnd = random.Random(seed)
+
+
+def accepts():
+    """The script as it stands, in this process: five thousand starts of Python would take minutes."""
+    sys.argv = [script, str(bundle)]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            exec(code, {"__name__": "__main__", "__doc__": ""})
+            return True
+        except SystemExit as end:
+            return end.code in (None, 0)
+        except Exception:
+            return False
+
+
+def make_sums_fit():
+    names = sorted(str(f.relative_to(bundle)) for f in bundle.rglob("*") if f.is_file() and f.name != "SHA256SUMS")
+    lines = (f"{hashlib.sha256((bundle / name).read_bytes()).hexdigest()}  {name}\n" for name in names)
+    (bundle / "SHA256SUMS").write_text("".join(lines))
+
+
+# What the signature covers, directly or through hashes. The other files only the sums protect.
+SIGNED = {"log.jsonl", "state.jsonl", "payloads.jsonl", "key.pub", "checkpoint"}
+
+files = sorted(f for f in bundle.rglob("*") if f.is_file())
+missed, forged, original = [], 0, accepts()
+sums = (bundle / "SHA256SUMS").read_bytes()
+for i in range(count):
+    # Every file gets its turn; in one round of eight the forger makes the sums fit again.
+    file = files[i % len(files)]
+    whole = file.read_bytes()
+    at, bit = rnd.randrange(len(whole)), rnd.randrange(8)
+    changed = bytearray(whole)
+    changed[at] ^= 1 << bit
+    file.write_bytes(changed)
+    fits = file.name in SIGNED and (i // len(files)) % 8 == 7
+    if fits:
+        make_sums_fit()
+        forged += 1
+    if accepts():
+        missed.append(f"bit {bit} of byte {at} of {file.relative_to(bundle)}{', sums made to fit' if fits else ''}")
+    file.write_bytes(whole)
+    (bundle / "SHA256SUMS").write_bytes(sums)
+print(json.dumps({"original": original, "again": accepts(), "tried": count, "forged": forged, "missed": missed}))
