@@ -6,12 +6,14 @@ import { isPlainObject } from './repair.ts';
  * Arguments without the secrets in them, names of fields included. `notes` receives what was taken out and where, never
  * the secret. What holds none is returned as it is, uncopied. Depth was judged before: going down cannot overflow.
  */
-export function redact(value: unknown, notes: string[], path = ''): unknown {
-  if (!holdsAny(value)) return value;
+export function redact(value: unknown, notes: string[]): unknown {
+  return holdsAny(value) ? copyClean(value, notes, '') : value;
+}
+
+function copyClean(value: unknown, notes: string[], path: string): unknown {
   if (typeof value === 'string') return redactText(value, (kind) => note(notes, kind, path));
-  if (Array.isArray(value)) return value.map((item, i) => redact(item, notes, `${path}[${i}]`));
-  if (isPlainObject(value)) return redactFields(value, notes, path);
-  return value;
+  if (Array.isArray(value)) return value.map((item, i) => copyClean(item, notes, `${path}[${i}]`));
+  return isPlainObject(value) ? copyCleanFields(value, notes, path) : value;
 }
 
 function holdsAny(value: unknown): boolean {
@@ -22,20 +24,24 @@ function holdsAny(value: unknown): boolean {
   return false;
 }
 
-function redactFields(value: Record<string, unknown>, notes: string[], path: string): object {
+function copyCleanFields(value: Record<string, unknown>, notes: string[], path: string): object {
   const clean = new Map<string, unknown>();
+  const marks = new Map<string, number>();
   for (const [key, field] of Object.entries(value)) {
     const own = redactText(key, (kind) => note(notes, kind, `a name in ${path === '' ? 'arguments' : path}`));
-    const name = own === key ? key : unused(own, clean);
-    clean.set(name, redact(field, notes, path === '' ? name : `${path}.${name}`));
+    const name = unused(own, clean, marks);
+    clean.set(name, copyClean(field, notes, path === '' ? name : `${path}.${name}`));
   }
   return Object.fromEntries(clean);
 }
 
-/** Two secrets of a kind leave the same mark; as names of fields they must stay two. */
-function unused(name: string, taken: ReadonlyMap<string, unknown>): string {
+/** Two secrets of a kind leave the same mark; as names of fields they must stay two. Thousands of them are counted on. */
+function unused(name: string, taken: ReadonlyMap<string, unknown>, marks: Map<string, number>): string {
   let free = name;
-  for (let i = 2; taken.has(free); i += 1) free = `${name} ${i}`;
+  for (let i = marks.get(name) ?? 2; taken.has(free); i += 1) {
+    free = `${name} ${i}`;
+    marks.set(name, i + 1);
+  }
   return free;
 }
 

@@ -136,10 +136,10 @@ proves(
     const items = `[${'1,'.repeat(500_000)}1]`;
 
     for (const args of [`{${fields}}`, `{${words}}`, `{"labels":${items}}`, items]) {
-      const began = performance.now();
+      const began = server.cpuMs;
       const { result } = await server.sendLine(callLine('wide', 'task_create', args), 'wide');
       expect(result?.structuredContent).toMatchObject({ error: { code: 'INVALID_PARAMS' } });
-      expect(performance.now() - began).toBeLessThan(5_000);
+      expect(server.cpuMs - began).toBeLessThan(2_000);
       expect(JSON.stringify(result).length).toBeLessThan(100_000);
     }
   },

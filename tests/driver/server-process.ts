@@ -104,6 +104,16 @@ export class ServerProcess {
     return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
   }
 
+  /** Processor time the process has used so far (Linux counts in hundredths). Unlike time on the wall it is its own. */
+  get cpuMs(): number {
+    const stat = readFileSync(`/proc/${this.pid}/stat`, 'utf8');
+    const [user, system] = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 13);
+    return (Number(user) + Number(system)) * 10;
+  }
+
   /** What was written to the server and waits here, because it does not read. */
   get unsentBytes(): number {
     return this.#child.stdin.writableLength;

@@ -14,6 +14,7 @@ afterAll(() => checker?.close());
 const WRITERS = 4;
 const KILL_EVERY_MS = 250;
 const RUN_MS = tier(5_000, 60_000);
+const KILLS_MIN = tier(7, 100);
 /** Promised is 1 s; a machine that does other things meanwhile must not fail the test. */
 const WAIT_MS_MAX = 5_000;
 const TASK = { title: 'a task', project: 'demo' };
@@ -41,7 +42,8 @@ battery(
     };
     const seats = Array.from({ length: WRITERS }, (_, number) => seat(number));
     let kills = 0;
-    for (const end = performance.now() + RUN_MS; performance.now() < end; ) {
+    // A busy machine starts servers more slowly than they could be killed: then it takes longer.
+    for (const began = performance.now(); performance.now() - began < RUN_MS || kills < KILLS_MIN; ) {
       await sleepMs(KILL_EVERY_MS);
       const victim = random.pick(living.filter((server) => server?.isAlive && server.history.length > 2));
       victim?.kill('SIGKILL');
@@ -66,7 +68,6 @@ battery(
     });
     expect(errors).toEqual([]);
     expect(verdict?.findings).toEqual([]);
-    expect(kills).toBeGreaterThan(RUN_MS / KILL_EVERY_MS / 3);
     expect(worstMs).toBeLessThan(WAIT_MS_MAX);
   },
   { unless: noPython },
