@@ -1,7 +1,8 @@
 import { createReadStream, lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { asError } from '../errors.ts';
-import { isEntryName, ZipReader } from './zip.ts';
+import { ZipReader } from './zip.ts';
+import { isEntryName } from './zip-format.ts';
 
 /** The files of a bundle, wherever they lie. */
 export interface BundleSource {

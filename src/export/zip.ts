@@ -1,24 +1,24 @@
 import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
+import {
+  CENTRAL,
+  CENTRAL_BYTES,
+  DEFLATE,
+  END,
+  END_BYTES,
+  isEntryName,
+  LOCAL,
+  LOCAL_BYTES,
+  RATIO_FREE_BYTES,
+  RATIO_MAX,
+} from './zip-format.ts';
 
 /** Says why a zip is not one that may be read. */
 export class ZipError extends Error {
   override readonly name = 'ZipError';
 }
 
-/** The name of a file inside a bundle: plain, at most one folder deep, and never a way out of it. */
-export function isEntryName(name: string): boolean {
-  return /^(?:[\w-][\w.-]{0,99}\/)?[\w-][\w.-]{0,99}$/.test(name);
-}
-
-const LOCAL = 0x04034b50;
-const CENTRAL = 0x02014b50;
-const END = 0x06054b50;
-const LOCAL_BYTES = 30;
-const CENTRAL_BYTES = 46;
-const END_BYTES = 22;
-const DEFLATE = 8;
 /** Version 2.0 of the format, made on Unix, so that the file mode is read. */
 const VERSION = 20;
 const MADE_BY = 0x0300 | VERSION;
@@ -28,9 +28,6 @@ const NO_DATE = 0x0021;
 /** Beyond these a zip needs its 64-bit extension, which this writer leaves out. */
 const BYTES_MAX = 0xffffffff;
 const ENTRIES_MAX = 0xffff;
-/** Audit rows shrink about tenfold; Deflate itself cannot do more than 1,032. */
-const RATIO_MAX = 200;
-const RATIO_FREE_BYTES = 1_048_576;
 const CHUNK_BYTES = 262_144;
 
 interface Entry {

@@ -6,7 +6,8 @@ import { deflateRawSync } from 'node:zlib';
 import { afterAll, expect, test } from 'vitest';
 import { proving } from '../../../tests/contract/proves.ts';
 import { seededRandom } from '../../../tests/driver/random.ts';
-import { crc32, crc32ByTable, isEntryName, ZipError, ZipReader, ZipWriter } from '../../export/zip.ts';
+import { crc32, crc32ByTable, ZipError, ZipReader, ZipWriter } from '../../export/zip.ts';
+import { isEntryName } from '../../export/zip-format.ts';
 import { damage } from './evidence.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'colibri-zip-'));

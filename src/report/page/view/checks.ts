@@ -144,71 +144,61 @@ const SIGNATURES: Readonly<Record<HeadView['signature'], string>> = {
 
 function heads(all: readonly HeadView[]): HTMLElement {
   if (all.length === 0) return h('p', { class: 'note' }, 'There is none that could be used.');
-  const names = ['Rows', 'Last row covered', 'Root', 'Signature', 'Agrees'];
-  return h(
-    'div',
-    { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Checkpoints' },
-    h(
-      'table',
-      {},
-      h('thead', {}, h('tr', {}, ...names.map((name) => h('th', { scope: 'col' }, name)))),
+  return newestFirst(
+    'Checkpoints',
+    ['Rows', 'Last row covered', 'Root', 'Signature', 'Agrees'],
+    all,
+    ({ size, at, root, signature, agrees }) => [
+      h('td', {}, number(size)),
+      h('td', {}, at === '' ? '–' : time(at)),
+      h('td', {}, hash(root)),
+      h('td', {}, SIGNATURES[signature]),
       h(
-        'tbody',
-        {},
-        ...all
-          .slice(-HEADS_MAX)
-          .reverse()
-          .map(({ size, at, root, signature, agrees }) =>
-            h(
-              'tr',
-              {},
-              h('td', {}, number(size)),
-              h('td', {}, at === '' ? '–' : time(at)),
-              h('td', {}, hash(root)),
-              h('td', {}, SIGNATURES[signature]),
-              h(
-                'td',
-                { class: agrees === false ? 'error' : '' },
-                agrees === undefined ? 'not checked' : agrees ? 'yes' : 'no',
-              ),
-            ),
-          ),
+        'td',
+        { class: agrees === false ? 'error' : '' },
+        agrees === undefined ? 'not checked' : agrees ? 'yes' : 'no',
       ),
-    ),
-    all.length > HEADS_MAX &&
-      h('p', { class: 'note' }, `and ${number(all.length - HEADS_MAX)} older ones, all checked`),
+    ],
   );
 }
 
 /** What others may hold. That they do is for whoever reads this to find out. */
 function anchors(all: readonly AnchorView[]): HTMLElement {
   if (all.length === 0) return h('p', { class: 'note' }, 'The bundle names none that could be used.');
-  const names = ['Rows', 'Kind', 'Claims', 'Id', 'Looked up'];
+  return newestFirst(
+    'Anchors',
+    ['Rows', 'Kind', 'Claims', 'Id', 'Looked up'],
+    all,
+    ({ size, kind, claims, commit }) => [
+      h('td', {}, number(size)),
+      h('td', {}, kind === 'git' ? 'git commit' : 'time stamp'),
+      h('td', {}, claims === '' ? '–' : time(claims)),
+      h('td', {}, commit === '' ? '–' : hash(commit)),
+      h('td', {}, 'not here'),
+    ],
+  );
+}
+
+function newestFirst<T>(
+  label: string,
+  names: readonly string[],
+  all: readonly T[],
+  cells: (one: T) => HTMLElement[],
+): HTMLElement {
+  const rows = all
+    .slice(-HEADS_MAX)
+    .reverse()
+    .map((one) => h('tr', {}, ...cells(one)));
   return h(
     'div',
-    { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Anchors' },
+    { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': label },
     h(
       'table',
       {},
       h('thead', {}, h('tr', {}, ...names.map((name) => h('th', { scope: 'col' }, name)))),
-      h(
-        'tbody',
-        {},
-        ...all
-          .slice(-HEADS_MAX)
-          .reverse()
-          .map(({ size, kind, claims, commit }) =>
-            h(
-              'tr',
-              {},
-              h('td', {}, number(size)),
-              h('td', {}, kind === 'git' ? 'git commit' : 'time stamp'),
-              h('td', {}, claims === '' ? '–' : time(claims)),
-              h('td', {}, commit === '' ? '–' : hash(commit)),
-              h('td', {}, 'not here'),
-            ),
-          ),
-      ),
+      h('tbody', {}, ...rows),
     ),
+    all.length > HEADS_MAX &&
+      h('p', { class: 'note' }, `and ${number(all.length - HEADS_MAX)} older ones, treated alike`),
   );
 }

@@ -1,4 +1,5 @@
 /// <reference lib="dom" />
+import { isEntryName } from '../../../export/zip-format.ts';
 import type { Given } from '../protocol.ts';
 import { readZip } from './zip.ts';
 
@@ -7,11 +8,6 @@ export type Files = ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
 
 /** Says why something is no bundle that can be read. The message is a whole sentence. */
 export class BundleError extends Error {}
-
-/** The name of a file inside a bundle: plain, at most one folder deep. The same rule as where bundles are written. */
-export function isEntryName(name: string): boolean {
-  return /^(?:[\w-][\w.-]{0,99}\/)?[\w-][\w.-]{0,99}$/.test(name);
-}
 
 /** Reads everything that was handed over. Hostile input enters here. */
 export async function readFiles(given: Given): Promise<Files> {

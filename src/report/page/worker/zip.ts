@@ -1,16 +1,17 @@
 /// <reference lib="dom" />
-import { BundleError, type Files, isEntryName } from './files.ts';
-
-const LOCAL = 0x04034b50;
-const CENTRAL = 0x02014b50;
-const END = 0x06054b50;
-const LOCAL_BYTES = 30;
-const CENTRAL_BYTES = 46;
-const END_BYTES = 22;
-const DEFLATE = 8;
-/** The same limits as on the command line: audit rows shrink about tenfold. */
-const RATIO_MAX = 200;
-const RATIO_FREE_BYTES = 1_048_576;
+import {
+  CENTRAL,
+  CENTRAL_BYTES,
+  DEFLATE,
+  END,
+  END_BYTES,
+  isEntryName,
+  LOCAL,
+  LOCAL_BYTES,
+  RATIO_FREE_BYTES,
+  RATIO_MAX,
+} from '../../../export/zip-format.ts';
+import { BundleError, type Files } from './files.ts';
 
 interface Entry {
   readonly name: string;
