@@ -257,7 +257,8 @@ proves(
           rmSync(folder, { recursive: true, force: true });
         }
       }),
-      trials('task model', 50, 1_000),
+      // Not shrunk: with a disk that fails here and there, that does not end. Seed and path repeat it.
+      { ...trials('task model', 50, 1_000), endOnFailure: true },
     );
     figure('R38', Object.fromEntries(faults));
     expect([...faults.keys()].toSorted()).toEqual([...TROUBLES].toSorted());

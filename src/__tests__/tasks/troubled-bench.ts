@@ -53,22 +53,21 @@ export async function openTroubledBench(
     if (trouble === 'restart') await restart();
     else if (trouble === 'clock jump') skewMs = random.pick([0, -2, 3_650]) * DAY_MS;
     else if (WRITING.includes(name)) disk.arm(trouble, random);
-    const before = await lastRow(bench);
+    const before = await lastPosition(bench);
     const answer = await bench.call<T>(name, args, actor);
     const fired = disk.disarm();
     if (fired || trouble === 'restart' || trouble === 'clock jump') happened(trouble);
     if (!fired || trouble === 'busy') return answer;
     const expected = trouble === 'full' ? 'ERR_STORAGE_FULL' : 'ERR_STORAGE_UNCERTAIN';
-    if (trouble !== 'full') await restart();
-    if (!codeOf(answer).includes(expected)) {
-      // A refusal has nothing that could be lost: only the row that says so could not be written.
+    const isRefusal = !codeOf(answer).includes(expected);
+    if (isRefusal || trouble !== 'full') await restart();
+    if (isRefusal) {
+      // It has nothing that could be lost. Only the row that says so was not written, and the start has explained that.
       expect(answer.ok).toBe(false);
       return answer;
     }
     if (trouble === 'full') return await bench.call<T>(name, args, actor);
-    const after = await lastRow(bench);
-    const isDone = after.position > before.position && after.outcome === 'ok';
-    return isDone ? await lookUp<T>(bench, after.position) : await bench.call<T>(name, args, actor);
+    return (await lookUp<T>(bench, name, before)) ?? (await bench.call<T>(name, args, actor));
   }
 
   return {
@@ -87,21 +86,24 @@ function codeOf(answer: Answer<unknown>): string {
   return answer.ok ? 'ok' : `${answer.error.code} ${answer.error.message}`;
 }
 
-async function lastRow(bench: Bench): Promise<{ position: number; outcome: string }> {
+async function lastPosition(bench: Bench): Promise<number> {
   const row = await bench.storage.read((tx) =>
-    tx.get<{ position: number; outcome: string }>(
-      'SELECT position, outcome FROM actions ORDER BY position DESC LIMIT 1',
-    ),
+    tx.get<{ position: number }>('SELECT max(position) AS position FROM actions'),
   );
-  return row ?? { position: 0, outcome: '' };
+  return row?.position ?? 0;
 }
 
-/** What the call would have been answered, from what the log keeps of it. */
-async function lookUp<T>(bench: Bench, position: number): Promise<Answer<T>> {
+/** What the call would have been answered if it was done after all, from what the log keeps of it. */
+async function lookUp<T>(bench: Bench, tool: string, before: number): Promise<Answer<T> | undefined> {
   const kept = await bench.storage.read((tx) =>
-    tx.get<{ body: string }>('SELECT body FROM action_payloads WHERE position = ?', position),
+    tx.get<{ body: string }>(
+      `SELECT p.body FROM actions a JOIN action_payloads p ON p.position = a.position
+       WHERE a.position > ? AND a.stage = 'exit' AND a.tool = ? AND a.outcome = 'ok'`,
+      before,
+      tool,
+    ),
   );
-  return { ok: true, data: JSON.parse(kept?.body ?? '') as T };
+  return kept === undefined ? undefined : { ok: true, data: JSON.parse(kept.body) as T };
 }
 
 class DiskError extends Error {
