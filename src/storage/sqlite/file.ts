@@ -82,6 +82,8 @@ function identify(
   if (journalStartsEmpty(`${path}-journal`)) return { applicationId: 0, userVersion: 0, empty: true };
   const db = driver.open(path, { readOnly: true });
   try {
+    // All of it from one moment: another process may be making the file, and half of each would be nobody's.
+    db.exec('BEGIN');
     const number = (sql: string): number => Number(Object.values(db.prepare(sql).get() ?? {})[0]);
     return {
       applicationId: number('PRAGMA application_id'),
