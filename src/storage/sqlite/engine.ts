@@ -64,7 +64,7 @@ function isPermission(error: unknown): boolean {
 }
 
 /** Of tries to merge the log while short readers are in the way. */
-const MERGE_RETRIES_MAX = 3;
+const MERGE_RETRIES_MAX = 10;
 
 class SqliteEngine implements StorageEngine {
   readonly facts: StorageFacts;
