@@ -196,6 +196,8 @@ function commonDigits(a: string, b: string): number {
   return i;
 }
 
+const HEADER_BYTES = 4;
+
 interface Ends {
   readonly first: string | undefined;
   readonly last: string | undefined;
@@ -204,8 +206,10 @@ interface Ends {
 /** First and last word of a page, in hex; neither where it only goes on with the one before. Undefined for what is no page. */
 function endsOf(block: unknown): Ends | undefined {
   const bytes = bytesOf(block);
-  if (bytes === undefined || bytes.length < 4) return undefined;
-  const end = bytes.readUInt16BE(2);
+  if (bytes === undefined || bytes.length < HEADER_BYTES) return undefined;
+  const [rowid, end] = [bytes.readUInt16BE(0), bytes.readUInt16BE(2)];
+  // Where the first row number stands that no word leads to, or 0. SQLite looks at it only on pages that go on with a word.
+  if (rowid !== 0 && (rowid < HEADER_BYTES || rowid >= end)) return undefined;
   const steps = end <= bytes.length ? numbersIn(bytes, end) : undefined;
   if (steps === undefined) return undefined;
   let first: string | undefined;
