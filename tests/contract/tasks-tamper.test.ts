@@ -384,6 +384,8 @@ for (const sql of [
   `INSERT INTO task_words_config VALUES ('secure-delete', 1)`,
   `INSERT INTO task_words_data VALUES (123456789, x'0102')`,
   `UPDATE task_words_data SET block = CAST(x'0002' || substr(block, 3) AS BLOB) WHERE id > 100`,
+  // The first place of a word in its text, written as zero instead of two.
+  `UPDATE task_words_data SET block = unhex(replace(hex(block), '010202', '010200')) WHERE id > 100`,
 ]) {
   proves('tasks.tamper.shadow', `the verifier reports ${sql}`, async ({ colibri }) => {
     const board = await leaveBoard(colibri);

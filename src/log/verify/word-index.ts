@@ -215,8 +215,10 @@ function endsOf(block: unknown): Ends | undefined {
   let first: string | undefined;
   let last: string | undefined;
   let offset = 0;
+  let rows = rowid;
   for (const step of steps) {
     offset += step;
+    if (rows !== 0 && holdsNoPosition(bytes, rows, offset)) return undefined;
     // Only the first word of a page is written out; the others repeat the beginning of the one before.
     const kept: Numbered | undefined =
       last === undefined ? { value: 0, next: offset } : numberAt(bytes, offset);
@@ -225,8 +227,25 @@ function endsOf(block: unknown): Ends | undefined {
     const tail = bytes.toString('hex', added.next, added.next + added.value).toUpperCase();
     last = (last ?? '').slice(0, 2 * kept.value) + tail;
     first ??= last;
+    rows = added.next + added.value;
   }
-  return { first, last };
+  return rows !== 0 && holdsNoPosition(bytes, rows, end) ? undefined : { first, last };
+}
+
+/**
+ * Whether among the rows of a word, from `start` to `end`, a place in the text is written as zero. Places count from two;
+ * SQLite reads a zero like a two, so that it would find the same and not tell. A list that goes on overleaf is passed over.
+ */
+function holdsNoPosition(bytes: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; ) {
+    const size = numberAt(bytes, numberAt(bytes, at)?.next ?? end);
+    if (size === undefined) return false;
+    at = size.next + Math.floor(size.value / 2);
+    if (at > end) return false;
+    const places = numbersIn(bytes.subarray(0, at), size.next);
+    if (places?.includes(0) === true) return true;
+  }
+  return false;
 }
 
 function bytesOf(value: unknown): Buffer | undefined {
