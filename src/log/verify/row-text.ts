@@ -26,14 +26,7 @@ function readPlain(text: string): AuditRow | undefined {
   const match = text.isWellFormed() ? PLAIN.exec(text) : null;
   if (match === null) return undefined;
   const [, actor, args, at, correlation, duration = '', effectsText = '', error, outcome, position] = match;
-  const [process, result, valid, sequence, stage, tool] = [
-    match[10],
-    match[11],
-    match[12],
-    match[13],
-    match[14],
-    match[15],
-  ];
+  const [process, result, valid, sequence, stage, tool] = match.slice(10);
   const durationMs = duration === 'null' ? null : Number(duration);
   if (durationMs !== null && (!(durationMs < 1e15) || String(durationMs) !== duration)) return undefined;
   const effects = readEffects(effectsText);

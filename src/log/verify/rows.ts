@@ -89,8 +89,8 @@ export class LogWalk {
 
   /** The tables are strict, but whoever rewrites the schema for a moment can store anything: a blob hashes like its text. */
   #asText(stored: Stored): Stored {
-    const { position, text: first, content_hash: second, chain_hash: third } = stored;
-    if (typeof first === 'string' && typeof second === 'string' && typeof third === 'string') return stored;
+    if (TEXTS.every((column) => typeof stored[column] === 'string')) return stored;
+    const { position } = stored;
     const odd = TEXTS.filter((column) => typeof stored[column] !== 'string');
     const message = `In audit row ${position}, ${odd.join(' and ')} should be text and is not.`;
     const record = auditRow(position);
