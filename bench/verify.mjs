@@ -5,7 +5,10 @@ import { filledDatabase } from './databases.mjs';
 import { progress } from './progress.mjs';
 import { byRound, inTurns, p50, p99 } from './statistics.mjs';
 
-const ROWS_PER_SECOND_MIN = 250_000;
+/** The design's bar for the audit rows with their stored texts. */
+const LOG_ROWS_PER_SECOND_MIN = 250_000;
+/** The study's bar for a reader that takes apart and compares everything there is. */
+const ALL_ROWS_PER_SECOND_MIN = 80_000;
 const FLAT_MAX = 1.2;
 
 /** Verification beside the hashing of the same bytes, and its memory on a log and on a longer one. */
@@ -34,11 +37,13 @@ export async function verify({ small, large, rounds }) {
         verified: samples.log,
         hashed: samples.hash.map((round) => round.map((one) => one.text_ms)),
         reference_is: 'crypto.hash over the same texts',
+        limit: LOG_ROWS_PER_SECOND_MIN,
       }),
       rate('verify-all', 'verify: all of it, with payloads, state and derived tables', size, {
         verified: samples.large,
         hashed: samples.hash.map((round) => round.map((one) => one.text_ms + one.payload_ms)),
         reference_is: 'crypto.hash over the same texts and payloads',
+        limit: ALL_ROWS_PER_SECOND_MIN,
       }),
       memoryRow(samples),
     ],
@@ -46,7 +51,7 @@ export async function verify({ small, large, rounds }) {
 }
 
 /** Rows a second, judged by the bar; how far the hashing alone would go stands beside it. */
-function rate(id, what, size, { verified, hashed, reference_is }) {
+function rate(id, what, size, { verified, hashed, reference_is, limit }) {
   const took = verified.map((round) => round.map((one) => one.ms));
   const perSecond = (ms) => (size / ms) * 1000;
   const { spread } = byRound({ took }, ({ took: ms }) => perSecond(ms));
@@ -60,8 +65,8 @@ function rate(id, what, size, { verified, hashed, reference_is }) {
     p99: perSecond(p99(took)),
     value: perSecond(p50(took)),
     spread,
-    bar: `at least ${ROWS_PER_SECOND_MIN.toLocaleString('en')} rows/s`,
-    limit: ROWS_PER_SECOND_MIN,
+    bar: `at least ${limit.toLocaleString('en')} rows/s`,
+    limit,
     sense: 'at least',
   };
 }

@@ -69,6 +69,49 @@ describe('R19: whoever holds the file and knows the format', () => {
   });
 });
 
+describe('R19: whoever knows that the verifier reads a block of audit rows in one piece', () => {
+  const ROWS = 'WHERE position IN (100, 101)';
+  const joined = (column: string) => `(SELECT group_concat(${column}, char(10)) FROM actions ${ROWS})`;
+
+  test.each(
+    ['text', 'content_hash', 'chain_hash'].flatMap((column): [what: string, sql: string][] => [
+      [
+        `moves a character of ${column} to the next row`,
+        `UPDATE actions SET ${column} = (SELECT substr(${column}, -1) FROM actions WHERE position = 100) || ${column} WHERE position = 101;
+         UPDATE actions SET ${column} = substr(${column}, 1, length(${column}) - 1) WHERE position = 100`,
+      ],
+      [
+        `puts ${column} of two rows into the first and nothing into the second`,
+        `UPDATE actions SET ${column} = ${joined(column)} WHERE position = 100;
+         UPDATE actions SET ${column} = NULL WHERE position = 101`,
+      ],
+      [
+        `puts ${column} of two rows into the first and an empty text into the second`,
+        `UPDATE actions SET ${column} = ${joined(column)} WHERE position = 100;
+         UPDATE actions SET ${column} = '' WHERE position = 101`,
+      ],
+      [
+        `swaps ${column} with the next row`,
+        `UPDATE actions SET ${column} = iif(position = 100, b, a) FROM
+         (SELECT (SELECT ${column} FROM actions WHERE position = 100) AS a, (SELECT ${column} FROM actions WHERE position = 101) AS b) ${ROWS}`,
+      ],
+      [
+        `writes ${column} in characters that end in the same byte`,
+        `UPDATE actions SET ${column} = replace(${column}, 'a', char(353)) WHERE position = 256`,
+      ],
+      [
+        `writes ${column} as bytes`,
+        `UPDATE actions SET ${column} = CAST(${column} AS BLOB) WHERE position = 100`,
+      ],
+    ]),
+  )('and %s is found, with the row', async (_, sql) => {
+    const findings = await bench.copies.afterLifting('actions', (db) => db.exec(sql));
+
+    const rows = findings.filter(({ table }) => table === 'actions').map(({ record }) => record);
+    expect(['#100', '#101', '#256']).toContain(rows[0]);
+  });
+});
+
 describe('the schema', () => {
   const cases: [what: string, sql: string, name: string][] = [
     ...triggersOfSchema().map((name): [string, string, string] => [

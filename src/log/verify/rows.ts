@@ -2,9 +2,11 @@ import { isHash, sha256Hex } from '../../integrity/digest.ts';
 import { Frontier } from '../../integrity/tree.ts';
 import type { Reader } from '../../storage/engine.ts';
 import type { AuditRow } from '../row.ts';
+import { BLOCK_ROWS } from './block-hashes.ts';
 import { isStoredAs, mayHideBytes } from './bytes.ts';
 import { auditRow, type Report } from './finding.ts';
 import { readRowText } from './row-text.ts';
+import { readSoundBlock } from './sound-block.ts';
 
 interface Stored {
   readonly position: number;
@@ -23,10 +25,11 @@ export interface ReadRow {
 
 const TEXTS = ['text', 'content_hash', 'chain_hash'] as const;
 const FIRST_LINK = '0'.repeat(64);
-const PAGE = 500;
-const BLOCK_ROWS = 256;
 
-/** Carried from page to page; nothing in it grows with the log but the calls that never ended. */
+/**
+ * Reads the log a block at a time. A block that is sound is hashed all at once; where anything is wrong, the same rows are
+ * read one by one, to say what. Nothing that is carried on grows with the log but the calls that never ended.
+ */
 export class LogWalk {
   /** Roots of the blocks of 256 rows read so far, as computed here. */
   readonly #blocks = new Frontier();
@@ -34,9 +37,9 @@ export class LogWalk {
   /** Enter rows without an exit yet: position to the process that wrote it. */
   readonly open = new Map<number, string>();
   position = 0;
-  #stored: ReadonlyMap<number, string> = new Map();
   #link = FIRST_LINK;
   #time = '';
+  #process = '';
   readonly #report: Report;
   /** Sizes at which the root is wanted, the smallest last. */
   readonly #wanted: number[];
@@ -53,25 +56,43 @@ export class LogWalk {
     this.#wanted = [...new Set(sizes)].filter((size) => size > 0).sort((a, b) => b - a);
   }
 
-  /** Reads the next page and checks each row by itself and against its neighbours. Undefined at the end. */
+  /** Reads on to the end of a block and checks each row by itself and against its neighbours. Undefined at the end. */
   async next(tx: Reader): Promise<ReadRow[] | undefined> {
+    return (await this.#nextBlock(tx)) ?? (await this.#nextRows(tx));
+  }
+
+  async #nextBlock(tx: Reader): Promise<ReadRow[] | undefined> {
+    const [size, wanted] = [this.#size, this.#wanted.at(-1)];
+    const isWantedInside = wanted !== undefined && wanted < size + BLOCK_ROWS;
+    if (this.#rest.size > 0 || isWantedInside || this.#claimed !== undefined) return undefined;
+    const first = this.position + 1;
+    const block = await readSoundBlock(tx, { position: this.position, link: this.#link });
+    if (block === undefined) return undefined;
+    this.position += BLOCK_ROWS;
+    this.#link = block.link;
+    await this.#closeBlock(tx, block.root);
+    this.#keepRoot();
+    const read: ReadRow[] = [];
+    for (const [i, text] of block.texts.entries()) this.#take(read, first + i, text, true);
+    return read;
+  }
+
+  async #nextRows(tx: Reader): Promise<ReadRow[] | undefined> {
     const page = await tx.all<Stored>(
       'SELECT position, text, content_hash, chain_hash FROM actions WHERE position > ? AND position <= ? ORDER BY position LIMIT ?',
       this.position,
       Number.MAX_SAFE_INTEGER,
-      PAGE,
+      BLOCK_ROWS - this.#rest.size,
     );
     if (page.length === 0) return undefined;
-    await this.#loadStoredBlocks(tx, page.length);
     const read: ReadRow[] = [];
     for (const raw of page) {
       const stored = this.#asText(raw);
       const isHashed = this.#follow(stored);
+      if (this.#rest.size === BLOCK_ROWS) await this.#closeBlock(tx, this.#rest.root());
+      this.#keepRoot();
       if (mayHideBytes(stored.text)) await this.#checkBytes(tx, stored);
-      const row = this.#parse(stored);
-      if (row === undefined) continue;
-      this.#pair(row, stored.position);
-      read.push({ at: stored.position, row, isHashed });
+      this.#take(read, stored.position, stored.text, isHashed);
     }
     return read;
   }
@@ -82,9 +103,15 @@ export class LogWalk {
     return { size: tree.size, root: tree.root() };
   }
 
+  get #size(): number {
+    return this.#blocks.size * BLOCK_ROWS + this.#rest.size;
+  }
+
   #tree(): Frontier {
-    const size = this.#blocks.size * BLOCK_ROWS + this.#rest.size;
-    return new Frontier({ size, hashes: [...this.#blocks.state.hashes, ...this.#rest.state.hashes] });
+    return new Frontier({
+      size: this.#size,
+      hashes: [...this.#blocks.state.hashes, ...this.#rest.state.hashes],
+    });
   }
 
   /** The tables are strict, but whoever rewrites the schema for a moment can store anything: a blob hashes like its text. */
@@ -155,8 +182,7 @@ export class LogWalk {
     }
     if (hash !== content_hash) this.#claimed ??= this.#tree();
     this.#claimed?.add(isHash(content_hash) ? content_hash : hash);
-    this.#grow(hash);
-    this.#keepRoot();
+    this.#rest.addDigest(hash);
     this.position = position;
     this.#link = chain_hash;
     return hash === content_hash;
@@ -164,22 +190,19 @@ export class LogWalk {
 
   #keepRoot(): void {
     const wanted = this.#wanted.at(-1);
-    if (wanted === undefined || wanted !== this.#blocks.size * BLOCK_ROWS + this.#rest.size) return;
+    if (wanted === undefined || wanted !== this.#size) return;
     const claimed = this.#claimed === undefined ? [] : [this.#claimed.root()];
     this.roots.set(wanted, [this.head.root, ...claimed]);
     this.#wanted.pop();
   }
 
-  /** Full blocks are compared with the roots the writer stored for them. */
-  #grow(hash: string): void {
-    this.#rest.addDigest(hash);
-    if (this.#rest.size < BLOCK_ROWS) return;
+  /** A full block is compared with the root that the writer stored for it. */
+  async #closeBlock(tx: Reader, root: string): Promise<void> {
     const block = this.#blocks.size;
-    const root = this.#rest.root();
     this.#blocks.addLeaf(root);
     this.#rest = new Frontier();
-    const stored = this.#stored.get(block);
-    if (stored === root) return;
+    const stored = await tx.get<{ hash: string }>('SELECT hash FROM log_blocks WHERE block = ?', block);
+    if (stored?.hash === root) return;
     const position = (block + 1) * BLOCK_ROWS;
     const kind = stored === undefined ? 'missing' : 'altered';
     const message = `The stored root of audit rows ${block * BLOCK_ROWS + 1} to ${position} ${stored === undefined ? 'is missing' : 'is wrong'}.`;
@@ -191,18 +214,8 @@ export class LogWalk {
       columns: ['hash'],
       message,
       expected: root,
-      actual: stored ?? '',
+      actual: stored?.hash ?? '',
     });
-  }
-
-  async #loadStoredBlocks(tx: Reader, rows: number): Promise<void> {
-    const first = this.#blocks.size;
-    const found = await tx.all<{ block: number; hash: string }>(
-      'SELECT block, hash FROM log_blocks WHERE block >= ? AND block <= ?',
-      first,
-      first + Math.ceil(rows / BLOCK_ROWS),
-    );
-    this.#stored = new Map(found.map((row) => [row.block, row.hash]));
   }
 
   /** Rows where the walk does not go: before the first position, or where numbers are no longer exact. */
@@ -229,11 +242,14 @@ export class LogWalk {
     }
   }
 
-  #parse({ position, text }: Stored): AuditRow | undefined {
+  /** Takes in what a row says, if it says it as Colibri writes it. */
+  #take(read: ReadRow[], position: number, text: string, isHashed: boolean): void {
     const row = readRowText(text);
     if (row !== undefined && row.position === position && row.at >= this.#time) {
       this.#time = row.at;
-      return row;
+      this.#pair(row, position);
+      read.push({ at: position, row, isHashed });
+      return;
     }
     this.#report({
       kind: 'malformed',
@@ -242,12 +258,13 @@ export class LogWalk {
       position,
       message: `Audit row ${position} is not one that Colibri writes: fields, order, position or time are wrong.`,
     });
-    return undefined;
   }
 
   #pair(row: AuditRow, position: number): void {
     if (row.stage === 'enter' && row.sequence_no === position) {
-      this.open.set(position, row.process);
+      // The name is a piece of the text of its block, all of which it would keep in memory as long as the call is open.
+      if (this.#process !== row.process) this.#process = Buffer.from(row.process).toString();
+      this.open.set(position, this.#process);
       return;
     }
     if (row.stage === 'exit' && this.open.delete(row.sequence_no)) return;
