@@ -23,7 +23,7 @@ export const WHERE = {
     'The audit rows take nearly half of it. Reading and hashing what lies beside them takes a sixth, reading and hashing each row of state another, and SQLite’s look at indexes and pages as much.',
   wait: 'Verification works in short slices and lets other calls in between. A call waits for a slice, and on a busy machine both wait for a core.',
   'memory-calls':
-    'It is room that V8 takes for its heap before it collects; the bare server takes as much or more, as its reference shows. Asked to save memory (`--optimize-for-size`) the same calls add 7 MB and cost a tenth more processor time, so Colibri does not ask.',
+    'It is room that V8 takes for its heap before it collects; the bare server takes more, as its reference shows.',
   'tools-list':
     'The list is schema for the most part: names, types, bounds and annotations of 14 tools, with one sentence each.',
   'disk-thought': STATE_TWICE,
