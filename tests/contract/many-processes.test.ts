@@ -11,6 +11,7 @@ import { proves } from './proves.ts';
 const PROCESSES = tier(4, 8);
 const CALLS = tier(100, 2_000);
 const ROUNDS = tier(5, 50);
+/** As many as an agent with parallel tools has. */
 const IN_FLIGHT = 8;
 const LOOP_WATCH = new URL('../driver/loop-watch.mjs', import.meta.url).href;
 
@@ -29,7 +30,7 @@ proves(
     expect(findings).toEqual([]);
     expect(rows).toHaveLength(2 * PROCESSES * CALLS);
     expect(calls.filter(({ exits }) => exits.length !== 1)).toEqual([]);
-    report('reads', servers);
+    report('reads', servers, IN_FLIGHT);
   },
   { timeoutMs: 60_000 + PROCESSES * CALLS * 50 },
 );
@@ -70,9 +71,28 @@ proves(
     }
     expect(stateFindings(colibri.dbPath)).toEqual([]);
     expect(openCalls(colibri.dbPath)).toEqual([]);
-    report('writes', servers);
+    report('writes', servers, IN_FLIGHT);
     for (const server of servers) await server.closeInput();
     figure('R7', { loop_stopped_ms: Math.max(...servers.map(loopStoppedMs)) });
+  },
+  { unless: noTasks, timeoutMs: 60_000 + PROCESSES * CALLS * 100 },
+);
+
+proves(
+  ['processes.one-chain', 'processes.no-busy'],
+  `R7: ${PROCESSES} agents × ${CALLS} writes on one file, each waiting for its answer: one chain, no error`,
+  async ({ colibri }) => {
+    const servers = await Promise.all(Array.from({ length: PROCESSES }, () => colibri.start()));
+
+    const errors = await Promise.all(
+      servers.map((server) =>
+        callMany(server, 'task_create', (i) => ({ title: `${i}`, project: 'demo' }), { inFlight: 1 }),
+      ),
+    );
+
+    expect(errors.flat()).toEqual([]);
+    expect(colibri.readAudit()).toMatchObject({ findings: [], rows: { length: 2 * PROCESSES * CALLS } });
+    report('writes', servers, 1);
   },
   { unless: noTasks, timeoutMs: 60_000 + PROCESSES * CALLS * 100 },
 );
@@ -144,7 +164,9 @@ proves(
     const seen = () => reader.prepare('SELECT count(*) FROM tasks').pluck().get();
     seen();
 
-    const errors = await callMany(server, 'task_create', (i) => ({ title: `${i}`, project: 'demo' }), 30);
+    const errors = await callMany(server, 'task_create', (i) => ({ title: `${i}`, project: 'demo' }), {
+      count: 30,
+    });
 
     expect(errors).toEqual([]);
     expect(seen()).toBe(1);
@@ -197,12 +219,12 @@ proves(
   { unless: noTasks },
 );
 
-/** Keeps a few calls in flight, as an agent with parallel tools does. Returns what went wrong. */
+/** Keeps a few calls in flight. Returns what went wrong. */
 async function callMany(
   server: ServerProcess,
   tool: string,
   args: (i: number) => object,
-  count = CALLS,
+  { count = CALLS, inFlight = IN_FLIGHT }: { readonly count?: number; readonly inFlight?: number } = {},
 ): Promise<unknown[]> {
   const errors: unknown[] = [];
   let next = 0;
@@ -212,7 +234,7 @@ async function callMany(
       if (message.error !== undefined || error !== undefined) errors.push(message.error ?? error);
     }
   };
-  await Promise.all(Array.from({ length: IN_FLIGHT }, worker));
+  await Promise.all(Array.from({ length: inFlight }, worker));
   return errors;
 }
 
@@ -236,7 +258,7 @@ async function reasonOf(server: ServerProcess): Promise<unknown> {
 }
 
 /** The slowest calls, for whoever runs the big numbers. Never asserted: the machine is shared. */
-function report(what: string, servers: readonly ServerProcess[]): void {
+function report(what: string, servers: readonly ServerProcess[], inFlight: number): void {
   const waits = servers
     .flatMap((server) => server.history)
     .filter((sent) => sent.what === 'tools/call')
@@ -248,7 +270,7 @@ function report(what: string, servers: readonly ServerProcess[]): void {
     processes: servers.length,
     calls: waits.length,
     errors: 0,
-    in_flight_each: IN_FLIGHT,
+    in_flight_each: inFlight,
     p50_ms: at(0.5),
     p99_ms: at(0.99),
     worst_ms: at(1),
