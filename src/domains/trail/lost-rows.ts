@@ -48,15 +48,20 @@ async function gapsIn(
   table: StateTable,
 ): Promise<{ readonly after: number; readonly before: number | null }[]> {
   const { name } = table;
+  // Without a condition SQLite counts the entries of the smallest index: 25 ms of 28 went into counting 80,000 thoughts.
   const ids = await tx.get<{ count: number; last: number | null }>(
-    `SELECT count(*) AS count, max(id) AS last FROM ${name} WHERE id > 0`,
+    `SELECT (SELECT count(*) FROM ${name}) - (SELECT count(*) FROM ${name} WHERE id <= 0) AS count,
+     (SELECT max(id) FROM ${name} WHERE id > 0) AS last`,
   );
   if (ids === undefined || ids.last === null) return [{ after: 0, before: null }];
-  const inside = ids.count === ids.last ? 'id = (SELECT max(id) FROM here)' : 'true';
+  if (ids.count === ids.last) {
+    const last = await tx.get<{ position: number }>(`SELECT position FROM ${name} WHERE id = ?`, ids.last);
+    return [{ after: last?.position ?? 0, before: null }];
+  }
   const gaps = await tx.all<{ after: number; before: number | null }>(
     `WITH here AS (SELECT id, position FROM ${name} WHERE id > 0)
      SELECT position AS after, (SELECT n.position FROM here n WHERE n.id > here.id ORDER BY n.id LIMIT 1) AS before
-     FROM here WHERE ${inside} AND NOT EXISTS (SELECT 1 FROM here n WHERE n.id = here.id + 1)`,
+     FROM here WHERE NOT EXISTS (SELECT 1 FROM here n WHERE n.id = here.id + 1)`,
   );
   const first = await tx.get<{ id: number; position: number }>(
     `SELECT id, position FROM ${name} WHERE id > 0 ORDER BY id LIMIT 1`,
