@@ -6,7 +6,7 @@ import { type Random, seededRandom } from '../driver/random.ts';
 import { type ServerProcess, sleepMs, until } from '../driver/server-process.ts';
 import { openCalls, stateFindings } from '../driver/state-file.ts';
 import { toolsMissing } from '../driver/surface.ts';
-import { figure, tier } from '../driver/tier.ts';
+import { FULL, figure, tier } from '../driver/tier.ts';
 import { proves } from './proves.ts';
 
 /** Each part has a file of its own: the second reader reads all of it after each kill. */
@@ -21,7 +21,8 @@ for (let part = 1; part <= PARTS; part += 1) {
     ['write.durable', 'write.whole', 'recovery.crashed', 'log.chain'],
     `R1, R2: kill -9 at a random moment, ${ROUNDS} times: nothing acknowledged is lost, every call begun is explained once (part ${part})`,
     ({ colibri }) => killAgainAndAgain(colibri, seededRandom(`R1, part ${part}`)),
-    { unless: noTasks, timeoutMs: 60_000 + ROUNDS * 20_000, concurrent: true },
+    // In the full tier one after the other, so that a restart is measured and not the crowd.
+    { unless: noTasks, timeoutMs: 60_000 + ROUNDS * 20_000, concurrent: !FULL },
   );
 }
 

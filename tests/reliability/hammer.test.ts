@@ -50,6 +50,7 @@ battery(
     expect(meter.errors).toEqual([]);
     expect(findings).toEqual([]);
     expect(facts.rss_growth_mb).toBeLessThan(RSS_GROWTH_MB_MAX);
+    expect(facts.wal_mb).toBeLessThan(WAL_MB_MAX);
     const writing = acked.filter((call) => 'data' in call && call.tool !== 'audit_verify_chain');
     const verdict = await checker?.judge({ db: colibri.dbPath, acked: writing, settled: true });
     expect(verdict?.findings).toEqual([]);
