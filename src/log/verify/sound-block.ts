@@ -13,6 +13,7 @@ export interface SoundBlock {
 
 interface Joined {
   readonly count: number;
+  readonly positions: string;
   readonly texts: string;
   readonly content_hashes: string;
   readonly chain_hashes: string;
@@ -24,7 +25,7 @@ const TEXT_BYTES_MAX = 100_000;
 // A row costs 0.7 µs to read in one piece with its block, and 1.4 by itself. What is no text, or too long a one, is not
 // counted, so that a block with it is not whole.
 const JOINED = `
-  SELECT count(*) AS count, group_concat(text, char(10)) AS texts,
+  SELECT count(*) AS count, group_concat(position) AS positions, group_concat(text, char(10)) AS texts,
     group_concat(content_hash, char(10)) AS content_hashes, group_concat(chain_hash, char(10)) AS chain_hashes
   FROM actions WHERE position > ? AND position <= ?
     AND typeof(text) = 'text' AND typeof(content_hash) = 'text' AND typeof(chain_hash) = 'text'
@@ -32,8 +33,8 @@ const JOINED = `
 
 /**
  * The block of rows after a position, if there is one and nothing about it is wrong. Undefined says no more than that: who
- * reads the same rows one by one can say what it is. Hostile input enters here: each of three joined texts is compared, or
- * counted, in a way that leaves no room for a line more or less, so that nothing can have moved from a row to its neighbour.
+ * reads the same rows one by one can say what it is. Hostile input enters here: each of the joined texts is compared,
+ * or counted, in a way that leaves no room for a line more or less, so that nothing can have moved from a row to its neighbour.
  */
 export async function readSoundBlock(
   tx: Reader,
@@ -43,6 +44,8 @@ export async function readSoundBlock(
   const joined = await tx.get<Joined>(JOINED, position, position + BLOCK_ROWS);
   const hashes = joined?.count === BLOCK_ROWS ? blockHashes() : undefined;
   if (joined === undefined || hashes === undefined || mayHideBytes(joined.texts)) return undefined;
+  // In a damaged file a search between two positions may come upon any.
+  if (joined.positions !== positionsAfter(position)) return undefined;
   const texts = joined.texts.split('\n');
   const chain = joined.chain_hashes.split('\n');
   if (texts.length !== BLOCK_ROWS || chain.length !== BLOCK_ROWS || !chain.every(isOfLength64))
@@ -51,6 +54,10 @@ export async function readSoundBlock(
   if (contents.join('\n') !== joined.content_hashes) return undefined;
   if (hashes.links(joined.content_hashes, link, joined.chain_hashes) !== chain.join('')) return undefined;
   return { texts, root: hashes.root(contents), link: chain[BLOCK_ROWS - 1] ?? '' };
+}
+
+function positionsAfter(position: number): string {
+  return Array.from({ length: BLOCK_ROWS }, (_, i) => position + 1 + i).join();
 }
 
 function isOfLength64(hash: string): boolean {
