@@ -43,14 +43,24 @@ export function createLanes(): Lanes | undefined {
     { name: 'take', parameters: 4, vectors: VARIABLES, code: takeCode() },
     { name: 'end', parameters: 4, vectors: VARIABLES, code: endCode() },
   ]);
-  if (typeof WebAssembly !== 'object' || !WebAssembly.validate(module)) return undefined;
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(module));
-  const { memory, begin, take, end } = exports as unknown as Exports;
+  const exports = instantiate(module);
+  if (exports === undefined) return undefined;
+  const { memory, begin, take, end } = exports;
   const words = new Uint32Array(memory.buffer);
   const primes = firstPrimes(64);
   fillLanes(words, CONSTANTS_AT, primes.map(Math.cbrt));
   fillLanes(words, FIRST_STATE_AT, primes.slice(0, 8).map(Math.sqrt));
   return { memory: Buffer.from(memory.buffer), begin, take, end };
+}
+
+/** V8 reserves gigabytes of addresses for any memory of WebAssembly, which a limit on addresses (ulimit -v) refuses. */
+function instantiate(module: Uint8Array<ArrayBuffer>): Exports | undefined {
+  try {
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(module));
+    return exports as unknown as Exports;
+  } catch {
+    return undefined;
+  }
 }
 
 type OnFour = (a: number, b: number, c: number, d: number) => void;

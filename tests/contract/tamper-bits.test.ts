@@ -38,8 +38,9 @@ test(proving(
 ), async () => {
   const bench = await Bench.open();
   const { bytes } = bench.copies;
-  // In a row of its own length of text: how long the cell and its header are, its position, the types of its columns.
-  const rows = FULL ? [100, 101, 200, 290] : [100];
+  // The last row of a block, and of the log, are where a walk that goes back would never end.
+  const last = Number(bench.rows(actions(bench)).at(-1)?.position);
+  const rows = FULL ? [100, 101, 200, 255, 256, 257, 290, last] : [100, 256, last];
   const places = rows.flatMap((position) => {
     const row = startOfRow(bytes, position);
     const page = row - (row % PAGE_BYTES);
@@ -56,6 +57,47 @@ test(proving(
   expect(counts.reported + counts.refused).toBeGreaterThan(places.length / 2);
   expect(missed).toEqual([]);
 }, 600_000);
+
+test.each([100, 256])(
+  proving('detect.inserted', 'R19: a second row %i, put where no search comes upon it, is found'),
+  async (position) => {
+    const bench = await Bench.open();
+    const bytes = withSecondRow(bench.copies.bytes, position);
+
+    const findings = await bench.copies.ofBytes(bytes, findingsAt);
+    await bench.close();
+
+    expect(findings).toContainEqual(expect.objectContaining({ kind: 'stray', table: 'actions' }));
+  },
+);
+
+/** Adds a row of nothing but its position behind the one that has it, as a page of SQLite holds it. */
+function withSecondRow(bytes: Buffer, position: number): Buffer {
+  const forged = Buffer.from(bytes);
+  const row = startOfRow(forged, position);
+  const page = forged.subarray(row - (row % PAGE_BYTES), row - (row % PAGE_BYTES) + PAGE_BYTES);
+  const key = position < 128 ? [position] : [0x80 | (position >> 7), position & 127];
+  const cell = Buffer.from([5, ...key, 5, 0, 0, 0, 0]);
+  const [cells, content] = [page.readUInt16BE(3), page.readUInt16BE(5) - cell.length];
+  const pointers = Array.from({ length: cells }, (_, i) => page.readUInt16BE(8 + 2 * i));
+  const index = pointers.findLastIndex(
+    (at) => at < row % PAGE_BYTES && (row % PAGE_BYTES) - at <= CELL_START_BYTES,
+  );
+  expect(index).toBeGreaterThanOrEqual(0);
+  expect(content).toBeGreaterThan(8 + 2 * (cells + 1));
+  cell.copy(page, content);
+  for (const [i, at] of pointers.toSpliced(index + 1, 0, content).entries())
+    page.writeUInt16BE(at, 8 + 2 * i);
+  page.writeUInt16BE(cells + 1, 3);
+  page.writeUInt16BE(content, 5);
+  return forged;
+}
+
+function actions(bench: Bench) {
+  const table = bench.tables.find(({ name }) => name === 'actions');
+  if (table === undefined) throw new Error('there is no log');
+  return table;
+}
 
 type Place = readonly [offset: number, bit: number];
 

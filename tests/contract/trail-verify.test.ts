@@ -223,6 +223,24 @@ proves('trail.verify.all', 'all breaks are listed at once, each at its place', a
   expect(other).toMatchObject({ chain_valid: true, integrity_score: 100 });
 });
 
+proves(
+  'trail.verify.deleted',
+  'numbers forged far away do not keep the verifier on its way for ever',
+  async ({ colibri }) => {
+    const desk = await leaveTrail(colibri);
+    for (const far of [9_007_199_254_740_000n, 9_007_199_254_740_995n, 9_223_372_036_854_775_807n])
+      tamper(
+        colibri.dbPath,
+        `UPDATE thoughts SET id = ${far} WHERE id = (SELECT max(id) FROM thoughts WHERE id < 1000 AND task_id = 3)`,
+        `INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (${far}, '{}', 'x', 'y')`,
+      );
+
+    const reports = [await desk.verify({ task_id: 'T-0001' }), await desk.verify({ task_id: 'T-0003' })];
+
+    expect(reports.map(({ chain_valid }) => chain_valid)).toContain(false);
+  },
+);
+
 /** Every column named against each record, in order. */
 function columnsNamed({ broken_links }: Report): Record<string, string[]> {
   const named: Record<string, string[]> = {};

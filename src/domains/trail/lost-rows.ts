@@ -15,8 +15,28 @@ export interface LostRow {
   readonly hash: string | undefined;
 }
 
-/** Audit rows read at a time. */
+/** Rows read between two pauses. */
 const STRETCH = 2_000;
+
+/**
+ * Where the next stretch of rows ends; undefined if there are none. Counted in rows: with numbers alone, one that was forged
+ * far away would make the way to it last for ever.
+ */
+export async function stretchEnd(
+  tx: Reader,
+  table: string,
+  key: string,
+  from: number,
+): Promise<number | undefined> {
+  const rows = `SELECT ${key} AS place FROM ${table} WHERE ${key} >= ? ORDER BY ${key} LIMIT ?`;
+  const found = await tx.get<{ last: number | null }>(
+    `SELECT max(place) AS last FROM (${rows})`,
+    from,
+    STRETCH,
+  );
+  const last = found?.last ?? undefined;
+  return last === undefined || last < from ? undefined : last;
+}
 
 /**
  * Every lost row of a table whose rows are only ever added. Ids have no gaps, so the log is read only where ids are
@@ -33,9 +53,13 @@ export async function lostRows(
   for (const { after, before } of await gapsIn(tx, table)) {
     // Positions that run backwards were tampered with: then the whole log is asked.
     const [first, last] = after > (before ?? end) ? [0, end] : [after, before ?? end];
-    for (let from = first; from <= last; from += STRETCH) {
-      const to = Math.min(last, from + STRETCH - 1);
-      for (const row of await lostBetween(tx, table, from, to)) lost.set(row.id, row);
+    for (let from = first; from <= last; ) {
+      const end = await stretchEnd(tx, 'actions', 'position', from);
+      if (end === undefined) break;
+      for (const row of await lostBetween(tx, table, from, Math.min(last, end))) lost.set(row.id, row);
+      // Past the numbers that are exact one more is the same.
+      if (end + 1 <= from) break;
+      from = end + 1;
       await pause();
     }
   }

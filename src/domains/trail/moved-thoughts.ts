@@ -4,15 +4,12 @@ import { TASKS, THOUGHTS } from '../../log/tables.ts';
 import type { Finding } from '../../log/verify/finding.ts';
 import { checkRows, type StateRow } from '../../log/verify/state.ts';
 import type { Reader } from '../../storage/engine.ts';
-import { answerOf, type LostRow } from './lost-rows.ts';
+import { answerOf, type LostRow, stretchEnd } from './lost-rows.ts';
 
 /** A thought that stands under another task than the one it was recorded for. */
 export interface MovedThought extends Pick<LostRow, 'task_id' | 'chain_position'> {
   readonly finding: Finding;
 }
-
-/** Thoughts looked at between two pauses. */
-const STRETCH = 2_000;
 
 /**
  * Thoughts of a task that were given to another one. A thought taken out of the middle leaves a gap; the last one leaves
@@ -24,22 +21,23 @@ export async function movedThoughts(
   afterId: number,
   pause: () => Promise<void>,
 ): Promise<MovedThought[]> {
-  const last = await tx.get<{ id: number | null }>('SELECT max(id) AS id FROM thoughts');
   const named = JSON.stringify({ task_id: formatId(TASKS, taskId) }).slice(1, -1);
   const moved: MovedThought[] = [];
-  for (let from = afterId; from < (last?.id ?? 0); from += STRETCH) {
+  for (let from = afterId; ; ) {
+    const end = await stretchEnd(tx, 'thoughts', 'id', from + 1);
+    if (end === undefined || end <= from) return moved;
     const candidates = await tx.all<StateRow>(
       `SELECT t.* FROM thoughts t LEFT JOIN action_payloads p ON p.position = t.position
        WHERE t.id > ? AND t.id <= ? AND t.task_id <> ? AND (p.body IS NULL OR instr(p.body, ?) > 0)`,
       from,
-      from + STRETCH,
+      end,
       taskId,
       named,
     );
     for (const row of candidates) moved.push(...(await movedFrom(tx, taskId, row)));
+    from = end;
     await pause();
   }
-  return moved;
 }
 
 async function movedFrom(tx: Reader, taskId: number, row: StateRow): Promise<MovedThought[]> {

@@ -68,12 +68,12 @@ export class LogWalk {
     const first = this.position + 1;
     const block = await readSoundBlock(tx, { position: this.position, link: this.#link });
     if (block === undefined) return undefined;
+    const read: ReadRow[] = [];
+    for (const [i, text] of block.texts.entries()) this.#take(read, first + i, text, true);
     this.position += BLOCK_ROWS;
     this.#link = block.link;
     await this.#closeBlock(tx, block.root);
     this.#keepRoot();
-    const read: ReadRow[] = [];
-    for (const [i, text] of block.texts.entries()) this.#take(read, first + i, text, true);
     return read;
   }
 
@@ -84,7 +84,13 @@ export class LogWalk {
       Number.MAX_SAFE_INTEGER,
       BLOCK_ROWS - this.#rest.size,
     );
-    if (page.length === 0) return undefined;
+    const [first] = page;
+    if (first === undefined) return undefined;
+    if (first.position <= this.position) {
+      // In a damaged file a search may come upon any row. Going on from there might never end.
+      this.#reportMisplaced(first.position);
+      return undefined;
+    }
     const read: ReadRow[] = [];
     for (const raw of page) {
       const stored = this.#asText(raw);
@@ -139,7 +145,9 @@ export class LogWalk {
    * what is stored, so that one edit is one finding.
    */
   #follow({ position, text, content_hash, chain_hash }: Stored): boolean {
-    if (position !== this.position + 1) {
+    if (position <= this.position) {
+      this.#reportMisplaced(position);
+    } else if (position !== this.position + 1) {
       const missing = this.position + 1;
       this.#report({
         kind: 'missing',
@@ -183,9 +191,23 @@ export class LogWalk {
     if (hash !== content_hash) this.#claimed ??= this.#tree();
     this.#claimed?.add(isHash(content_hash) ? content_hash : hash);
     this.#rest.addDigest(hash);
-    this.position = position;
+    this.position = Math.max(position, this.position);
     this.#link = chain_hash;
     return hash === content_hash;
+  }
+
+  #reportMisplaced(position: number): void {
+    const message = `There is an audit row ${position} behind row ${this.position}, where it cannot be.`;
+    const record = auditRow(position);
+    const columns = ['position'];
+    this.#report({
+      kind: 'stray',
+      table: 'actions',
+      record,
+      position: Math.max(position, 1),
+      columns,
+      message,
+    });
   }
 
   #keepRoot(): void {
@@ -218,16 +240,28 @@ export class LogWalk {
     });
   }
 
-  /** Rows where the walk does not go: before the first position, or where numbers are no longer exact. */
+  /**
+   * Rows that the walk did not come to: before the first position, where numbers are no longer exact, or where no search
+   * leads. Its positions rose from row to row, so if it counted as many as there are, it saw them all.
+   */
   async checkBeyond(tx: Reader): Promise<void> {
+    const beyond = 'FROM actions WHERE position < 1 OR position > ?';
     const stray = await tx.all<{ position: string }>(
-      'SELECT CAST(position AS TEXT) AS position FROM actions WHERE position < 1 OR position > ? LIMIT 1000',
+      `SELECT CAST(position AS TEXT) AS position ${beyond} LIMIT 1000`,
       Number.MAX_SAFE_INTEGER,
     );
     for (const { position } of stray) {
       const message = `There is an audit row at position ${position}, where none can be.`;
       this.#report({ kind: 'stray', table: 'actions', record: `#${position}`, message });
     }
+    const rows = await tx.get<{ there: number; beyond: number }>(
+      `SELECT (SELECT count(*) FROM actions) AS there, (SELECT count(*) ${beyond}) AS beyond`,
+      Number.MAX_SAFE_INTEGER,
+    );
+    const hidden = (rows?.there ?? 0) - (rows?.beyond ?? 0) - this.#size;
+    if (hidden <= 0) return;
+    const message = `There are ${hidden} more audit rows than their positions lead to.`;
+    this.#report({ kind: 'stray', table: 'actions', record: 'rows', message });
   }
 
   /** Stored roots of blocks that the rows do not fill. */

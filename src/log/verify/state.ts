@@ -107,8 +107,9 @@ export class StateWalk {
         PAGE,
       );
       await checkRows(tx, table, page, report);
-      last = page.at(-1)?.id ?? last;
-      if (page.length < PAGE) return;
+      const reached = page.at(-1)?.id ?? last;
+      if (page.length < PAGE || reached <= last) return;
+      last = reached;
       await breathe();
     }
   }

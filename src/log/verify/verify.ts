@@ -43,7 +43,8 @@ export async function verifyDatabase(storage: StorageEngine, options: VerifyOpti
   const report: Report = (finding) => {
     findings += 1;
     if (finding.position !== undefined) firstBad = Math.min(firstBad, finding.position);
-    options.report(finding);
+    // A copy: a hash in it is a piece of the text of its block, all of which it would keep in memory.
+    options.report(structuredClone(finding));
   };
 
   return await storage.read(async (snapshot) => {
