@@ -2,6 +2,7 @@ import { sha256Hex } from '../../integrity/digest.ts';
 import { type AuditRow, payloadHash } from '../../log/row.ts';
 import { parseId, type StateTable } from '../../log/state.ts';
 import { TASKS } from '../../log/tables.ts';
+import { readRowText } from '../../log/verify/row-text.ts';
 import type { Reader } from '../../storage/engine.ts';
 
 /** A row the log says was written and that is not there any more. */
@@ -27,11 +28,13 @@ export async function stretchEnd(
   table: string,
   key: string,
   from: number,
+  to: number = Number.MAX_SAFE_INTEGER,
 ): Promise<number | undefined> {
-  const rows = `SELECT ${key} AS place FROM ${table} WHERE ${key} >= ? ORDER BY ${key} LIMIT ?`;
+  const rows = `SELECT ${key} AS place FROM ${table} WHERE ${key} >= ? AND ${key} <= ? ORDER BY ${key} LIMIT ?`;
   const found = await tx.get<{ last: number | null }>(
     `SELECT max(place) AS last FROM (${rows})`,
     from,
+    to,
     STRETCH,
   );
   const last = found?.last ?? undefined;
@@ -47,19 +50,22 @@ export async function lostRows(
   table: StateTable,
   pause: () => Promise<void>,
 ): Promise<LostRow[]> {
-  const head = await tx.get<{ position: number | null }>('SELECT max(position) AS position FROM actions');
+  const head = await tx.get<{ position: number | null }>(
+    'SELECT max(position) AS position FROM actions WHERE position <= ?',
+    Number.MAX_SAFE_INTEGER,
+  );
   const end = head?.position ?? 0;
   const lost = new Map<number, LostRow>();
   for (const { after, before } of await gapsIn(tx, table)) {
     // Positions that run backwards were tampered with: then the whole log is asked.
     const [first, last] = after > (before ?? end) ? [0, end] : [after, before ?? end];
     for (let from = first; from <= last; ) {
-      const end = await stretchEnd(tx, 'actions', 'position', from);
-      if (end === undefined) break;
-      for (const row of await lostBetween(tx, table, from, Math.min(last, end))) lost.set(row.id, row);
+      const to = await stretchEnd(tx, 'actions', 'position', from, last);
+      if (to === undefined) break;
+      for (const row of await lostBetween(tx, table, from, to)) lost.set(row.id, row);
       // Past the numbers that are exact one more is the same.
-      if (end + 1 <= from) break;
-      from = end + 1;
+      if (to + 1 <= from) break;
+      from = to + 1;
       await pause();
     }
   }
@@ -102,11 +108,11 @@ async function lostBetween(tx: Reader, table: StateTable, from: number, to: numb
   );
   const written = new Map<number, AuditRow>();
   for (const { text, content_hash } of writers) {
-    if (sha256Hex(text) !== content_hash) continue;
-    const row = JSON.parse(text) as AuditRow;
-    for (const effect of row.effects) {
+    if (typeof text !== 'string' || sha256Hex(text) !== content_hash) continue;
+    const row = readRowText(text);
+    for (const effect of row?.effects ?? []) {
       const id = effect.table === table.name ? parseId(table, effect.id) : undefined;
-      if (id !== undefined) written.set(id, row);
+      if (row !== undefined && id !== undefined) written.set(id, row);
     }
   }
   const there = await tx.all<{ id: number }>(

@@ -1,7 +1,7 @@
-import type { AuditRow } from '../../log/row.ts';
 import { formatId } from '../../log/state.ts';
 import { TASKS, THOUGHTS } from '../../log/tables.ts';
 import type { Finding } from '../../log/verify/finding.ts';
+import { readRowText } from '../../log/verify/row-text.ts';
 import { checkRows, type StateRow } from '../../log/verify/state.ts';
 import type { Reader } from '../../storage/engine.ts';
 import { answerOf, type LostRow, stretchEnd } from './lost-rows.ts';
@@ -45,7 +45,8 @@ async function movedFrom(tx: Reader, taskId: number, row: StateRow): Promise<Mov
   await checkRows(tx, THOUGHTS, [row], (finding) => findings.push(finding));
   const finding = findings.find(({ columns }) => columns?.includes('task_id'));
   const writer = await tx.get<{ text: string }>('SELECT text FROM actions WHERE position = ?', row.position);
-  if (finding === undefined || writer === undefined) return [];
-  const { task_id, chain_position } = await answerOf(tx, JSON.parse(writer.text) as AuditRow);
+  const written = typeof writer?.text === 'string' ? readRowText(writer.text) : undefined;
+  if (finding === undefined || written === undefined) return [];
+  const { task_id, chain_position } = await answerOf(tx, written);
   return task_id === undefined || task_id === taskId ? [{ task_id, chain_position, finding }] : [];
 }

@@ -10,35 +10,51 @@ interface Payload {
   readonly body: string;
 }
 
-/** Checks what lies beside a page of rows: each kept body against its digest, none missing, none too many. */
-export async function checkPayloads(tx: Reader, rows: readonly ReadRow[], report: Report): Promise<void> {
-  const [first, last] = [rows[0], rows.at(-1)];
-  if (first === undefined || last === undefined) return;
-  const kept = await tx.all<Payload>(
-    'SELECT position, salt, body FROM action_payloads WHERE position BETWEEN ? AND ?',
-    first.at,
-    last.at,
-  );
-  const byPosition = new Map(kept.map((payload) => [payload.position, payload]));
-  for (const { at, row } of rows) {
-    const digest = row.stage === 'enter' ? row.args_hash : row.result_hash;
-    const payload = byPosition.get(at);
-    byPosition.delete(at);
-    if (isKept(row)) checkOne(at, digest, payload, report);
-    else if (payload !== undefined) stray(at, report);
-    if (typeof payload?.body === 'string' && mayHideBytes(payload.body))
-      await checkBytes(tx, payload, report);
-  }
-  for (const position of byPosition.keys()) stray(position, report);
-}
+/** Follows the log and checks what lies beside its rows: each kept body against its digest, none missing, none too many. */
+export class PayloadWalk {
+  readonly #report: Report;
+  /** Payloads read so far. */
+  #read = 0;
 
-/** Payloads beyond the last row. */
-export async function checkPayloadsBeyond(tx: Reader, end: number, report: Report): Promise<void> {
-  for (const { position } of await tx.all<{ position: number }>(
-    'SELECT CAST(position AS REAL) AS position FROM action_payloads WHERE position > ? OR position < 1 LIMIT 1000',
-    end,
-  )) {
-    stray(position, report);
+  constructor(report: Report) {
+    this.#report = report;
+  }
+
+  async follow(tx: Reader, rows: readonly ReadRow[]): Promise<void> {
+    const [first, last] = [rows[0], rows.at(-1)];
+    if (first === undefined || last === undefined) return;
+    const kept = await tx.all<Payload>(
+      'SELECT position, salt, body FROM action_payloads WHERE position BETWEEN ? AND ?',
+      first.at,
+      last.at,
+    );
+    const byPosition = new Map(kept.map((payload) => [payload.position, payload]));
+    // Two of one position: the count in the end tells of it.
+    this.#read += byPosition.size;
+    for (const { at, row } of rows) {
+      const digest = row.stage === 'enter' ? row.args_hash : row.result_hash;
+      const payload = byPosition.get(at);
+      byPosition.delete(at);
+      if (isKept(row)) checkOne(at, digest, payload, this.#report);
+      else if (payload !== undefined) stray(at, this.#report);
+      if (typeof payload?.body === 'string' && mayHideBytes(payload.body))
+        await checkBytes(tx, payload, this.#report);
+    }
+    for (const position of byPosition.keys()) stray(position, this.#report);
+  }
+
+  /** After the log has ended: payloads beyond its last row, and such as no search by position comes upon. */
+  async checkRest(tx: Reader, end: number): Promise<void> {
+    const beyond = await tx.all<{ position: number }>(
+      'SELECT CAST(position AS REAL) AS position FROM action_payloads WHERE position > ? OR position < 1 LIMIT 1000',
+      end,
+    );
+    for (const { position } of beyond) stray(position, this.#report);
+    const found = await tx.get<{ count: number }>('SELECT count(*) AS count FROM action_payloads');
+    const hidden = (found?.count ?? 0) - beyond.length - this.#read;
+    if (hidden <= 0) return;
+    const message = `There are ${hidden} more payloads than positions lead to.`;
+    this.#report({ kind: 'stray', table: 'action_payloads', record: 'rows', message });
   }
 }
 

@@ -4,6 +4,7 @@ import type { Reader } from '../../storage/engine.ts';
 import type { AuditRow } from '../row.ts';
 import { BLOCK_ROWS } from './block-hashes.ts';
 import { isStoredAs, mayHideBytes } from './bytes.ts';
+import { DamageError } from './damage.ts';
 import { auditRow, type Report } from './finding.ts';
 import { readRowText } from './row-text.ts';
 import { readSoundBlock } from './sound-block.ts';
@@ -86,11 +87,9 @@ export class LogWalk {
     );
     const [first] = page;
     if (first === undefined) return undefined;
-    if (first.position <= this.position) {
-      // In a damaged file a search may come upon any row. Going on from there might never end.
-      this.#reportMisplaced(first.position);
-      return undefined;
-    }
+    // In a damaged file a search may come upon any row. Going on from there might never end.
+    if (first.position <= this.position)
+      throw new DamageError(`behind row ${this.position} comes row ${first.position}`);
     const read: ReadRow[] = [];
     for (const raw of page) {
       const stored = this.#asText(raw);
@@ -245,20 +244,16 @@ export class LogWalk {
    * leads. Its positions rose from row to row, so if it counted as many as there are, it saw them all.
    */
   async checkBeyond(tx: Reader): Promise<void> {
-    const beyond = 'FROM actions WHERE position < 1 OR position > ?';
     const stray = await tx.all<{ position: string }>(
-      `SELECT CAST(position AS TEXT) AS position ${beyond} LIMIT 1000`,
+      'SELECT CAST(position AS TEXT) AS position FROM actions WHERE position < 1 OR position > ? LIMIT 1000',
       Number.MAX_SAFE_INTEGER,
     );
     for (const { position } of stray) {
       const message = `There is an audit row at position ${position}, where none can be.`;
       this.#report({ kind: 'stray', table: 'actions', record: `#${position}`, message });
     }
-    const rows = await tx.get<{ there: number; beyond: number }>(
-      `SELECT (SELECT count(*) FROM actions) AS there, (SELECT count(*) ${beyond}) AS beyond`,
-      Number.MAX_SAFE_INTEGER,
-    );
-    const hidden = (rows?.there ?? 0) - (rows?.beyond ?? 0) - this.#size;
+    const found = await tx.get<{ count: number }>('SELECT count(*) AS count FROM actions');
+    const hidden = (found?.count ?? 0) - stray.length - this.#size;
     if (hidden <= 0) return;
     const message = `There are ${hidden} more audit rows than their positions lead to.`;
     this.#report({ kind: 'stray', table: 'actions', record: 'rows', message });

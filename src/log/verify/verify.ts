@@ -3,7 +3,7 @@ import { STATE_TABLES } from '../tables.ts';
 import { DamageError, noticingDamage } from './damage.ts';
 import type { Report } from './finding.ts';
 import { checkIndexes, checkOpenCalls } from './indexes.ts';
-import { checkPayloads, checkPayloadsBeyond } from './payloads.ts';
+import { PayloadWalk } from './payloads.ts';
 import { LogWalk } from './rows.ts';
 import { StateWalk } from './state.ts';
 import { checkWordIndex } from './word-index.ts';
@@ -50,15 +50,16 @@ export async function verifyDatabase(storage: StorageEngine, options: VerifyOpti
   return await storage.read(async (snapshot) => {
     const tx = noticingDamage(snapshot);
     const walk = new LogWalk(report, options.sizes);
+    const payloads = new PayloadWalk(report);
     const state = new StateWalk(report);
     await noted('sqlite_schema', walk, report, () => checkSchema(storage, tx, report));
     const complete = await noted('actions', walk, report, () =>
-      walkLog(tx, walk, state, { ...options, report }, breathe),
+      walkLog(tx, { walk, payloads, state }, options, breathe),
     );
     if (complete) {
       await noted('actions', walk, report, () => walk.checkBeyond(tx));
       await noted('log_blocks', walk, report, () => walk.checkBlocksBeyond(tx));
-      await noted('action_payloads', walk, report, () => checkPayloadsBeyond(tx, walk.position, report));
+      await noted('action_payloads', walk, report, () => payloads.checkRest(tx, walk.position));
       await noted('open_calls', walk, report, () => checkOpenCalls(tx, walk.open, report));
       for (const table of STATE_TABLES)
         await noted(table.name, walk, report, () => state.checkRest(tx, table, breathe));
@@ -77,14 +78,13 @@ async function checkSchema(storage: StorageEngine, tx: Reader, report: Report): 
 
 async function walkLog(
   tx: Reader,
-  walk: LogWalk,
-  state: StateWalk,
-  { report, onProgress }: VerifyOptions,
+  { walk, payloads, state }: { walk: LogWalk; payloads: PayloadWalk; state: StateWalk },
+  { onProgress }: VerifyOptions,
   breathe: () => Promise<void>,
 ): Promise<void> {
   const total = (await tx.get<{ count: number }>('SELECT count(*) AS count FROM actions'))?.count ?? 0;
   for (let rows = await walk.next(tx); rows !== undefined; rows = await walk.next(tx)) {
-    await checkPayloads(tx, rows, report);
+    await payloads.follow(tx, rows);
     await state.follow(tx, STATE_TABLES, rows);
     onProgress?.(walk.position, total);
     await breathe();
