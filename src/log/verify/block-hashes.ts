@@ -10,18 +10,15 @@ export interface BlockHashes {
   root(contentHashes: readonly string[]): string;
   /**
    * What the chain hashes must be, in hex and without anything between them. Each row continues the hash that is stored
-   * for the row before it; `before` stands before the first. Both texts have 64 characters a line.
+   * for the row before it; `before` stands before the first. Both texts have 64 characters a row.
    */
   links(contentHashes: string, before: string, chainHashes: string): string;
 }
 
-/** Characters of a hash with the end of its line. */
-const LINE = 65;
-
 // Where things lie in the memory of the lanes. Messages are padded as SHA-256 wants it: a bit, zeros, the length in bits.
 const CONTENTS_AT = LANES_FREE;
-const LINKS_AT = CONTENTS_AT + BLOCK_ROWS * LINE;
-const LINK_PADDING_AT = LINKS_AT + (BLOCK_ROWS + 1) * LINE;
+const LINKS_AT = CONTENTS_AT + BLOCK_ROWS * 64;
+const LINK_PADDING_AT = LINKS_AT + (BLOCK_ROWS + 1) * 64;
 const LEAVES_AT = LINK_PADDING_AT + 64;
 const NODES_AT = LEAVES_AT + BLOCK_ROWS * 64;
 const DIGESTS_AT = NODES_AT + (BLOCK_ROWS / 2) * 128;
@@ -48,7 +45,8 @@ function createBlockHashes(): BlockHashes | undefined {
     root: (contentHashes) => rootOf(lanes, contentHashes),
     links: (contentHashes, before, chainHashes) => {
       memory.write(contentHashes, CONTENTS_AT, 'latin1');
-      memory.write(`${before}\n${chainHashes}`, LINKS_AT, 'latin1');
+      memory.write(before, LINKS_AT, 'latin1');
+      memory.write(chainHashes, linkBeforeAt(1), 'latin1');
       hashEach(lanes, BLOCK_ROWS, [contentAt, linkBeforeAt, () => LINK_PADDING_AT], digestAt);
       return memory.toString('hex', DIGESTS_AT, digestAt(BLOCK_ROWS));
     },
@@ -57,8 +55,8 @@ function createBlockHashes(): BlockHashes | undefined {
 
 type Place = (index: number) => number;
 
-const contentAt: Place = (i) => CONTENTS_AT + LINE * i;
-const linkBeforeAt: Place = (i) => LINKS_AT + LINE * i;
+const contentAt: Place = (i) => CONTENTS_AT + 64 * i;
+const linkBeforeAt: Place = (i) => LINKS_AT + 64 * i;
 const leafAt: Place = (i) => LEAVES_AT + 64 * i;
 const nodeAt: Place = (i) => NODES_AT + 128 * i;
 const nodeEndAt: Place = (i) => nodeAt(i) + 64;

@@ -66,11 +66,11 @@ export class LogWalk {
     const [size, wanted] = [this.#size, this.#wanted.at(-1)];
     const isWantedInside = wanted !== undefined && wanted < size + BLOCK_ROWS;
     if (this.#rest.size > 0 || isWantedInside || this.#claimed !== undefined) return undefined;
-    const first = this.position + 1;
     const block = await readSoundBlock(tx, { position: this.position, link: this.#link });
     if (block === undefined) return undefined;
     const read: ReadRow[] = [];
-    for (const [i, text] of block.texts.entries()) this.#take(read, first + i, text, true);
+    let at = this.position;
+    for (const text of block.texts) this.#take(read, ++at, text, true);
     this.position += BLOCK_ROWS;
     this.#link = block.link;
     await this.#closeBlock(tx, block.root);

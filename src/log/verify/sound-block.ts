@@ -27,15 +27,15 @@ const TEXT_BYTES_MAX = 100_000;
 // then the block is not whole. A row too many that is left out shows when all rows are counted in the end.
 const JOINED = `
   SELECT count(*) AS count, group_concat(position) AS positions, group_concat(text, char(10)) AS texts,
-    group_concat(content_hash, char(10)) AS content_hashes, group_concat(chain_hash, char(10)) AS chain_hashes
+    group_concat(content_hash, '') AS content_hashes, group_concat(chain_hash, '') AS chain_hashes
   FROM actions WHERE position > ? AND position <= ?
     AND typeof(text) = 'text' AND typeof(content_hash) = 'text' AND typeof(chain_hash) = 'text'
     AND octet_length(text) <= ${TEXT_BYTES_MAX} AND octet_length(content_hash) = 64 AND octet_length(chain_hash) = 64`;
 
 /**
  * The block of rows after a position, if there is one and nothing about it is wrong. Undefined says no more than that: who
- * reads the same rows one by one can say what it is. Hostile input enters here: each of the joined texts is compared,
- * or counted, in a way that leaves no room for a line more or less, so that nothing can have moved from a row to its neighbour.
+ * reads the same rows one by one can say what it is. Hostile input enters here: each row has hashes of 64
+ * bytes, and the lines of the joined texts are counted, so that nothing can have moved from a row to its neighbour.
  */
 export async function readSoundBlock(
   tx: Reader,
@@ -48,13 +48,12 @@ export async function readSoundBlock(
   // In a damaged file a search between two positions may come upon any.
   if (joined.positions !== positionsAfter(position)) return undefined;
   const texts = joined.texts.split('\n', BLOCK_ROWS + 1);
-  const chain = joined.chain_hashes.split('\n', BLOCK_ROWS + 1);
-  if (texts.length !== BLOCK_ROWS || chain.length !== BLOCK_ROWS || !chain.every(isOfLength64))
-    return undefined;
+  const chain = joined.chain_hashes;
+  if (texts.length !== BLOCK_ROWS || chain.length !== 64 * BLOCK_ROWS) return undefined;
   const contents = texts.map((text) => sha256Hex(text));
-  if (contents.join('\n') !== joined.content_hashes) return undefined;
-  if (hashes.links(joined.content_hashes, link, joined.chain_hashes) !== chain.join('')) return undefined;
-  return { texts, root: hashes.root(contents), link: chain[BLOCK_ROWS - 1] ?? '' };
+  if (contents.join('') !== joined.content_hashes) return undefined;
+  if (hashes.links(joined.content_hashes, link, chain) !== chain) return undefined;
+  return { texts, root: hashes.root(contents), link: chain.slice(-64) };
 }
 
 /** Damage may lie in the row behind the block, which whoever reads one by one has not come to yet. */
@@ -69,8 +68,4 @@ async function readJoined(tx: Reader, position: number): Promise<Joined | undefi
 
 function positionsAfter(position: number): string {
   return Array.from({ length: BLOCK_ROWS }, (_, i) => position + 1 + i).join();
-}
-
-function isOfLength64(hash: string): boolean {
-  return hash.length === 64;
 }
