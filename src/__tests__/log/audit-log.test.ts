@@ -6,7 +6,7 @@ import { createAuditLog } from '../../log/audit-log.ts';
 import { recoverOpenCalls } from '../../log/recovery.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { openScratch, scratchPath } from '../storage/scratch.ts';
-import { openCalls, payloads, verifiedRows } from './log-rows.ts';
+import { ENTER_ROW, openCalls, payloads, verifiedRows } from './log-rows.ts';
 import { NEW_YEAR, stillClock } from './still-clock.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text, 'utf8').digest('hex');
@@ -369,21 +369,7 @@ describe('the columns for whoever looks with SQL', () => {
 describe('appendRow', () => {
   test('continues behind the head it is given and gives the next', async () => {
     const { engine, clock } = await aLog();
-    const fields = {
-      stage: 'enter',
-      tool: 'probe',
-      actor: 'ada',
-      correlation_id: 'c',
-      schema_valid: true,
-      args_hash: null,
-      outcome: 'running',
-      error_code: null,
-      duration_ms: null,
-      result_hash: null,
-      effects: [],
-      process: GONE,
-      repaired: [],
-    } as const;
+    const fields = { ...ENTER_ROW, process: GONE };
 
     const [empty, first, read] = await engine.write(async (tx) => {
       const none = await readHead(tx);

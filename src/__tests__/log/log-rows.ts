@@ -1,7 +1,25 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
+import type { NewRow } from '../../log/append.ts';
 import type { AuditRow } from '../../log/row.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
+
+/** The beginning of a call, for tests that need a row and do not care which. */
+export const ENTER_ROW: NewRow = {
+  stage: 'enter',
+  tool: 'server_ping',
+  actor: 'ada',
+  correlation_id: 'c',
+  schema_valid: true,
+  args_hash: null,
+  outcome: 'running',
+  error_code: null,
+  duration_ms: null,
+  result_hash: null,
+  effects: [],
+  process: 'p',
+  repaired: [],
+};
 
 const sha256 = (text: string) => createHash('sha256').update(text, 'utf8').digest('hex');
 

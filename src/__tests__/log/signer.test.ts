@@ -4,11 +4,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../clock.ts';
 import type { Diagnostics } from '../../diagnostics.ts';
-import { appendRow, type NewRow, readHead } from '../../log/append.ts';
+import { appendRow, readHead } from '../../log/append.ts';
 import { createSigner, type LogSigner } from '../../log/signer.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 import { exclusively } from '../../storage/sqlite/exclusive.ts';
+import { ENTER_ROW } from './log-rows.ts';
 
 const QUIET: Diagnostics = { error() {}, warn() {}, info() {}, debug() {} };
 
@@ -36,22 +37,7 @@ function signerOn(engine: StorageEngine): LogSigner {
 }
 
 async function addRow(): Promise<void> {
-  const row: NewRow = {
-    stage: 'enter',
-    tool: 'server_ping',
-    actor: 'test',
-    correlation_id: 'c',
-    schema_valid: true,
-    args_hash: null,
-    outcome: 'running',
-    error_code: null,
-    duration_ms: null,
-    result_hash: null,
-    effects: [],
-    process: 'p',
-    repaired: [],
-  };
-  await storage.write(async (tx) => void (await appendRow(tx, await readHead(tx), row, systemClock)));
+  await storage.write(async (tx) => void (await appendRow(tx, await readHead(tx), ENTER_ROW, systemClock)));
 }
 
 describe('the signer', () => {
