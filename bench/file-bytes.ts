@@ -12,7 +12,8 @@ export async function bytesOf(path: string): Promise<Bytes> {
   const storage = await openSqlite({ path, readOnly: true });
   const bytes = await storage.read(async (tx) => {
     const found = await tx.get<{ bytes: number | null }>(
-      'SELECT sum(length(CAST(body AS BLOB))) AS bytes FROM action_payloads',
+      `SELECT (SELECT coalesce(sum(length(CAST(body AS BLOB))), 0) FROM action_payloads)
+         + (SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM texts) AS bytes`,
     );
     const tables = await tx
       .all<{ name: string; bytes: number }>('SELECT name, sum(pgsize) AS bytes FROM dbstat GROUP BY name')
@@ -20,8 +21,8 @@ export async function bytesOf(path: string): Promise<Bytes> {
     const sumOf = (wanted: (name: string) => boolean) =>
       (tables ?? []).filter(({ name }) => wanted(name)).reduce((sum, table) => sum + table.bytes, 0);
     const isLog = (name: string) =>
-      /^(actions|log_blocks|open_calls)|_(actions|log_blocks|open_calls)_/.test(name);
-    const isPayload = (name: string) => name.includes('action_payloads');
+      /^(actions|log|log_heads|log_blocks|checkpoints|open_calls|processes|task_calls)$/.test(name);
+    const isPayload = (name: string) => name === 'action_payloads' || name === 'texts';
     return {
       payload: found?.bytes ?? 0,
       ...(tables !== undefined && {

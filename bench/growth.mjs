@@ -38,7 +38,6 @@ export async function growth({ sizes, rounds, callsPerRound }) {
 async function open(tasks, env) {
   const client = connect(SERVER, { env });
   await client.initialize();
-  // The signer reads a long log once after a start; let it finish, or it is measured instead.
   await waitForIdle(client);
   return { tasks, client };
 }

@@ -14,6 +14,7 @@ import { progress } from './progress.mjs';
 import { COMMITTED, mergeInto, QUICK } from './results.mjs';
 import { rivals } from './rivals/rivals.mjs';
 import { sessions } from './sessions.mjs';
+import { startAtSize } from './start-at-size.mjs';
 import { printTable } from './table.mjs';
 import { toolsList } from './tools-list.mjs';
 import { verify } from './verify.mjs';
@@ -42,6 +43,11 @@ const SECTIONS = {
       small: pick({ tasks: 20_000, rows: 200_000 }, { tasks: 500, rows: 5_000 }),
       large: pick({ tasks: 100_000, rows: 1_000_000 }, { tasks: 2_000, rows: 20_000 }),
       rounds: pick(5, 2),
+    }),
+  start: () =>
+    startAtSize({
+      size: pick({ tasks: 100_000, rows: 1_000_000 }, { tasks: 2_000, rows: 20_000 }),
+      rounds: pick(20, 5),
     }),
   growth: () =>
     growth({

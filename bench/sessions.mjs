@@ -1,5 +1,6 @@
-import { importSource, SERVER } from './build.mjs';
+import { SERVER } from './build.mjs';
 import { connect, inScratch, startOnce } from './client.mjs';
+import { fill } from './databases.mjs';
 import { p50, p99, timed } from './statistics.mjs';
 
 const FINALIZE_MS_MAX = 100;
@@ -7,10 +8,9 @@ const WAIT_MS_MAX = 50;
 
 /** Sealing a session of many records, and verifying a long chain while others call. */
 export async function sessions({ records, chain, rounds }) {
-  const { fillDatabase } = await importSource('fill-database');
   const sealed = [];
-  for (let round = 0; round < rounds; round += 1) sealed.push(await finalize(fillDatabase, records));
-  const wait = await waitDuring(fillDatabase, chain);
+  for (let round = 0; round < rounds; round += 1) sealed.push(await finalize(records));
+  const wait = await waitDuring(chain);
   return {
     rows: [
       {
@@ -41,15 +41,15 @@ export async function sessions({ records, chain, rounds }) {
   };
 }
 
-async function finalize(fillDatabase, records) {
+async function finalize(records) {
   return await inScratch(async (_folder, env) => {
     await startOnce(env);
-    await fillDatabase(env.COLIBRI_DB_PATH, { tasks: 1, rows: 0 });
+    await fill(env, { tasks: 1, rows: 0 });
     const client = connect(SERVER, { env });
     await client.initialize();
     await client.call('audit_session_start', { task_id: 'T-0001', auditor_id: 'bench' });
     await client.close();
-    await fillDatabase(env.COLIBRI_DB_PATH, { tasks: 0, rows: 0, thoughtsOnFirst: records });
+    await fill(env, { tasks: 0, rows: 0, thoughtsOnFirst: records });
     const again = connect(SERVER, { env });
     await again.initialize();
     const pings = await timed(50, () => again.call('server_ping', {}));
@@ -59,10 +59,10 @@ async function finalize(fillDatabase, records) {
   });
 }
 
-async function waitDuring(fillDatabase, chain) {
+async function waitDuring(chain) {
   return await inScratch(async (_folder, env) => {
     await startOnce(env);
-    await fillDatabase(env.COLIBRI_DB_PATH, { tasks: 1, rows: 0, thoughtsOnFirst: chain });
+    await fill(env, { tasks: 1, rows: 0, thoughtsOnFirst: chain });
     const client = connect(SERVER, { env });
     await client.initialize();
     await timed(50, () => client.call('server_ping', {}));

@@ -1,47 +1,45 @@
-// Run by verify.mjs as a process of its own, so that its memory is its own: node verify-database.mjs PATH log|verify|hash
+// Run by verify.mjs as a process of its own, so that its memory is its own: node verify-database.mjs PATH verify|hash
 import { hash } from 'node:crypto';
-import { LogWalk } from '../src/log/verify/rows.ts';
-import { verifyDatabase } from '../src/log/verify/verify.ts';
 import type { StorageEngine } from '../src/storage/engine.ts';
 import { openSqlite } from '../src/storage/sqlite/engine.ts';
+import { DatabaseSource } from '../src/verify/sources/database.ts';
+import { verify } from '../src/verify/verify.ts';
 
 const PAGE = 2_000;
 
 const [path = '', what = ''] = process.argv.slice(2);
 const storage = await openSqlite({ path, readOnly: true });
 const work = new Map<string, (engine: StorageEngine) => Promise<object>>([
-  ['log', walkLog],
-  ['verify', verify],
+  ['verify', verifyAll],
   ['hash', hashAlone],
 ]);
 const measured = await work.get(what)?.(storage);
 await storage.close();
-// Kilobytes on Linux and on macOS alike, as libuv gives it.
-const peak_mb = (process.resourceUsage().maxRSS * 1024) / 1_000_000;
-process.stdout.write(`${JSON.stringify({ ...measured, peak_mb })}\n`);
+process.stdout.write(`${JSON.stringify(measured)}\n`);
 
-/** The audit rows alone: form, content hash, chain, tree, order, and that each call ends once. */
-async function walkLog(engine: StorageEngine) {
+/** Everything: rows, payloads, texts, replay, state, heads, structure and derived tables. */
+async function verifyAll(engine: StorageEngine) {
   let findings = 0;
+  let heap = 0;
   const began = performance.now();
-  const walk = new LogWalk(() => {
-    findings += 1;
-  });
-  await engine.read(async (tx) => {
-    while ((await walk.next(tx)) !== undefined);
-  });
-  return { rows: walk.head.size, ms: performance.now() - began, findings };
-}
-
-async function verify(engine: StorageEngine) {
-  let findings = 0;
-  const began = performance.now();
-  const { size } = await verifyDatabase(engine, {
-    report: () => {
-      findings += 1;
-    },
-  });
-  return { rows: size, ms: performance.now() - began, findings };
+  const { size, replayedThrough } = await engine.read((tx) =>
+    verify(new DatabaseSource(engine, tx), {
+      report: () => {
+        findings += 1;
+      },
+      onProgress: (done) => {
+        if (done % 50_000 < 500) heap = Math.max(heap, process.memoryUsage().heapUsed);
+      },
+      now: Date.now(),
+      keys: { trusted: [] },
+    }),
+  );
+  const ms = performance.now() - began;
+  if (replayedThrough !== size) throw new Error(`replayed ${replayedThrough} of ${size} rows`);
+  const written = await engine.read((tx) =>
+    tx.get<{ count: number }>('SELECT count(*) AS count FROM task_calls'),
+  );
+  return { rows: size, written: 2 * (written?.count ?? 0), ms, findings, heap_mb: heap / 1_000_000 };
 }
 
 /** One hash over the text of each row, and one over each payload, with the reading not counted. */

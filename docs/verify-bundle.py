@@ -1,80 +1,256 @@
-"""Checks a bundle (folder or zip) or a certificate with Python's standard library and openssl, nothing of Colibri.
-usage: verify-bundle.py BUNDLE|CERTIFICATE [KEY]    KEY: the verifier key you trust. Exit 0: it holds. Exit 1: not."""
-import base64, functools, hashlib, json, os, pathlib, subprocess, sys, tempfile, zipfile
-dump = functools.partial(json.dumps, ensure_ascii=False, sort_keys=True, default=lambda b: base64.b64encode(b).decode())
-def need(holds, what): return holds or sys.exit(f"does not hold: {what}")
-def sha(data): return hashlib.sha256(data if isinstance(data, bytes) else data.encode()).hexdigest()
-def node(*hashes):  # RFC 6962, 2.1: of one record the leaf, of two hashes the node above them.
-    need(all(len(h) == 64 and bytes.fromhex(h).hex() == h for h in hashes), "something is no hash")
-    return sha(bytes([len(hashes) - 1]) + bytes.fromhex("".join(hashes)))
-def join(peaks, top, height=0):  # A tree is the list of its full subtrees, (root, height); this adds one at the end.
-    if not peaks or peaks[-1][1] != height: return [*peaks, (top, height)]
-    return join(peaks[:-1], node(peaks[-1][0], top), height + 1)
-def root(peaks): return functools.reduce(lambda right, left: node(left, right), [top for top, _ in reversed(peaks)])
-def climb(index, size, record, proof):  # RFC 6962, 2.1.1: the root that an inclusion proof leads to.
-    if size < 2: return node(record) if index == 0 and not proof else ""
-    *below, other, half = *proof, 1 << (size - 1).bit_length() - 1
-    if index < half: return node(climb(index, half, record, below), other)
-    return node(other, climb(index - half, size - half, record, below))
-def open_note(note, key):  # C2SP signed-note and tlog-checkpoint: size and root, once openssl accepts the signature.
-    (text, mark), raw = note.split("\n\n"), base64.b64decode(key.split("+", 2)[2])
-    (origin, size, top), signature = text.split("\n"), base64.b64decode(mark.split(" ")[-1])[4:]
-    key_id = bytes.fromhex(sha(f"{origin}\n".encode() + raw)[:8])
-    need(raw[0] == 1 and key == f"{origin}+{key_id.hex()}+{base64.b64encode(raw).decode()}", "the key does not fit")
-    need(mark == f"\u2014 {origin} {base64.b64encode(key_id + signature).decode()}\n", "it is not signed by this key")
-    der = bytes.fromhex("302a300506032b6570032100") + raw[1:]  # RFC 8410: an Ed25519 public key.
-    with tempfile.TemporaryDirectory() as folder:
-        parts = {"key": der, "text": f"{text}\n".encode(), "signature": signature}
-        for name in parts: pathlib.Path(folder, name).write_bytes(parts[name])
-        tool = "openssl pkeyutl -verify -pubin -keyform DER -inkey key -rawin -in text -sigfile signature".split()
-        need(subprocess.run(tool, cwd=folder, capture_output=True).returncode == 0, "the signature does not hold")
-    return int(size), base64.b64decode(top).hex()
-def check_bundle(path):
-    found = {f.relative_to(path).as_posix(): f.read_bytes() for f in pathlib.Path(path).rglob("*") if f.is_file()}
-    if zipfile.is_zipfile(path): found = {f: zipfile.ZipFile(path).read(f) for f in zipfile.ZipFile(path).namelist()}
-    sums = found.pop("SHA256SUMS") == "".join(f"{sha(found[name])}  {name}\n" for name in sorted(found)).encode()
-    anchors = {name: found.pop(name) for name in sorted(found) if name.startswith("anchors/")}
-    files = need(sums, "a file is not what SHA256SUMS says") and {name: found[name].decode() for name in found}
-    log, state, beside = ([*filter(None, files[f"{f}.jsonl"].split("\n"))] for f in ("log", "state", "payloads"))
-    key, payloads = files["key.pub"].removesuffix("\n"), [json.loads(line) for line in beside]
-    need([dump(p, separators=(",", ":")) for p in payloads] == beside, "a payload is spelled in another way")
-    told, older = json.loads(files["bundle.json"]), [files[f] for f in files if f.startswith("checkpoints/")]
-    proofs = [f"proofs/{json.loads(line)['position']}.tlog-proof" for line in log if told["scope"] != "log"]
-    proofs = [[base64.b64decode(h).hex() for h in files[f].split("\n\n")[0].split("\n")[3:]] for f in proofs]
-    seals = {f[6:-5]: [r["hash"] for r in json.loads(files[f])["records"]] for f in files if f.startswith("seals/")}
-    return check(told, older, told["scope"], key, files["checkpoint"], log, payloads, proofs, state, seals, anchors)
-def check_certificate(path):
-    shown = json.loads(text := open(path, "rb").read().decode()) | {"kind": "colibri-certificate", "version": 1}
-    shown["anchors"] = {name: base64.b64decode(data) for name, data in shown["anchors"].items()}
-    need(text == dump(shown, indent=2) + "\n", "this is no certificate")
-    return check({}, [], **shown)
-def check(told, older, subject, key, checkpoint, log, payloads, proofs, state, seals, anchors, kind="", version=1):
-    need(trusted in ([], [key]), "signed with another key than the one you trust")
-    for name, data in anchors.items():  # Each has its digest for a name, and holds a checkpoint or the digest of one.
-        holds = any(note.encode() in data or bytes.fromhex(sha(note)) in data for note in [checkpoint, *older])
-        need(holds and name.rpartition(".")[0] == f"anchors/{sha(data)}", f"{name} is no anchor of a checkpoint here")
-    heads, proofs, whole = {open_note(note, key) for note in [checkpoint, *older]}, iter(proofs), subject == "log"
-    payloads = ((payload["position"], sha(payload["salt"] + payload["body"])) for payload in payloads)
-    at, chain, peaks, vouched, sizes, (size, top) = 0, "0" * 64, [], {"log": {}}, dict(heads), max(heads)
-    for line in log:
-        row, digest = json.loads(line), sha(line)
-        need(at < (at := row["position"]), f"row {at} is misplaced")
-        chain, peaks = sha(digest + chain), join(peaks, node(digest))
-        if at in sizes: heads.discard((at, root(peaks)))
-        need(whole or climb(at - 1, size, digest, next(proofs)) == top, f"the proof of row {at} does not hold")
-        kept = row["schema_valid"] and row["args_hash"] or row["effects"] and row["result_hash"]
-        need(not kept or next(payloads, None) == (at, kept), f"what lies beside row {at} is not what it says")
-        vouched |= {f"#{at}": {}} | {effect["id"]: effect for effect in row["effects"]}
-    left = {effect["hash"]: name for name, effect in vouched.items() if effect}
-    for line in state:
-        row, name = json.loads(line), need(left.pop(sha(line), ""), f"not as the log left it: {line[:60]}")
-        tree = functools.reduce(join, map(node, hashes := seals.pop(name, [])), [])
-        seal = {"leaf_count": len(hashes), "merkle_root": root(tree)} if tree else {}
-        need(seal == vouched[name].get("seal", {}) and seal.items() <= row.items(), f"the seal of {name} does not hold")
-    extra, missing = seals or [*payloads, *proofs], subject in left.values() or subject not in vouched
-    need(not (extra or missing or whole and (left or heads or at != len(log))), "something is missing, or too much")
-    seen = {"rows": at, "root": root(peaks), "chain_hash": chain, "origin": f"colibri/{sha(log[0])[:16]}"}
-    need(not whole or seen.items() <= told.items() and key.split("+")[0] == seen["origin"], "it is of another log")
-    return f"{subject}: {len(log)} audit rows hold, signed through {size} as {top}\nkey {key}\nunchecked: {[*anchors]}"
-sys.tracebacklimit, (path, *trusted) = 0, sys.argv[1:] or sys.exit(__doc__)  # An exception is status 1 as well.
-print((check_bundle if os.path.isdir(path) or zipfile.is_zipfile(path) else check_certificate)(path))
+"""Checks the rows of a Colibri bundle without Colibri's code: python3 verify-bundle.py BUNDLE [--key KEY]
+
+The bundle is a folder or a zip. colibri_rows.py, colibri_tools.py and colibri_formats.py must lie beside this
+file. The key that the log is named after is believed; with --key, only what that verifier key vouches for.
+Left to `colibri verify`: what the anchors say, and whether anybody else has them.
+
+It prints a line for each thing that is wrong, then a summary. Exit 0: sound. 1: something is wrong. 2: usage.
+"""
+
+import base64
+import pathlib
+import re
+import sys
+import zipfile
+
+sys.dont_write_bytecode = True  # Leaves nothing behind.
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from colibri_formats import Tree, canonical, is_hex, read_base64, read_canonical, root_by_proof, sha256
+from colibri_rows import ZEROS, Head, LogCheck, StoredRow, main
+from colibri_tools import TABLES, record_id
+
+REQUIRED = {
+    "log.jsonl", "payloads.jsonl", "texts.jsonl", "state.jsonl", "bundle.json", "keys", "README.txt",
+    "SHA256SUMS",
+}
+
+
+def read_folder(path):
+    """The files of a folder by name."""
+    files = [file for file in path.rglob("*") if not file.is_dir()]
+    return {file.relative_to(path).as_posix(): file.read_bytes() for file in files}
+
+
+def read_zip(path):
+    """The files of a zip by name; none is there twice, and nothing lies before, between or behind them."""
+    with zipfile.ZipFile(path) as opened:
+        entries = opened.infolist()
+        size = 22 + sum(30 + 46 + 2 * len(entry.filename) + entry.compress_size for entry in entries)
+        if len(set(opened.namelist())) != len(entries) or size != path.stat().st_size:
+            raise ValueError("the zip holds more than its files; unpack it and check the folder")
+        return {entry.filename: opened.read(entry) for entry in entries}
+
+
+class BundleSource:
+    """Reads a log from the files of a bundle."""
+
+    def __init__(self, files):
+        self.files, self.faults = files, []
+        self.marker = self.read_marker()
+        self.whole, self.origin = self.marker["scope"] == "log", self.marker["origin"]
+        self.keys = {line.split("+")[1]: line for line in self.lines("keys")}
+        self.heads = list(self.signed_heads("heads/()([0-9a-f]{8})"))
+        self.checkpoints = list(self.signed_heads("checkpoints/([1-9][0-9]{0,14})-([0-9a-f]{8})"))
+        self.links = {} if self.whole else self.objects("links.jsonl", position=int, previous=str)
+        self.payloads = self.objects("payloads.jsonl", position=int, body=str, salt=str)
+        self.texts = self.objects("texts.jsonl", digest=str, salt=str, text=str)
+        texts = self.lines("log.jsonl")
+        positions = range(1, len(texts) + 1) if self.whole else sorted(self.links)
+        if len(positions) != len(texts):
+            raise ValueError("links.jsonl does not fit log.jsonl")
+        self.row_texts = dict(zip(positions, texts))
+
+    def file_text(self, name):
+        """A file as text, empty where it is absent. Bytes that are no UTF-8 are kept as such."""
+        return self.files.get(name, b"").decode("utf-8", "surrogateescape")
+
+    def lines(self, name):
+        """The lines of a file, each of which must end."""
+        lines = self.file_text(name).split("\n")
+        if lines.pop() != "":
+            self.faults.append((name, "its last line does not end"))
+        return lines
+
+    def objects(self, name, **members):
+        """The lines of a file as objects with exactly these members, by the first of them."""
+        found, first = {}, next(iter(members))
+        for number, line in enumerate(self.lines(name), 1):
+            value = read_canonical(line) or {}
+            if {member: type(part) for member, part in value.items()} != members or value[first] in found:
+                self.faults.append((name, f"line {number} is not as it must be, or is there twice"))
+            else:
+                found[value[first]] = value
+        return found
+
+    def read_marker(self):
+        """The marker says what the bundle is about, in values of a fixed form."""
+        text = self.file_text("bundle.json")
+        marker = (read_canonical(text[:-1]) if text.endswith("\n") else None) or {}
+        names = {"kind", "version", "scope", "origin", "rows", "size", "root", "chain_hash"}
+        has_form = set(marker) == names and (marker["kind"], marker["version"]) == ("colibri-bundle", 2)
+        has_form = has_form and re.fullmatch("log|A-[0-9]{4,15}", str(marker["scope"]))
+        if not has_form or not re.fullmatch("colibri/[0-9a-f]{32}|None", str(marker["origin"])):
+            raise ValueError("bundle.json is missing, or is not the marker of a bundle of this version")
+        return marker
+
+    def signed_heads(self, pattern):
+        """The signed notes whose file names have this form: a size perhaps, and the id of the key."""
+        for name in sorted(self.files):
+            found = re.fullmatch(pattern, name)
+            if found and found[2] in self.keys:
+                beside = {"size": int(found[1])} if found[1] else {}
+                yield Head(name, self.keys[found[2]], self.file_text(name), **beside)
+
+    def rows(self):
+        """Every audit row with the payload beside it."""
+        for position, text in self.row_texts.items():
+            found = self.payloads.get(position)
+            yield StoredRow(position, text, None, None, found and (found["salt"], found["body"]))
+
+    def text(self, digest):
+        """(salt, text) of a digest, or None."""
+        found = self.texts.get(digest)
+        return found and (found["salt"], found["text"])
+
+    def text_digests(self):
+        """The digest of every text."""
+        return self.texts
+
+    def state(self):
+        """Every row of state, by table and id."""
+        last = (0, 0)
+        for line in self.lines("state.jsonl"):
+            row = read_canonical(line)
+            place = (list(TABLES).index(row["table"]), row["id"])
+            if place <= last:
+                self.faults.append(("state.jsonl", f"a row is there twice, or misplaced: {place}"))
+            last = place
+            yield row["table"], line
+
+
+class BundleCheck(LogCheck):
+    """The rules of the log, and those of a bundle."""
+
+    def run(self):
+        """First the log, then the files around it."""
+        super().run()
+        heads = [*self.source.heads, *self.source.checkpoints]
+        self.belonging = REQUIRED | {head.where for head in heads}
+        self.check_marker()
+        if sorted({head.key for head in heads}) != sorted(self.source.lines("keys")):
+            self.finding("keys", "they are not the keys that signed something here")
+        self.check_newest()
+        self.check_seals()
+        if not self.source.whole:
+            self.check_part()
+        for position in set(self.source.payloads) - set(self.source.row_texts):
+            self.finding(f"#{position}", "a payload of a row that is not there")
+        self.check_files()
+        for name, what in self.source.faults:
+            self.finding(name, what)
+
+    def summary(self):
+        """Of part of a log there is no root but that of the signed head."""
+        newest = self.newest_head()
+        if self.source.whole or not newest:
+            return super().summary()
+        return f"{self.source.marker['scope']}: {self.size} audit rows, each under the root {newest.root}"
+
+    def check_marker(self):
+        """The marker gives the number of rows, and the root and chain hash of the log."""
+        newest, marker = self.newest_head(), self.source.marker
+        due = (self.size, self.tree.root(), self.chain_hash)
+        if not self.source.whole:
+            due = (newest.size, newest.root, None) if newest else (0, None, None)
+        if (self.size, *due) != (marker["rows"], marker["size"], marker["root"], marker["chain_hash"]):
+            self.finding("bundle.json", "it speaks of another log than the one that is here")
+
+    def check_newest(self):
+        """The file `checkpoint` is the newest of the heads once more."""
+        newest = [head.note for head in self.source.heads if head.size == self.newest_head().size]
+        self.belonging |= {"checkpoint"} if newest else set()
+        if newest and self.source.file_text("checkpoint") not in newest:
+            self.finding("checkpoint", "it is not the newest of the heads")
+
+    def check_seals(self):
+        """Beside each sealed session lie its records, whose tree has the root of the seal, and a proof."""
+        state = {table: [] for table in TABLES}
+        for table, text in self.source.state():
+            state[table].append(read_canonical(text))
+        thoughts = {thought["id"]: thought["hash"] for thought in state["thoughts"]}
+        for session in [row for row in state["sessions"] if row["status"] == "finalized"]:
+            only, name = session["sealed_task_id"], record_id("sessions", session["id"])
+            records = [row for row in state["session_records"] if row["session_id"] == session["id"]]
+            records = [self.seal_record(row, thoughts) for row in records if only in (None, row["task_id"])]
+            tree = Tree(record["hash"] for record in records)
+            seal = {"leaf_count": tree.size, "merkle_root": tree.root(), "tree_depth": tree.depth()}
+            if {**session, **seal} != session:
+                self.finding(name, "its records do not give its seal")
+            seal.update(position=session["position"], session_id=name, records=records)
+            seal.update(sealed_task_id=only and record_id("tasks", only))
+            self.belonging.add(f"seals/{name}.json")
+            if self.source.file_text(f"seals/{name}.json") != f"{canonical(seal)}\n":
+                self.finding(f"seals/{name}.json", "it is not what the records of the session give")
+            if self.source.whole and self.newest_head() and session["position"] <= self.newest_head().size:
+                self.check_proof(name, session["position"])
+
+    def seal_record(self, record, thoughts):
+        """A record as a seal lists it: a thought with its hash, or a change with that of its audit row."""
+        shown, record_hash = record_id("thoughts", record["ref"]), thoughts.get(record["ref"], ZEROS)
+        if record["kind"] == "change":
+            shown, record_hash = f"#{record['ref']}", sha256(self.source.row_texts.get(record["ref"], ""))
+        task = record_id("tasks", record["task_id"])
+        return {"hash": record_hash, "kind": record["kind"], "record": shown, "task_id": task}
+
+    def check_proof(self, name, position):
+        """A proof leads from the audit row, which it carries, to the root of the newest head."""
+        file_name, newest = f"proofs/{name}.tlog-proof", self.newest_head()
+        text = self.source.row_texts.get(position, "")
+        self.belonging.add(file_name)
+        extra = base64.b64encode(text.encode("utf-8", "surrogateescape")).decode()
+        start = f"c2sp.org/tlog-proof@v1\nextra {extra}\nindex {position - 1}\n"
+        proof, _, note = self.source.file_text(file_name).partition("\n\n")
+        hashes = [read_base64(line).hex() for line in f"{proof}\n"[len(start):].split("\n")[:-1]]
+        has_form = f"{proof}\n".startswith(start) and note == newest.note and all(map(is_hex, hashes))
+        leaf = Tree([sha256(text)]).root()
+        if not has_form or root_by_proof(position - 1, newest.size, leaf, hashes) != newest.root:
+            self.finding(file_name, f"it does not prove that #{position} is in the log that was signed")
+
+    def check_part(self):
+        """Of part of a log each row is proved and linked, and the session it is about was made in it."""
+        self.belonging.add("links.jsonl")
+        if not self.newest_head():
+            self.finding("heads", "part of a log needs a signed head")
+            return
+        before, made = {0: ZEROS}, set()
+        for position, link in self.source.links.items():
+            text, previous = self.source.row_texts[position], link["previous"]
+            self.check_proof(position, position)
+            if not is_hex(previous) or before.get(position - 1, previous) != previous:
+                self.finding(f"#{position}", "its link does not follow from the row before")
+            before[position] = sha256(sha256(text) + previous)
+            effects = (read_canonical(text) or {"effects": []})["effects"]
+            made.update(effect["id"] for effect in effects if effect["previous"] == 0)
+        if self.source.marker["scope"] not in made:
+            self.finding(self.source.marker["scope"], "the call that made it is not here")
+
+    def check_files(self):
+        """Exactly the files that belong here are here, anchors are named after their hash, sums are right."""
+        sums = {name: sha256(self.source.files[name]) for name in sorted(self.source.files)}
+        anchors = {f"anchors/{digest}.{kind}" for digest in sums.values() for kind in ("commit", "tsr")}
+        self.belonging |= anchors & set(sums)
+        for name in sorted(self.belonging.symmetric_difference(sums) - {"verify.html"}):
+            self.finding(name, "it is missing" if name in self.belonging else "it does not belong here")
+        text = "".join(f"{digest}  {name}\n" for name, digest in sums.items() if name != "SHA256SUMS")
+        if self.source.file_text("SHA256SUMS") != text:
+            self.finding("SHA256SUMS", "it is not the list of these files and their sums")
+
+
+def open_check(path, key):
+    """Opens a folder or a zip."""
+    return BundleCheck(BundleSource(read_folder(path) if path.is_dir() else read_zip(path)), key)
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, open_check))

@@ -3,6 +3,7 @@
 Each FILE holds the data of one answer as JSON, in any order:
   thought_record_list by task_id       every hash and every link is computed again; give all pages, without a type
   thought_record_list by session_id    the same, as far as the thoughts of one task follow each other
+                                       (of a thought that the owner erased only the links can be checked)
   audit_verify_chain with full_trace   of a session: its Merkle root (RFC 6962) is computed again and printed
   merkle_finalize or merkle_root       the root it must be
 
@@ -38,7 +39,7 @@ for name in sys.argv[1:]:
     answer = answer.get("data", answer)
     for thought in answer.get("thoughts", []):
         thoughts[thought["task_id"], thought["chain_position"]] = thought
-    if "thoughts" in answer and "task_id" in answer:
+    if "thoughts" in answer and "task_id" in answer and "session_id" not in answer:
         whole[answer["task_id"]] = answer["thought_count"]
     if "trace" in answer and "session_id" in answer:
         traces[answer["session_id"]] = [(entry["record"], entry["hash"]) for entry in answer["trace"]]
@@ -46,7 +47,9 @@ for name in sys.argv[1:]:
         sealed[answer["session_id"]] = answer["merkle_root"], answer.get("leaf_count")
 
 for (task, position), thought in sorted(thoughts.items()):
-    if thought["hash"] != thought_hash(thought):
+    if thought.get("erased"):
+        print(f"{thought['thought_id']} was erased by the owner: its hash cannot be computed again")
+    if not thought.get("erased") and thought["hash"] != thought_hash(thought):
         wrong.append(f"{thought['thought_id']}: its hash is not that of its content")
     before = thoughts.get((task, position - 1))
     linked = before["hash"] if before else None

@@ -56,7 +56,7 @@ async function buildPage() {
   return read('page.html').replace(/@([A-Z]+)@/g, (_, name) => parts[name]);
 }
 
-/** The modules of src/integrity as they are, with what they take from Node replaced. */
+/** The verifier and its rules as they are, with what src/integrity takes from Node replaced. */
 async function buildForBrowser(entry, define) {
   const { outputFiles } = await build({
     absWorkingDir: root,

@@ -1,3 +1,5 @@
+import type { CallSource } from './log/row.ts';
+import type { KeptArguments } from './log/texts.ts';
 import type { Transaction } from './storage/engine.ts';
 import type { Effect } from './tool.ts';
 
@@ -9,10 +11,13 @@ export interface ToolEnterEvent {
   readonly tool: string;
   /** After validation; the raw arguments when they were rejected. */
   readonly args: unknown;
+  /** The valid arguments as they are kept, with the texts that were taken out of them. */
+  readonly kept: KeptArguments | undefined;
   /** Monotonic milliseconds at the moment the call entered. */
   readonly timestamp: number;
   readonly correlationId: string;
   readonly actor: string;
+  readonly source: CallSource;
   readonly mutates: boolean;
   readonly schemaValid: boolean;
   /** Which arguments were repaired before validation, by path. */
@@ -33,13 +38,25 @@ export interface ToolExitEvent {
   readonly error?: Error;
   readonly errorCode?: string;
   readonly effects: readonly Effect[];
+  /** What a writing call was told from outside the database. */
+  readonly outside: Readonly<Record<string, unknown>>;
+}
+
+/** Where in the log the exit row of a writing call will be, and the one time the call has. */
+export interface Reserved {
+  readonly position: number;
+  readonly at: string;
+  readonly process: string;
 }
 
 /** Where the calls of this server are written down. The log is one; a test's array is another. */
 export interface AuditSink {
   enter(event: ToolEnterEvent): Promise<void> | void;
-  /** For a writing call `tx` is the transaction of its effects: the row must go into it, so that both exist or neither. */
-  exit(event: ToolExitEvent, tx?: Transaction): Promise<void> | void;
-  /** Where in the log the exit row of the call that owns `tx` will stand, and the time it will carry at the earliest. */
-  place?(tx: Transaction): Promise<{ readonly position: number; readonly at: string }>;
+  /**
+   * For a writing call `tx` is the transaction of its effects: the row must go into it, so that both exist or neither.
+   * `reserved` is then what `reserve` answered in it.
+   */
+  exit(event: ToolExitEvent, tx?: Transaction, reserved?: Reserved): Promise<void> | void;
+  /** Reads the head of the log once for the transaction that a writing call is about to fill. */
+  reserve?(tx: Transaction): Promise<Reserved>;
 }

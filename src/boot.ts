@@ -1,20 +1,18 @@
-import type { AuditSink, ToolExitEvent } from './audit-sink.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
 import type { Diagnostics } from './diagnostics.ts';
 import { asError, type ColibriError } from './errors.ts';
-import { readHead } from './log/append.ts';
 import { createAuditLog } from './log/audit-log.ts';
+import { type HeadKeeper, readHead, UNSIGNED } from './log/head.ts';
 import { processIdentity } from './log/process-identity.ts';
 import { recoverOpenCalls } from './log/recovery.ts';
-import { createSigner, type LogSigner } from './log/signer.ts';
 import { createStderrSink } from './log/stderr-sink.ts';
 import type { Backing } from './middleware/compose.ts';
 import { capabilitiesFor } from './modes.ts';
-import type { StorageEngine, Transaction } from './storage/engine.ts';
+import type { StorageEngine } from './storage/engine.ts';
 import { createNoStorage } from './storage/none.ts';
 import { openSqlite } from './storage/sqlite/engine.ts';
-import { exclusively } from './storage/sqlite/exclusive.ts';
+import { createSigner, type LogSigner } from './trust/signer.ts';
 
 /** What boot ends with. A database that cannot be opened is an end too: the server stays up and says why. */
 export interface Booted extends Backing {
@@ -31,7 +29,7 @@ export interface BootDeps {
   readonly onUncertain: (error: ColibriError) => void;
 }
 
-/** Open, migrate, recover. Never starts over on an empty file where there is one it cannot read. */
+/** Open, recover. Never starts over on an empty file where there is one it cannot read. */
 export async function bootStorage(deps: BootDeps): Promise<Booted> {
   if (capabilitiesFor(deps.config.mode).database === 'none') return withoutDatabase(deps, undefined);
   try {
@@ -86,32 +84,26 @@ async function recoverAndLog(deps: BootDeps, storage: StorageEngine, inMemory: b
     };
   }
   const process = processIdentity();
-  const explained = await recoverOpenCalls(storage, clock, process);
-  if (explained > 0)
-    diagnostics.warn(`${explained} call(s) of a process that ended early were recorded as crashed`);
-  const log = createAuditLog({ storage, clock, process });
-  if (inMemory) return { storage, opened: storage, sink: log, degraded: undefined, signer: undefined };
-  const signer = createSigner({
-    storage,
-    dbPath: config.dbPath,
-    configDir: config.configDir,
-    diagnostics,
-    exclusively,
-  });
-  // Not awaited: reading a long log again takes seconds, and nothing is signed before it is done.
-  void signer.check();
-  return { storage, opened: storage, sink: signedSink(log, signer), degraded: undefined, signer };
+  if (inMemory) return await withLog(deps, storage, process, UNSIGNED, undefined);
+  const { dbPath, configDir } = config;
+  const signer = createSigner({ storage, dbPath, configDir, diagnostics, clock, process });
+  await signer.start();
+  // The signer watches its storage: only what was really committed may leave the process.
+  return await withLog(deps, signer.storage, process, signer, signer);
 }
 
-/** The log, with the signer told of every call that was added to it. */
-function signedSink(log: AuditSink, signer: LogSigner): AuditSink {
-  return Object.freeze({
-    ...log,
-    async exit(event: ToolExitEvent, tx?: Transaction) {
-      await log.exit(event, tx);
-      signer.touch(event.tool === 'merkle_finalize' && event.outcome === 'ok');
-    },
-  });
+async function withLog(
+  { clock, diagnostics }: BootDeps,
+  storage: StorageEngine,
+  process: string,
+  keeper: HeadKeeper,
+  signer: LogSigner | undefined,
+): Promise<Booted> {
+  const explained = await recoverOpenCalls({ storage, clock, process, keeper });
+  if (explained > 0)
+    diagnostics.warn(`${explained} call(s) of a process that ended early were recorded as crashed`);
+  const sink = createAuditLog({ storage, clock, process, keeper });
+  return { storage, opened: storage, sink, degraded: undefined, signer };
 }
 
 function withoutDatabase({ diagnostics }: BootDeps, degraded: string | undefined): Booted {

@@ -9,21 +9,21 @@ import { catalogue, INSTRUCTIONS } from './catalogue.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, readConfig } from './config.ts';
 import { createDiagnostics, type Diagnostics, type Logger, withoutSecrets } from './diagnostics.ts';
-import { createSkillRegistry, type SkillRegistry } from './domains/skills/index.ts';
 import { asError, ColibriError } from './errors.ts';
-import { commitExists, readGitEvidence } from './integrations/git.ts';
 import { LIMITS } from './limits.ts';
 import { type Backing, composeCall, type TellRedacted } from './middleware/compose.ts';
 import { createToolLock, NotBegunError, type ToolLock } from './middleware/tool-lock.ts';
 import { capabilitiesFor, type RuntimeMode } from './modes.ts';
 import { redactText } from './secrets.ts';
+import type { Transaction } from './storage/engine.ts';
 import { createNoStorage } from './storage/none.ts';
-import type { CallContext, Tool, ToolFamily } from './tool.ts';
+import type { CallContext, ReadingTool, Tool, ToolFamily, WritingTool } from './tool.ts';
 import { describeTool, type ToolDescriptor } from './transport/descriptor.ts';
 import { EXIT, type Lifecycle, superviseProcess, within } from './transport/lifecycle.ts';
 import { type Connection, serveProtocol } from './transport/protocol.ts';
 import type { Transport } from './transport/sdk.ts';
 import { StdioTransport } from './transport/stdio.ts';
+import { wireCatalogue } from './wiring.ts';
 
 export type { AuditSink, ToolEnterEvent, ToolExitEvent };
 
@@ -73,11 +73,7 @@ export interface ColibriServerContext {
   isConnected: () => boolean;
 }
 
-type Handler<A = Record<string, unknown>> = (
-  args: A,
-  call: CallContext,
-  tx: Parameters<Tool['handle']>[2],
-) => unknown;
+type Handler<A = Record<string, unknown>> = (args: A, call: CallContext, tx: Transaction) => unknown;
 
 /** The moving parts of a context, kept where only this file reaches them. */
 interface Internals {
@@ -95,6 +91,7 @@ interface Internals {
 }
 
 const CHECKPOINT_META_KEY = 'colibri/checkpoint';
+const UNSIGNED_META_KEY = 'colibri/unsigned';
 
 const INTERNALS = new WeakMap<ColibriServerContext, Internals>();
 
@@ -138,22 +135,31 @@ export function registerColibriTool<I extends z.ZodRawShape>(
   config: Omit<ColibriToolConfig, 'inputSchema'> & { readonly inputSchema: z.ZodObject<I> },
   handler: Handler<z.output<z.ZodObject<I>>>,
 ): void {
-  const { tools } = internalsOf(ctx);
-  if (typeof name !== 'string' || !/^[a-z_][a-z0-9_]*$/.test(name))
-    throw new Error(`invalid tool name: ${name}`);
   if (!(config.inputSchema instanceof z.ZodObject)) throw new Error('inputSchema must be a Zod object');
-  if (tools.has(name)) throw new Error(`tool already registered: ${name}`);
-  tools.set(name, {
+  const facts = {
     name,
     title: config.title ?? name,
     summary: config.description ?? '',
-    family: config.family ?? 'system',
-    effect: config.mutates ? 'writes' : 'reads',
-    ...(config.idempotent !== undefined && { idempotent: config.idempotent }),
+    family: config.family ?? ('system' as const),
     input: config.inputSchema,
     output: config.outputSchema ?? z.object({}),
-    handle: handler as unknown as Tool['handle'],
-  });
+  };
+  const handle = handler as unknown as WritingTool['handle'] & ReadingTool['handle'];
+  const { idempotent } = config;
+  addTool(
+    ctx,
+    config.mutates
+      ? { ...facts, effect: 'writes', handle, ...(idempotent !== undefined && { idempotent }) }
+      : { ...facts, effect: 'reads', handle },
+  );
+}
+
+function addTool(ctx: ColibriServerContext, tool: Tool): void {
+  const { tools } = internalsOf(ctx);
+  if (typeof tool.name !== 'string' || !/^[a-z_][a-z0-9_]*$/.test(tool.name))
+    throw new Error(`invalid tool name: ${tool.name}`);
+  if (tools.has(tool.name)) throw new Error(`tool already registered: ${tool.name}`);
+  tools.set(tool.name, tool);
 }
 
 /** Transport first, so that a client hears from us at once; then the database; then the gate opens for waiting calls. */
@@ -242,7 +248,8 @@ async function connectAndBoot(ctx: ColibriServerContext, internals: Internals): 
     },
   });
   internals.booted = booted;
-  internals.ready.open({ storage: booted.storage, sink: options.auditSink ?? booted.sink });
+  const { storage, signer } = booted;
+  internals.ready.open({ storage, signer, sink: options.auditSink ?? booted.sink });
 }
 
 function callThrough(ctx: ColibriServerContext, internals: Internals) {
@@ -250,6 +257,7 @@ function callThrough(ctx: ColibriServerContext, internals: Internals) {
     tools: internals.tools,
     lock: internals.lock,
     clock: internals.clock,
+    source: 'mcp',
     log: internals.diagnostics.error,
     admission: { mode: ctx.mode, degraded: () => internals.booted?.degraded },
     ready: () => internals.ready.promise,
@@ -270,9 +278,11 @@ function callThrough(ctx: ColibriServerContext, internals: Internals) {
   };
 }
 
-/** The newest checkpoint travels with each answer, so that every client is a witness to the log. */
+/** The newest durable checkpoint travels with each answer, so that every client is a witness to the log. */
 function checkpointMeta({ booted }: Internals): Record<string, string> | undefined {
   const note = booted?.signer?.newest();
+  const refused = booted?.signer?.state().refused;
+  if (refused !== undefined) return { [UNSIGNED_META_KEY]: refused };
   return note === undefined ? undefined : { [CHECKPOINT_META_KEY]: note };
 }
 
@@ -287,75 +297,21 @@ function listOnce(ctx: ColibriServerContext): () => readonly ToolDescriptor[] {
   };
 }
 
-/** What is known of the log. Right after a start it may not be known yet whether it is still the one that was signed. */
-async function logFacts({ booted }: Internals) {
-  await within(booted?.signer?.checked() ?? Promise.resolve(), LIMITS.healthWaitMsMax);
-  return booted?.signer?.state();
-}
-
 function registerCatalogue(ctx: ColibriServerContext, config: Config): void {
   const internals = internalsOf(ctx);
-  const skills = createSkillRegistry({
-    roots: config.skillsDirs,
-    workspace: config.workspace,
-    clock: internals.clock,
-  });
-  const tools = catalogue({
-    system: {
+  const tools = catalogue(
+    wireCatalogue(config, internals.clock, {
       version: ctx.version,
       mode: ctx.mode,
       uptimeMs: () => ctx.nowMs() - ctx.bootStartMs,
-      now: () => internals.clock.now(),
       storage: () => internals.booted?.opened?.facts,
       degraded: () => internals.booted?.degraded,
-      log: () => logFacts(internals),
+      log: () => internals.booted?.signer?.state(),
       toolNames: () =>
         [...ctx.tools.values()].filter(capabilitiesFor(ctx.mode).admits).map((tool) => tool.name),
-      skills: () => skillFacts(skills),
-    },
-    tasks: { project: config.project, projects: config.projects, workflow: config.workflow },
-    trail: {
-      evidence: gitEvidence(config),
-      monotonic: () => internals.clock.monotonic(),
-    },
-    proof: { skillsInForce: () => skills.inForce() },
-    skills,
-  });
-  for (const tool of tools) {
-    registerColibriTool(
-      ctx,
-      tool.name,
-      {
-        title: tool.title,
-        description: tool.summary,
-        inputSchema: tool.input,
-        outputSchema: tool.output,
-        mutates: tool.effect === 'writes',
-        family: tool.family,
-        ...(tool.idempotent !== undefined && { idempotent: tool.idempotent }),
-      },
-      (args, call, tx) => tool.handle(args, call, tx),
-    );
-  }
-}
-
-async function skillFacts(registry: SkillRegistry) {
-  const { skills, skipped } = await registry.list();
-  return { loaded: skills.length, skipped };
-}
-
-/** Where no project was found, a repository above the stand-in folder is not the one worked on. */
-function gitEvidence({ workspace, isProject }: Config) {
-  return {
-    current: async () => (isProject ? await observed(workspace) : undefined),
-    commitExists: async (sha: string) => (isProject ? await commitExists(workspace, sha) : undefined),
-  };
-}
-
-/** A branch may be called anything. */
-async function observed(workspace: string) {
-  const evidence = await readGitEvidence(workspace);
-  return evidence?.branch === undefined ? evidence : { ...evidence, branch: redactText(evidence.branch) };
+    }),
+  );
+  for (const tool of tools) addTool(ctx, tool);
 }
 
 function superviseServer(ctx: ColibriServerContext): Lifecycle {
@@ -378,8 +334,7 @@ function superviseServer(ctx: ColibriServerContext): Lifecycle {
 
 /** The last rows are signed before the file is closed. */
 async function closeStorage({ booted }: Internals): Promise<void> {
-  // A log that is long to read again must not keep the file from being closed.
-  await within(booted?.signer?.close() ?? Promise.resolve(), LIMITS.signAtStopMsMax);
+  await within(booted?.signer?.stop() ?? Promise.resolve(), LIMITS.signAtStopMsMax);
   await booted?.opened?.close();
 }
 

@@ -1,55 +1,94 @@
 import type * as z from 'zod';
-import type { ToolEffect } from './modes.ts';
-import type { Transaction } from './storage/engine.ts';
+import type { CallSource } from './log/row.ts';
+import type { SaltedText } from './log/texts.ts';
+import type { Reader, Transaction } from './storage/engine.ts';
 
 /** The family decides in which of the two envelope patterns a domain error travels. */
-export type ToolFamily = 'system' | 'tasks' | 'trail' | 'proof' | 'skills';
+export type ToolFamily = 'system' | 'tasks' | 'trail' | 'proof' | 'skills' | 'owner';
 
 /** One row of state that a call wrote, as the audit row reports it. */
 export interface Effect {
   readonly table: string;
   readonly id: string;
-  /** SHA-256 of the canonical JSON of the whole row after the write. */
+  /** SHA-256 of the canonical JSON of the whole row after the write, derived columns left out. */
   readonly hash: string;
-  /** Four hex digits a column, in the order of their names: enough to say which column was changed later. */
-  readonly columns: string;
+  /** The position that wrote this row before; 0 for a new row. */
+  readonly previous: number;
   /** Of a session that was finalized: what was sealed, so that the log alone proves it. */
-  readonly seal?: { readonly merkle_root: string; readonly leaf_count: number };
+  readonly seal?: { readonly leaf_count: number; readonly merkle_root: string };
 }
 
 /** What a handler may know about the call it serves. */
 export interface CallContext {
   readonly tool: string;
   readonly actor: string;
+  readonly source: CallSource;
   readonly correlationId: string;
-  /** When the call is recorded, ISO-8601 in UTC; never earlier than the last stored time. */
+  /** When the call is recorded, ISO 8601 in UTC; never earlier than the last stored time. */
   readonly at: string;
-  /** Position the call's exit row will have. Only meaningful inside a writing call. */
-  readonly position: number;
-  /** 128 fresh random bits in hex, for a row of state. */
-  salt(): string;
-  /** Filled by the state writer; becomes part of the exit row. */
-  readonly effects: Effect[];
   /** Lets calls that wait for the lock go first. For long reads, between two slices. */
-  breathe(): Promise<void>;
+  yieldToWaiting(): Promise<void>;
 }
 
-/** One entry of the closed surface. A handler awaits nothing but the transaction it is given. */
-export interface Tool<I extends z.ZodObject = z.ZodObject, O extends z.ZodObject = z.ZodObject> {
+/** What a writing handler knows beyond that. */
+export interface WritingContext extends CallContext {
+  readonly process: string;
+  /** Position the call's exit row will have. */
+  readonly position: number;
+  /** What the server saw outside the database; kept with the exit row. */
+  readonly outside: Readonly<Record<string, unknown>>;
+  /** The texts of the call: its arguments hold their digests. */
+  readonly texts: readonly SaltedText[];
+  /** Filled by the handler; becomes part of the exit row. */
+  readonly effects: Effect[];
+}
+
+interface ToolFacts<I extends z.ZodObject, O extends z.ZodObject> {
   readonly name: string;
   readonly title: string;
   /** One to three sentences for a model; every word costs every client tokens. */
   readonly summary: string;
   readonly family: ToolFamily;
-  readonly effect: ToolEffect;
-  /** Repeating the same call changes nothing more. Only said of writing tools; reads always are. */
-  readonly idempotent?: boolean;
   readonly input: I;
   readonly output: O;
-  handle(args: z.output<I>, call: CallContext, tx: Transaction): Promise<z.input<O>> | z.input<O>;
 }
 
+/** A tool that reads. By its type, its handler cannot write. */
+export interface ReadingTool<I extends z.ZodObject = z.ZodObject, O extends z.ZodObject = z.ZodObject>
+  extends ToolFacts<I, O> {
+  readonly effect: 'reads';
+  handle(args: z.output<I>, call: CallContext, tx: Reader): Promise<z.input<O>> | z.input<O>;
+}
+
+/** A tool that writes: its effects and its exit row are one transaction. */
+export interface WritingTool<I extends z.ZodObject = z.ZodObject, O extends z.ZodObject = z.ZodObject>
+  extends ToolFacts<I, O> {
+  readonly effect: 'writes';
+  /** Repeating the same call changes nothing more. */
+  readonly idempotent?: boolean;
+  /** Arguments that are free texts: kept as salted digests, so that each can be erased. */
+  readonly texts?: readonly string[];
+  /** Reads what lies outside the database, before the transaction, and writes defaults into the arguments. */
+  prepare?(args: z.output<I>): Promise<Prepared>;
+  /** Gets the kept arguments: a digest in the place of each text. */
+  handle(
+    args: Readonly<Record<string, unknown>>,
+    call: WritingContext,
+    tx: Transaction,
+  ): Promise<z.input<O>> | z.input<O>;
+}
+
+export interface Prepared {
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly outside: Readonly<Record<string, unknown>>;
+}
+
+/** One entry of the closed surface. A handler awaits nothing but the transaction it is given. */
+export type Tool = ReadingTool | WritingTool;
+
 /** Checks a tool's parts against each other at compile time, then forgets their types. */
-export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(tool: Tool<I, O>): Tool {
+export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(
+  tool: ReadingTool<I, O> | WritingTool<I, O>,
+): Tool {
   return tool as unknown as Tool;
 }

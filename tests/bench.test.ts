@@ -18,9 +18,9 @@ const BARS = [
   ...['growth-task_create', 'growth-task_update', 'growth-task_next_actions', 'growth-thought_record'],
   ...[
     'search',
-    'verify-log',
     'verify-all',
     'verify-memory',
+    'start-at-size',
     'finalize',
     'wait',
     'memory-start',

@@ -63,12 +63,13 @@ export async function runExamples(source) {
   const storage = await source.openSqlite({ path: ':memory:' });
   // Filled below: health lists the tools that the catalogue is just about to make.
   const names = [];
-  const tools = new Map(source.catalogue(storyDeps(clock, names)).map((tool) => [tool.name, tool]));
+  const tools = new Map(source.catalogue(storyDeps(source, clock, names)).map((tool) => [tool.name, tool]));
   names.push(...tools.keys());
-  const sink = source.createAuditLog({ storage, clock, process: 'story' });
+  const sink = source.createAuditLog({ storage, clock, process: 'story', keeper: source.UNSIGNED });
   const call = source.composeCall({
     tools,
     clock,
+    source: 'mcp',
     lock: source.createToolLock(),
     admission: { mode: 'FULL', degraded: () => undefined },
     log: () => undefined,
@@ -114,7 +115,7 @@ function storyClock() {
 }
 
 /** Stands in for everything the composition root gives the domains. What is not named here answers like a skill registry. */
-function storyDeps(clock, names) {
+function storyDeps(source, clock, names) {
   const skill = {
     name: 'code-review',
     version: '1.2.0',
@@ -137,13 +138,20 @@ function storyDeps(clock, names) {
       now: () => clock.now(),
       storage: () => ({
         path: '/path/to/project/.colibri/colibri.db',
-        schemaVersion: 3,
+        schemaVersion: 5,
         engine: 'SQLite 3.53.0 (better-sqlite3)',
         journal: 'wal',
         writable: true,
       }),
       degraded: () => undefined,
-      log: () => ({ origin: 'colibri/3f0c2b7a9d1e4856', signedThrough: 26, refused: undefined }),
+      log: () => ({
+        origin: 'colibri/3f0c2b7a9d1e48563f0c2b7a9d1e4856',
+        signedThrough: 26,
+        refused: undefined,
+        keys: [
+          'colibri/3f0c2b7a9d1e48563f0c2b7a9d1e4856+5f1a7d0c+AVixi8EbGZ0rM0vT9d1sQm0vTqk1h8Jc5tE3uYw2bX4L',
+        ],
+      }),
       toolNames: () => names,
       skills: async () => ({ loaded: 1, skipped: [] }),
     },
@@ -156,7 +164,7 @@ function storyDeps(clock, names) {
         }),
         commitExists: async () => true,
       },
-      monotonic: () => clock.monotonic(),
+      verifyChain: (tx, subject, options) => source.verifyChain(tx, subject, { ...options, clock }),
     },
     proof: { skillsInForce: registry.inForce },
   };

@@ -115,7 +115,7 @@ const TOOLS = {
   thought_record_list: {
     input: {
       task_id: 'the thoughts of this task',
-      session_id: 'the thoughts bound to this session',
+      session_id: 'the thoughts among the records of this session',
       type: 'only this kind',
       limit: 'size of the page; 100 unless said otherwise',
       offset: 'how many to skip',
@@ -125,7 +125,9 @@ const TOOLS = {
       task_id: 'the task, where one was asked for',
       session_id: 'the session, where one was asked for',
     },
-    rules: ['Exactly one of `task_id` and `session_id` is needed.'],
+    rules: [
+      'With both `task_id` and `session_id`: the thoughts of that task within that session. With neither: all thoughts.',
+    ],
     errors: ['ERR_TASK_NOT_FOUND', 'ERR_SESSION_NOT_FOUND'],
   },
   audit_verify_chain: {
@@ -253,7 +255,8 @@ const OUTPUTS = {
   position: 'number of the record in the walk, from 1; 0 for the task or session itself',
   record: 'the record by its id; `#12` is an audit row',
   what: 'what is wrong, in a sentence',
-  columns: 'the columns that were changed, where that can be told',
+  columns: 'the columns that are wrong, where that can be told',
+  erased: 'true where the owner has erased the text',
   expected_hash: 'what the hash should be',
   actual_hash: 'what it is',
   verified_at: 'when this was checked',
@@ -288,9 +291,7 @@ const OUTPUTS = {
   'log.origin': 'name of the log',
   'log.signed_through': 'audit rows covered by the newest checkpoint',
   'log.refused': 'why nothing is signed any more',
-  'log.checking':
-    'true while a long log is still being compared with what was signed last; until then "ok" does not speak of it',
-  'log.reason': 'why nothing is signed any more',
+  'log.keys': 'the verifier keys that sign it',
   middleware: 'the way of a call',
   'middleware.stages': 'the five stages in order',
   tools: 'the surface',

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 
-/** What the pages are made of. One line a module, so that a moved export is found at once. */
+/** What the pages are made of. One line per module, so that a moved export is found at once. */
 const ENTRY = `
 export { catalogue } from './src/catalogue.ts';
 export { COMMANDS } from './src/cli/commands.ts';
@@ -11,11 +11,13 @@ export { VARIABLES } from './src/config.ts';
 export { ARROWS, INITIAL } from './src/domains/tasks/workflows.ts';
 export { ERRORS } from './src/errors.ts';
 export { createAuditLog } from './src/log/audit-log.ts';
+export { UNSIGNED } from './src/log/head.ts';
 export { composeCall } from './src/middleware/compose.ts';
 export { createToolLock } from './src/middleware/tool-lock.ts';
 export { capabilitiesFor, MODES } from './src/modes.ts';
 export { openSqlite } from './src/storage/sqlite/engine.ts';
 export { EXIT } from './src/transport/lifecycle.ts';
+export { verifyChain } from './src/verify/chain.ts';
 export * as z from 'zod';
 `;
 

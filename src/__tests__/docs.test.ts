@@ -10,6 +10,7 @@ import { systemClock } from '../clock.ts';
 import { VARIABLES } from '../config.ts';
 import { ERRORS } from '../errors.ts';
 import { createAuditLog } from '../log/audit-log.ts';
+import { UNSIGNED } from '../log/head.ts';
 import { composeCall } from '../middleware/compose.ts';
 import { createToolLock } from '../middleware/tool-lock.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
@@ -79,7 +80,7 @@ describe('the reference', () => {
 /** They look like a tool and are a table, a column or a field. */
 const NAMES_OF_OTHER_THINGS = [
   ...['task_id', 'task_labels', 'task_dependencies', 'task_words', 'task_words_data', 'task_words_idx'],
-  ...['task_words_content', 'task_words_docsize', 'task_words_config'],
+  ...['task_words_content', 'task_words_docsize', 'task_words_config', 'task_calls'],
   ...['thought_id', 'thought_count', 'thought_trail'],
 ];
 
@@ -228,33 +229,53 @@ describe.skipIf(python.status !== 0)('the verifier in Python', () => {
   test('finds nothing wrong in a database as it was written', () => {
     const { stdout, status } = verify(path);
 
-    expect(stdout).toMatch(/^\d+ audit rows, root [0-9a-f]{64}\nnothing is wrong\n$/);
+    expect(stdout).toMatch(
+      /^note: nothing in this log was ever signed\n\d+ audit rows, root [0-9a-f]{64}, signed through 0: nothing is wrong\n$/,
+    );
     expect(status).toBe(0);
   });
 
-  test.each([
-    ['a column of a task', "UPDATE tasks SET assignee = 'eve' WHERE id = 1", 'T-0001'],
-    ['what a thought says', "UPDATE thoughts SET content = 'no' WHERE id = 1", 'Θ-0001'],
+  test.each<[what: string, change: string, finding: string | RegExp]>([
+    [
+      'a column of a task',
+      "UPDATE tasks SET assignee = 'eve' WHERE id = 1",
+      'T-0001: it is not as #12 left it',
+    ],
+    ['what a thought says', "UPDATE texts SET text = 'no' WHERE text = 'another'", /^#\d+: .*text/],
+    ['a thought', "UPDATE thoughts SET branch = 'x' WHERE id = 1", 'Θ-0001: it is not as #8 left it'],
     [
       'an audit row',
       "UPDATE actions SET text = replace(text, 'ana', 'eve') WHERE position = 3",
-      'audit row 3',
+      '#3: content_hash is not the hash of the row',
     ],
-    ['an audit row that is gone', 'DELETE FROM actions WHERE position = 3', 'audit row 3'],
-    ['a payload', "UPDATE action_payloads SET body = '{}' WHERE position = 1", 'payload of audit row 1'],
+    ['an audit row that is gone', 'DELETE FROM actions WHERE position = 3', '#4: row 3 was due here'],
+    [
+      'a payload',
+      "UPDATE action_payloads SET body = '{}' WHERE position = 1",
+      '#1: its payload is not the one that the row holds the digest of',
+    ],
     [
       'a sealed root',
       "UPDATE sessions SET merkle_root = iif(merkle_root LIKE '0%', '1', '0') || substr(merkle_root, 2)",
-      'seal of session 1',
+      'A-0001: it is not as #14 left it',
     ],
-    ['a record that is gone', 'DELETE FROM session_records WHERE id = 1', 'R-0001 is gone'],
-    ['a row nobody wrote', "INSERT INTO session_records VALUES (9, 1, 1, 'thought', 1, '', 1)", 'R-0009'],
+    [
+      'a record that is gone',
+      'DELETE FROM session_records WHERE id = 1',
+      'R-0001: a call wrote it and it is gone',
+    ],
+    [
+      'a row nobody wrote',
+      "INSERT INTO session_records VALUES (9, 1, 1, 'thought', 1, 1)",
+      'R-0009: no call wrote it',
+    ],
   ])('finds %s', async (_, change, finding) => {
     const tampered = await tamper(path, change);
 
     const { stdout, status } = verify(tampered);
 
-    expect(stdout.split('\n')).toContain(finding);
+    expect(stdout.split('\n')).toContainEqual(expect.stringMatching(finding));
+    expect(stdout).not.toContain('schema');
     expect(status).toBe(1);
   });
 });
@@ -262,11 +283,12 @@ describe.skipIf(python.status !== 0)('the verifier in Python', () => {
 /** Plays one governed task through the real stages into a file. */
 async function writeStory(path: string): Promise<void> {
   const storage = await openSqlite({ path });
-  const sink = createAuditLog({ storage, clock: systemClock, process: 'docs' });
+  const sink = createAuditLog({ storage, clock: systemClock, process: 'docs', keeper: UNSIGNED });
   const call = composeCall({
     tools: new Map(catalogue(stubDeps()).map((tool) => [tool.name, tool])),
     lock: createToolLock(),
     clock: systemClock,
+    source: 'mcp',
     admission: { mode: 'FULL', degraded: () => undefined },
     log: () => undefined,
     ready: async () => ({ storage, sink }),
@@ -300,9 +322,13 @@ async function tamper(path: string, change: string): Promise<string> {
   const copy = `${path}.tampered`;
   copyFileSync(path, copy);
   const db = (await loadDriver()).open(copy, { readOnly: false });
-  const triggers = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").all();
-  for (const { name } of triggers as { name: string }[]) db.exec(`DROP TRIGGER ${name}`);
+  const triggers = db.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").all() as {
+    name: string;
+    sql: string;
+  }[];
+  for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
   db.exec(change);
+  for (const { sql } of triggers) db.exec(sql);
   db.close();
   return copy;
 }
@@ -313,7 +339,6 @@ function stubDeps(): CatalogueDeps {
     tasks: { project: undefined, projects: undefined, workflow: 'kanban' },
     trail: {
       evidence: { current: async () => undefined, commitExists: async () => undefined },
-      monotonic: () => systemClock.monotonic(),
     },
     proof: { skillsInForce: async () => [] },
   };

@@ -100,7 +100,7 @@ function registerPing(ctx: ColibriServerContext): void {
     now: () => Date.UTC(2026, 0, 1),
   };
   const [ping] = systemTools(facts as Parameters<typeof systemTools>[0]);
-  if (ping === undefined) throw new Error('the system family lost its ping');
+  if (ping?.effect !== 'reads') throw new Error('the system family lost its ping');
   registerColibriTool(
     ctx,
     ping.name,

@@ -3,85 +3,92 @@ import { basename, dirname, join, resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { type Checkpoint, parseCheckpoint } from '../integrity/checkpoint.ts';
 import { sha256Hex } from '../integrity/digest.ts';
-import { AnchorFiles, AnchorMemory, type StampedCheckpoint } from '../log/anchors.ts';
-import { ANCHOR_REF, anchorInGit } from '../log/anchors-git.ts';
-import { readToken, verifyToken, writeQuery } from '../log/anchors-tsr.ts';
-import { CheckpointFiles } from '../log/checkpoint-files.ts';
-import { LogFolder } from '../log/log-folder.ts';
+import { AnchorFiles, AnchorMemory, type StampedCheckpoint } from '../trust/anchors.ts';
+import { ANCHOR_REF, anchorInGit } from '../trust/anchors-git.ts';
+import { readToken, verifyToken, writeQuery } from '../trust/anchors-tsr.ts';
+import { KeyFolder } from '../trust/key-folder.ts';
+import { keepNewest } from './checkpoint.ts';
 import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
-import { signNow, withWritable } from './signing.ts';
+import { type OwnerStages, withOwner } from './stages.ts';
 
-/** Puts the newest checkpoint where whoever changes the database cannot also change it. */
+/** Copies the newest checkpoint to a place that whoever changes the database cannot also change. */
 export const anchor: Command = {
   name: 'anchor',
   usage: '--git | --file PATH | --tsq FILE | --tsr FILE [--ca FILE]',
   summary: 'keep the newest checkpoint outside the database',
-  details: `--git adds a commit to a reference of its own (${ANCHOR_REF}); push it. --file copies the checkpoint to any file you keep, on a stick or a share. --tsq writes a question for an RFC 3161 time-stamping authority, and --tsr files its answer: send the question with "curl -H 'Content-Type: application/timestamp-query' --data-binary @FILE URL". "colibri verify" looks at all of them.`,
+  details: `--git adds a commit to its own reference (${ANCHOR_REF}); push it. --file copies the checkpoint to any file you keep, for example on a stick or a share. --tsq writes a request to an RFC 3161 time-stamping authority; send it with "curl -H 'Content-Type: application/timestamp-query' --data-binary @FILE URL". --tsr files the reply. "colibri verify" checks all of them.`,
   options: {
     git: { type: 'boolean', help: 'commit it to a reference of the workspace’s repository' },
-    ref: { type: 'string', value: 'REF', help: `another reference than ${ANCHOR_REF}` },
-    file: { type: 'string', value: 'PATH', help: 'copy it to a file, and remember to compare it there' },
-    tsq: { type: 'string', value: 'FILE', help: 'write the question for a time-stamping authority' },
-    tsr: { type: 'string', value: 'FILE', help: 'file the answer of the authority' },
+    ref: { type: 'string', value: 'REF', help: `the reference to use (${ANCHOR_REF})` },
+    file: {
+      type: 'string',
+      value: 'PATH',
+      help: 'copy it to a file that "colibri verify" compares from now on',
+    },
+    tsq: { type: 'string', value: 'FILE', help: 'write the request to a time-stamping authority' },
+    tsr: { type: 'string', value: 'FILE', help: 'file the authority’s reply' },
     ca: { type: 'string', value: 'FILE', help: 'the authority’s certificate, in PEM; kept for later checks' },
   },
   positionals: [0, 0],
   async run(invocation) {
-    const [way, ...more] = WAYS.filter(({ option }) => given(invocation, option));
-    if (way === undefined || more.length > 0)
+    const [place, ...more] = PLACES.filter(({ option }) => given(invocation, option));
+    if (place === undefined || more.length > 0)
       throw new UsageError('Name one place: --git, --file PATH, --tsq FILE or --tsr FILE.');
-    refuseStray(invocation, way.option);
+    refuseStray(invocation, place.option);
+    const { out } = invocation;
     const config = invocation.config();
-    const signed = await withWritable(config, (storage) => signNow(config, storage));
-    if (signed.note === undefined) {
-      invocation.out.data({ refused: signed.refused }, () => invocation.out.error(signed.refused));
+    const head = await withOwner(config, out, (stages) => newestHead(config, stages));
+    if ('refused' in head) {
+      out.data(head, () => out.error(head.refused));
       return EXIT.found;
     }
-    return way.run(headOf(config, signed.note), invocation);
+    return place.run(head, invocation);
   },
 };
 
-/** The head that was just signed, and where it belongs. */
+/** The newest signed head, and the log it belongs to. */
 interface Head extends Checkpoint {
   readonly config: Config;
   readonly note: string;
-  readonly folder: LogFolder;
+  readonly key: string;
+  /** Every checkpoint that the log keeps. */
+  readonly kept: readonly { readonly size: number; readonly note: string }[];
   readonly memory: AnchorMemory;
 }
 
-interface Way {
+interface Place {
   readonly option: string;
-  /** The options that make sense with it. */
+  /** The option that goes with it. */
   readonly with?: string;
   run(head: Head, invocation: Invocation): number;
 }
 
-const WAYS: readonly Way[] = [
+const PLACES: readonly Place[] = [
   { option: 'git', with: 'ref', run: toGit },
   { option: 'file', run: toFile },
-  { option: 'tsq', run: writeQuestion },
-  { option: 'tsr', with: 'ca', run: fileAnswer },
+  { option: 'tsq', run: writeRequest },
+  { option: 'tsr', with: 'ca', run: fileReply },
 ];
 
 function toGit(head: Head, { values, out }: Invocation): number {
-  const { config, note, size, memory, folder } = head;
+  const { config, note, size, memory, key } = head;
   const ref = typeof values.ref === 'string' ? values.ref : ANCHOR_REF;
   const { commit, already } = anchorInGit({
     folder: config.workspace,
     ref,
     note,
     size,
-    key: folder.verifierKey() ?? '',
+    key,
   });
   memory.addGit(config.workspace, ref);
   const push = `git push origin ${ref}`;
   out.data({ size, ref, commit, already, push }, () => {
     out.line(
       already
-        ? `${ref} ends in the checkpoint at ${size} audit rows already.`
-        : `The checkpoint at ${size} audit rows is commit ${commit.slice(0, 12)} on ${ref}.`,
+        ? `${ref} already ends in the checkpoint of ${size} audit rows.`
+        : `The checkpoint of ${size} audit rows is commit ${commit.slice(0, 12)} on ${ref}.`,
     );
-    out.verbatim(`It protects once it is elsewhere: ${push}`);
+    out.verbatim(`It protects you once a remote has it: ${push}`);
   });
   return EXIT.fine;
 }
@@ -93,14 +100,14 @@ function toFile(head: Head, invocation: Invocation): number {
   if (!existsSync(dirname(path))) throw new UsageError(`There is no folder ${dirname(path)}.`);
   if (existsSync(path) && !isOlderHead(path, head))
     throw new UsageError(
-      `${path} holds something else than an older checkpoint of this log. Name another file.`,
+      `${path} holds something other than an older checkpoint of this log. Name another file.`,
     );
   writeFileSync(path, head.note);
   const kept = join(realpathSync(dirname(path)), basename(path));
   head.memory.addFile(kept);
   invocation.out.data({ size: head.size, path: kept }, () => {
     invocation.out.line(
-      `The checkpoint at ${head.size} audit rows is in ${kept}. "colibri verify" compares it.`,
+      `The checkpoint of ${head.size} audit rows is in ${kept}. "colibri verify" compares it.`,
     );
   });
   return EXIT.fine;
@@ -116,70 +123,78 @@ function isOlderHead(path: string, { origin, size }: Head): boolean {
   }
 }
 
-function writeQuestion(head: Head, invocation: Invocation): number {
+function writeRequest(head: Head, invocation: Invocation): number {
   const path = resolve(text(invocation, 'tsq'));
   const kept = new AnchorFiles(head.config.dbPath).keep(head.size, head.note);
   writeQuery(kept.notePath, path);
   invocation.out.data({ size: head.size, query: path, note: kept.notePath }, () => {
-    invocation.out.line(`The question about the checkpoint at ${head.size} audit rows is in ${path}.`);
-    invocation.out.verbatim(
-      `Ask with: curl -H 'Content-Type: application/timestamp-query' --data-binary @${path} URL > answer.tsr`,
+    invocation.out.line(
+      `The time-stamp request for the checkpoint of ${head.size} audit rows is in ${path}.`,
     );
-    invocation.out.line('Then: colibri anchor --tsr answer.tsr --ca CERTIFICATE');
+    invocation.out.verbatim(
+      `Send it: curl -H 'Content-Type: application/timestamp-query' --data-binary @${path} URL > reply.tsr`,
+    );
+    invocation.out.line('Then file the reply: colibri anchor --tsr reply.tsr --ca CERTIFICATE');
   });
   return EXIT.fine;
 }
 
-function fileAnswer(head: Head, invocation: Invocation): number {
+function fileReply(head: Head, invocation: Invocation): number {
   const { out, values } = invocation;
-  const answer = resolve(text(invocation, 'tsr'));
-  requireFile(answer);
+  const reply = resolve(text(invocation, 'tsr'));
+  requireFile(reply);
   const ca = typeof values.ca === 'string' ? resolve(values.ca) : undefined;
   if (ca !== undefined) requireFile(ca);
-  const token = readToken(answer);
-  if (token === undefined) throw new UsageError(`${answer} is no answer of a time-stamping authority.`);
+  const token = readToken(reply);
+  if (token === undefined) throw new UsageError(`${reply} is not a reply of a time-stamping authority.`);
   const stamped = checkpointOf(head, token.imprint);
   if (stamped === undefined) {
     out.error(
-      `${answer} is no time stamp of a checkpoint that is kept here. Ask again with "colibri anchor --tsq FILE".`,
+      `${reply} is not a time stamp of any checkpoint kept here. Make a new request with "colibri anchor --tsq FILE".`,
     );
     return EXIT.found;
   }
-  const reason = ca === undefined ? undefined : verifyToken(answer, stamped.notePath, [ca]);
+  const reason = ca === undefined ? undefined : verifyToken(reply, stamped.notePath, [ca]);
   if (reason !== undefined) {
-    out.error(`${answer} does not hold under ${ca}: ${reason}.`);
+    out.error(`${reply} is not valid under ${ca}: ${reason}.`);
     return EXIT.found;
   }
-  copyFileSync(answer, stamped.tokenPath);
+  copyFileSync(reply, stamped.tokenPath);
   if (ca !== undefined) head.memory.addAuthority(readFileSync(ca, 'utf8'));
   const checked = ca === undefined ? 'imprint' : 'authority';
   out.data({ size: stamped.size, time: token.time, token: stamped.tokenPath, checked }, () => {
     out.line(
-      `The checkpoint at ${stamped.size} audit rows existed at ${token.time}, says ${stamped.tokenPath}.`,
+      `The checkpoint of ${stamped.size} audit rows existed at ${token.time}, according to ${stamped.tokenPath}.`,
     );
     out.line(
       ca === undefined
-        ? 'Only its digest was compared, with "openssl ts -reply". It counts as an anchor once the authority is named with --ca.'
+        ? 'Only its digest was compared, with "openssl ts -reply". It counts as an anchor once you name the authority with --ca.'
         : 'Its authority was checked with "openssl ts -verify".',
     );
   });
   return EXIT.fine;
 }
 
-/** The checkpoint a token speaks of: among those a question was written for, those kept, and the newest. */
+/** The checkpoint that a token covers: among those a request was written for, those kept, and the newest. */
 function checkpointOf(head: Head, imprint: string): StampedCheckpoint | undefined {
   const anchors = new AnchorFiles(head.config.dbPath);
   const asked = anchors.all().find(({ note }) => sha256Hex(note) === imprint);
   if (asked !== undefined) return asked;
-  const kept = [...new CheckpointFiles(head.config.dbPath).kept(), { size: head.size, note: head.note }];
-  const found = kept.find(({ note }) => sha256Hex(note) === imprint);
+  const found = [...head.kept, { size: head.size, note: head.note }].find(
+    ({ note }) => sha256Hex(note) === imprint,
+  );
   return found === undefined ? undefined : anchors.keep(found.size, found.note);
 }
 
-function headOf(config: Config, note: string): Head {
-  const checkpoint = parse(note);
-  const folder = new LogFolder(config.configDir, checkpoint.origin);
-  return { ...checkpoint, config, note, folder, memory: new AnchorMemory(folder.path) };
+async function newestHead(config: Config, stages: OwnerStages): Promise<Head | { readonly refused: string }> {
+  const newest = await keepNewest(config, stages);
+  if (newest.note === undefined) return newest;
+  const kept = await stages.storage.read((tx) =>
+    tx.all<{ size: number; note: string }>('SELECT size, note FROM checkpoints ORDER BY size'),
+  );
+  const checkpoint = parse(newest.note);
+  const { path } = new KeyFolder(config.configDir, checkpoint.origin);
+  return { ...checkpoint, ...newest, config, kept, memory: new AnchorMemory(path) };
 }
 
 function parse(note: string): Checkpoint {
@@ -197,9 +212,9 @@ function text({ values }: Invocation, option: string): string {
 }
 
 function refuseStray(invocation: Invocation, option: string): void {
-  for (const way of WAYS)
-    if (way.with !== undefined && way.option !== option && given(invocation, way.with))
-      throw new UsageError(`--${way.with} goes with --${way.option}.`);
+  for (const place of PLACES)
+    if (place.with !== undefined && place.option !== option && given(invocation, place.with))
+      throw new UsageError(`--${place.with} goes with --${place.option}.`);
 }
 
 function requireFile(path: string): void {

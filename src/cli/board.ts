@@ -1,3 +1,5 @@
+import { formatId, TASKS } from '../log/tables.ts';
+import { ERASED } from '../log/texts.ts';
 import type { Reader } from '../storage/engine.ts';
 import { type Command, EXIT } from './command.ts';
 import { withDatabase } from './open.ts';
@@ -32,21 +34,21 @@ interface Column {
   readonly cards: readonly Card[];
 }
 
-/** The tasks as columns, one a status. */
+/** The tasks as columns, one per status. */
 export const board: Command = {
   name: 'board',
   usage: '[--project NAME] [--all]',
-  summary: 'the tasks as columns, one a status',
-  details: `Each column shows the ${CARDS_MAX} most urgent cards. ‼ critical, ! high, ↓ low; ⧗2 waits for two other tasks. Finished columns appear with --all. Where the terminal is too narrow for all columns, empty ones are left out; where it is narrower still, the board is a list.`,
+  summary: 'the tasks as columns, one per status',
+  details: `Each column shows the ${CARDS_MAX} most urgent cards. ‼ critical, ! high, ↓ low; ⧗2 waits for two other tasks. Finished columns appear with --all. If the terminal is too narrow for all columns, empty ones are left out; if it is narrower still, the board is a list.`,
   options: {
     project: { type: 'string', value: 'NAME', help: 'only this project' },
-    all: { type: 'boolean', help: 'finished and cancelled tasks too' },
+    all: { type: 'boolean', help: 'also finished and cancelled tasks' },
   },
   positionals: [0, 0],
   async run({ values, out, config }) {
     const settings = config();
     const project = typeof values.project === 'string' ? values.project : settings.project;
-    const [columns, projects] = await withDatabase(settings, undefined, (storage) =>
+    const [columns, projects] = await withDatabase(settings, (storage) =>
       storage.read(async (tx) => [await readColumns(tx, project), await readProjects(tx)] as const),
     );
     const shown = columns.filter(({ status }) => values.all === true || !FINISHED.includes(status));
@@ -89,7 +91,8 @@ async function readColumns(tx: Reader, project: string | undefined): Promise<Col
       const count =
         counts.find((found) => found.workflow === workflow && found.status === status)?.count ?? 0;
       const cards = await tx.all<Card>(
-        `SELECT id, title, priority, assignee, progress, unmet FROM tasks
+        `SELECT id, coalesce(x.text, '${ERASED}') AS title, priority, assignee, progress, unmet
+         FROM tasks LEFT JOIN texts x ON x.digest = tasks.title
          WHERE workflow = ? AND status = ? AND project = coalesce(?, project) ORDER BY unmet > 0, urgency, id LIMIT ?`,
         workflow,
         status,
@@ -144,7 +147,7 @@ function cardLines(card: Card, width: number, out: Output): string[] {
 function headOf({ id, priority, unmet, progress }: Card): string {
   const waiting = unmet > 0 ? `⧗${unmet}` : '';
   const done = progress > 0 && progress < 100 ? `${Math.round(progress)}%` : '';
-  return [taskId(id), MARKS[priority], waiting, done].filter(Boolean).join(' ');
+  return [formatId(TASKS, id), MARKS[priority], waiting, done].filter(Boolean).join(' ');
 }
 
 function colourOf({ priority }: Card): Colour {
@@ -171,8 +174,4 @@ function drawList(columns: readonly Column[], out: Output): void {
     }
     if (count > cards.length) out.line(out.paint('dim', `  … ${count - cards.length} more`));
   }
-}
-
-function taskId(id: number): string {
-  return `T-${String(id).padStart(4, '0')}`;
 }

@@ -1,67 +1,38 @@
-import { spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
-import { childEnvironment } from '../config.ts';
+import { UnknownToolError } from '../middleware/compose.ts';
+import type { Envelope } from '../middleware/envelope.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
+import { actorOf, withTools } from './stages.ts';
 
-/** One tool call through the same server, stages and log that an agent uses. */
+/** One tool call through the same five stages and into the same log that an agent uses. */
 export const call: Command = {
   name: 'call',
   usage: 'TOOL [JSON]',
-  summary: 'one tool call through the chain',
+  summary: 'make one tool call through the five stages',
   details:
-    'JSON is the arguments object, {} if it is left out; "-" reads it from standard input. Prints the envelope. Exit 1 when the answer is an error.',
+    'JSON is the arguments object, {} by default; "-" reads it from standard input. Prints the envelope. Exit 1 when the answer is an error.',
   options: {},
   positionals: [1, 2],
-  async run({ positionals, out }) {
+  async run({ positionals, out, config: readConfig }) {
     const [tool = '', json = '{}'] = positionals;
     const args = parseArguments(json === '-' ? await readAll(process.stdin) : json);
-    const answer = await callServer(tool, args);
-    if (answer.error !== undefined) {
-      out.error(answer.error.message);
-      return answer.error.code === INVALID_PARAMS ? EXIT.usage : EXIT.found;
+    const config = readConfig();
+    try {
+      const envelope = await withTools(config, out, (stages) => stages.call(tool, args, actorOf(config)));
+      out.verbatim(JSON.stringify(envelope, null, 2));
+      return isSuccess(envelope) ? EXIT.fine : EXIT.found;
+    } catch (error) {
+      if (!(error instanceof UnknownToolError)) throw error;
+      out.error(error.message);
+      return EXIT.usage;
     }
-    const envelope = answer.result?.structuredContent;
-    out.verbatim(JSON.stringify(envelope, null, 2));
-    return envelope?.ok === true && envelope.data?.ok !== false ? EXIT.fine : EXIT.found;
   },
 };
 
-const INVALID_PARAMS = -32602;
-
-interface Answer {
-  readonly id?: number;
-  readonly error?: { readonly code: number; readonly message: string };
-  readonly result?: {
-    readonly structuredContent?: { readonly ok: boolean; readonly data?: { readonly ok?: boolean } };
-  };
-}
-
-/** Starts the server beside this file and speaks to it as a client would. */
-async function callServer(tool: string, args: unknown): Promise<Answer> {
-  const server = spawn(process.execPath, [fileURLToPath(new URL('server.js', import.meta.url))], {
-    env: childEnvironment({ COLIBRI_LOG_LEVEL: 'error' }),
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  const exited = new Promise<number | null>((resolve) => server.once('exit', resolve));
-  const send = (message: object) => server.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
-  const clientInfo = { name: 'colibri-cli', version: '1' };
-  send({
-    id: 1,
-    method: 'initialize',
-    params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo },
-  });
-  send({ id: 2, method: 'tools/call', params: { name: tool, arguments: args } });
-  let answer: Answer | undefined;
-  for await (const line of createInterface({ input: server.stdout })) {
-    const message = JSON.parse(line) as Answer;
-    if (message.id !== 2) continue;
-    answer = message;
-    server.stdin.end();
-  }
-  const code = await exited;
-  if (answer === undefined) throw new Error(`the server ended with code ${code} before it answered`);
-  return answer;
+/** A domain error of some tools is a value inside a success. */
+function isSuccess(envelope: Envelope): boolean {
+  if (!envelope.ok) return false;
+  const { data } = envelope;
+  return !(typeof data === 'object' && data !== null && 'ok' in data && data.ok === false);
 }
 
 function parseArguments(json: string): unknown {

@@ -1,8 +1,8 @@
-/** How each client is told to start Colibri. The README shows what `colibri init --client NAME` prints. */
+/** How each client is configured to start Colibri. The README shows what `colibri init --client NAME` prints. */
 export interface Client {
   readonly name: string;
   readonly title: string;
-  /** Where the text belongs, from the project's folder or the user's. */
+  /** The file the snippet belongs in, in the project's or the user's folder. */
   readonly file: string;
   snippet(start: Start): string;
 }
@@ -34,7 +34,7 @@ export const CLIENTS: readonly Client[] = [
     name: 'codex',
     title: 'Codex',
     file: '.codex/config.toml',
-    // A JSON text is a TOML basic string as well: both escape alike.
+    // A JSON string is also a TOML basic string: both escape in the same way.
     snippet: ({ command, args }) =>
       [
         '[mcp_servers.colibri]',

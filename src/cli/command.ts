@@ -2,12 +2,12 @@ import type { ParseArgsConfig } from 'node:util';
 import type { Config } from '../config.ts';
 import type { Output } from './output.ts';
 
-/** One option as `parseArgs` takes it, with the words `--help` prints. */
+/** One option as `parseArgs` takes it, with its help text. */
 export interface OptionSpec {
   readonly type: 'string' | 'boolean';
   readonly short?: string;
   readonly multiple?: boolean;
-  /** What stands for the value in the help: `FILE`. */
+  /** The placeholder for its value in the help: `FILE`. */
   readonly value?: string;
   readonly help: string;
 }
@@ -19,7 +19,7 @@ export interface Invocation {
   readonly config: () => Config;
 }
 
-/** One word of the command line. The table of these also prints the help. */
+/** One command. The table of commands also prints the help. */
 export interface Command {
   readonly name: string;
   /** After the name in the usage line: `[DB|bundle|proof]`. */
@@ -28,15 +28,15 @@ export interface Command {
   /** Further paragraphs of the help. */
   readonly details?: string;
   readonly options: Readonly<Record<string, OptionSpec>>;
-  /** How many words may follow. */
+  /** How many positional arguments it takes. */
   readonly positionals: readonly [min: number, max: number];
-  /** The exit code: 0 fine, 1 found something wrong, 2 used wrongly. */
+  /** Answers the exit code: 0 success, 1 problems found, 2 usage error. */
   run(invocation: Invocation): Promise<number>;
 }
 
 export const EXIT = { fine: 0, found: 1, usage: 2 } as const;
 
-/** A mistake of whoever typed: one sentence on stderr, exit code 2. */
+/** A usage error: one sentence on stderr, exit code 2. */
 export class UsageError extends Error {}
 
 export function optionsForParser(options: Command['options']): NonNullable<ParseArgsConfig['options']> {

@@ -10,26 +10,26 @@ import { TAMPERINGS, tamper } from './demo/tampering.ts';
 import type { Output } from './output.ts';
 import { displayWidth } from './text.ts';
 
-/** One governed task from beginning to end over real stdio, then four ways to cheat, each caught by name. */
+/** One governed task end to end over real stdio, then four ways to tamper with a copy, each found. */
 export const demo: Command = {
   name: 'demo',
   usage: '',
-  summary: 'run one governed task end to end, then tamper with copies and show each caught',
+  summary: 'run one governed task end to end, then tamper with copies and show that it is found',
   details:
-    'Works in a temporary folder with a key of its own; nothing of yours is touched. Exit 1 if anything did not go as told.',
+    'Works in a temporary folder with its own key; your data is not touched. Exit 1 if anything goes wrong.',
   options: {},
   positionals: [0, 0],
   async run({ out }) {
-    const stage = new Stage(out);
-    await workOnTask(stage);
-    await provePaths(stage);
-    for (const tampering of TAMPERINGS) await showCaught(stage, tampering);
-    await report(stage);
-    const fine = stage.steps.every((step) => step.fine);
-    out.data({ ok: fine, folder: stage.folder, report: stage.reportPath, steps: stage.steps }, () => {
+    const run = new DemoRun(out);
+    await workOnTask(run);
+    await provePaths(run);
+    for (const tampering of TAMPERINGS) await showFound(run, tampering);
+    await report(run);
+    const fine = run.steps.every((step) => step.fine);
+    out.data({ ok: fine, folder: run.folder, report: run.reportPath, steps: run.steps }, () => {
       out.line();
-      if (!fine) out.line(out.paint('red', 'Something did not go as it should.'));
-      out.verbatim(`Open it: ${stage.reportPath}`);
+      if (!fine) out.line(out.paint('red', 'Something went wrong.'));
+      out.verbatim(`Open it: ${run.reportPath}`);
     });
     return fine ? EXIT.fine : EXIT.found;
   },
@@ -43,8 +43,8 @@ interface Step {
   readonly detail: string;
 }
 
-/** The folder, the environment and the words of the demo. */
-class Stage {
+/** The folder, the environment and the output of the run. */
+class DemoRun {
   readonly folder = mkdtempSync(join(tmpdir(), 'colibri-demo-'));
   readonly dbPath = join(this.folder, 'data', 'colibri.db');
   readonly reportPath = join(this.folder, 'report.html');
@@ -75,7 +75,7 @@ class Stage {
     this.#out.line(this.#out.paint('bold', text));
   }
 
-  /** A step and what came of it, which goes below where it does not fit beside. */
+  /** A step and its result, on one line where both fit. */
   step(fine: boolean, text: string, detail = ''): void {
     const short = detail.replaceAll(`${this.folder}${sep}`, '');
     this.steps.push({ part: this.#part, fine, text, detail: short });
@@ -86,7 +86,7 @@ class Stage {
     if (!fits) this.#out.line(this.#out.paint('dim', `      ${short}`), 6);
   }
 
-  /** Runs this very program as a person would. */
+  /** Runs this program as a person would. */
   colibri(args: readonly string[], dbPath = this.dbPath): Promise<{ code: number; stdout: string }> {
     const cli = fileURLToPath(new URL('cli.js', import.meta.url));
     const env = { ...this.env, COLIBRI_DB_PATH: dbPath };
@@ -98,20 +98,20 @@ class Stage {
   }
 }
 
-async function workOnTask(stage: Stage): Promise<void> {
-  stage.title('An agent works on a proof-grade task');
-  const agent = new DemoClient(stage.env);
+async function workOnTask(run: DemoRun): Promise<void> {
+  run.title('An agent works on a proof-grade task');
+  const agent = new DemoClient(run.env);
   await agent.start('demo-agent');
-  const told = (answer: Answer, text: string, detail = '') =>
-    stage.step(answer.ok, text, answer.refused?.code ?? detail);
+  const succeeded = (answer: Answer, text: string, detail = '') =>
+    run.step(answer.ok, text, answer.refused?.code ?? detail);
   const refusedWith = (answer: Answer, code: string, text: string) =>
-    stage.step(
+    run.step(
       answer.refused?.code === code || answer.refused?.message.startsWith(code) === true,
       text,
       answer.refused?.message ?? 'was not refused',
     );
 
-  told(
+  succeeded(
     await agent.call('task_create', {
       title: 'Rotate the signing keys',
       project: 'demo',
@@ -120,8 +120,8 @@ async function workOnTask(stage: Stage): Promise<void> {
     }),
     'creates T-0001, proof-grade',
   );
-  told(await agent.call('task_update', { task_id: 'T-0001', status: 'todo' }), 'plans it');
-  told(await agent.call('task_update', { task_id: 'T-0001', status: 'in_progress' }), 'claims it');
+  succeeded(await agent.call('task_update', { task_id: 'T-0001', status: 'todo' }), 'plans it');
+  succeeded(await agent.call('task_update', { task_id: 'T-0001', status: 'in_progress' }), 'claims it');
   refusedWith(
     await agent.call('task_update', { task_id: 'T-0001', status: 'in_progress' }),
     'ERR_INVALID_TRANSITION',
@@ -130,9 +130,9 @@ async function workOnTask(stage: Stage): Promise<void> {
   refusedWith(
     await agent.call('thought_record', { task_id: 'T-0001', type: 'plan', content: 'Without a session.' }),
     'ERR_SESSION_REQUIRED',
-    'no thought outside a proof session',
+    'a thought without a proof session is refused',
   );
-  told(
+  succeeded(
     await agent.call('audit_session_start', {
       task_id: 'T-0001',
       auditor_id: 'demo-auditor',
@@ -140,7 +140,7 @@ async function workOnTask(stage: Stage): Promise<void> {
     }),
     'opens session A-0001',
   );
-  told(
+  succeeded(
     await agent.call('thought_record', {
       task_id: 'T-0001',
       type: 'decision',
@@ -148,7 +148,7 @@ async function workOnTask(stage: Stage): Promise<void> {
     }),
     'records why',
   );
-  told(
+  succeeded(
     await agent.call('thought_record', {
       task_id: 'T-0001',
       type: 'risk',
@@ -156,24 +156,24 @@ async function workOnTask(stage: Stage): Promise<void> {
     }),
     'records a risk',
   );
-  told(
+  succeeded(
     await agent.call('task_update', { task_id: 'T-0001', status: 'review', progress: 90 }),
     'asks for review',
   );
   refusedWith(
     await agent.call('task_update', { task_id: 'T-0001', status: 'done' }),
     'ERR_PROOF_REQUIRED',
-    '“done” too early is refused by the gate',
+    '“done” before the seal is refused',
   );
   const sealed = await agent.call('merkle_finalize', { session_id: 'A-0001' });
-  told(
+  succeeded(
     sealed,
     'seals the session',
     `${sealed.data.leaf_count} records, root ${String(sealed.data.merkle_root).slice(0, 16)}…`,
   );
-  told(await agent.call('task_update', { task_id: 'T-0001', status: 'done' }), 'now “done” is accepted');
+  succeeded(await agent.call('task_update', { task_id: 'T-0001', status: 'done' }), 'now “done” is accepted');
   const chain = await agent.call('audit_verify_chain', { session_id: 'A-0001' });
-  stage.step(
+  run.step(
     chain.data.chain_valid === true,
     'the session verifies',
     `${chain.data.total_records} records, score ${chain.data.integrity_score}`,
@@ -181,52 +181,56 @@ async function workOnTask(stage: Stage): Promise<void> {
   await agent.stop();
 }
 
-async function provePaths(stage: Stage): Promise<void> {
-  stage.title('A person checks it without trusting the agent');
-  const verdict = await stage.colibri(['verify', '--json']);
-  const found = JSON.parse(verdict.stdout) as { intact_through?: number; checkpointed_through?: number };
-  stage.step(
+async function provePaths(run: DemoRun): Promise<void> {
+  run.title('A person checks it without trusting the agent');
+  const verdict = await run.colibri(['verify', '--json']);
+  const found = JSON.parse(verdict.stdout) as {
+    intact_through?: number;
+    replayed_through?: number;
+    checkpointed_through?: number;
+  };
+  run.step(
     verdict.code === 0,
     'colibri verify finds nothing wrong',
-    `intact through ${found.intact_through}, checkpointed through ${found.checkpointed_through}`,
+    `intact through ${found.intact_through}, replayed through ${found.replayed_through}, checkpointed through ${found.checkpointed_through}`,
   );
-  const bundle = join(stage.folder, 'bundle');
-  stage.step(
-    (await stage.colibri(['export', '-o', bundle])).code === 0,
-    'colibri export writes a bundle for strangers',
+  const bundle = join(run.folder, 'bundle');
+  run.step(
+    (await run.colibri(['export', '-o', bundle])).code === 0,
+    'colibri export writes a bundle that anyone can check',
     bundle,
   );
-  stage.step((await stage.colibri(['verify', bundle])).code === 0, 'the bundle verifies by itself');
-  const certificate = join(stage.folder, 'T-0001.json');
-  stage.step(
-    (await stage.colibri(['prove', 'T-0001', '-o', certificate])).code === 0,
+  run.step((await run.colibri(['verify', bundle])).code === 0, 'the bundle verifies by itself');
+  const certificate = join(run.folder, 'T-0001.json');
+  run.step(
+    (await run.colibri(['prove', 'T-0001', '-o', certificate])).code === 0,
     'colibri prove writes the task’s completion certificate',
     certificate,
   );
-  stage.step((await stage.colibri(['verify', certificate])).code === 0, 'the certificate verifies by itself');
+  run.step((await run.colibri(['verify', certificate])).code === 0, 'the certificate verifies by itself');
 }
 
-async function showCaught(stage: Stage, tampering: (typeof TAMPERINGS)[number]): Promise<void> {
-  stage.title(`Somebody cheats: ${tampering.title}`);
-  const copy = join(stage.folder, `tampered-${TAMPERINGS.indexOf(tampering) + 1}`);
-  cpSync(join(stage.folder, 'data'), copy, { recursive: true });
+async function showFound(run: DemoRun, tampering: (typeof TAMPERINGS)[number]): Promise<void> {
+  run.title(`Somebody tampers with a copy: ${tampering.title}`);
+  const copy = join(run.folder, `tampered-${TAMPERINGS.indexOf(tampering) + 1}`);
+  cpSync(join(run.folder, 'data'), copy, { recursive: true });
   const dbPath = join(copy, 'colibri.db');
   await tamper(dbPath, tampering);
-  const { code, stdout } = await stage.colibri(['verify', '--json'], dbPath);
+  const { code, stdout } = await run.colibri(['verify', '--json'], dbPath);
   const { findings = [] } = JSON.parse(stdout) as { findings?: { kind: string; message: string }[] };
   const named = findings.find(({ kind }) => kind === tampering.finding);
   const others = findings.length - 1;
-  stage.step(
+  run.step(
     code === EXIT.found && named !== undefined,
-    `caught: ${tampering.finding}${others > 0 ? `, and ${others} more finding${others === 1 ? '' : 's'}` : ''}`,
+    `found: ${tampering.finding}${others > 0 ? `, and ${others} more finding${others === 1 ? '' : 's'}` : ''}`,
     named?.message ?? 'was not found',
   );
 }
 
-async function report(stage: Stage): Promise<void> {
-  stage.title('A person looks at it');
-  stage.step(
-    (await stage.colibri(['report', '-o', stage.reportPath])).code === 0,
+async function report(run: DemoRun): Promise<void> {
+  run.title('A person looks at it');
+  run.step(
+    (await run.colibri(['report', '-o', run.reportPath])).code === 0,
     'colibri report writes one file for any browser',
   );
 }

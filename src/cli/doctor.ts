@@ -2,18 +2,18 @@ import { accessSync, constants, existsSync, readFileSync, statfsSync, statSync }
 import { dirname, isAbsolute, join } from 'node:path';
 import { type Config, readConfig } from '../config.ts';
 import { asError } from '../errors.ts';
-import { parseCheckpoint } from '../integrity/checkpoint.ts';
-import { LogFolder, originOf, PathMemory } from '../log/log-folder.ts';
 import { isGone } from '../log/process-identity.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
 import { UnusableFileError } from '../storage/sqlite/engine.ts';
+import { readView } from '../trust/log-view.ts';
+import { RefusalError } from '../trust/refusal.ts';
 import { type Command, EXIT } from './command.ts';
-import { OlderSchemaError, withDatabase } from './open.ts';
-import { ProofDesk } from './proof-status.ts';
-import { readSignedHeads } from './signed-heads.ts';
+import { withDatabase } from './open.ts';
+import { requireSignable } from './signable.ts';
+import { printable } from './text.ts';
 
-/** One thing looked at: fine, worth knowing, or wrong with a way out. */
+/** One thing that was checked: fine, worth knowing, or wrong with a remedy. */
 interface Check {
   readonly what: string;
   readonly state: 'ok' | 'note' | 'wrong';
@@ -24,11 +24,11 @@ interface Check {
 const NAME_WIDTH = 10;
 const ROOM_BYTES_MIN = 64 * 1024 * 1024;
 
-/** What is configured, found and wrong, and how to mend it. */
+/** What is configured, what was found, what is wrong, and how to fix it. */
 export const doctor: Command = {
   name: 'doctor',
   usage: '',
-  summary: 'what is configured, found, wrong, and how to fix it',
+  summary: 'show what is configured, what was found, what is wrong, and how to fix it',
   options: {},
   positionals: [0, 0],
   async run({ out }) {
@@ -101,14 +101,14 @@ async function checkRuntime(): Promise<Check> {
 function checkSkills({ skillsDirs }: Config): Check[] {
   const present = skillsDirs.filter((folder) => existsSync(folder));
   if (present.length > 0) return present.map((found) => ({ what: 'skills', state: 'ok', found }));
-  return [{ what: 'skills', state: 'note', found: `there are none; looked in ${skillsDirs.join(', ')}` }];
+  return [{ what: 'skills', state: 'note', found: `none found in ${skillsDirs.join(', ')}` }];
 }
 
-/** Claude Code’s file, because it lies in the project; where other clients keep theirs, each user decides. */
+/** Claude Code’s file, because it is in the project; other clients keep theirs elsewhere. */
 function checkClient({ workspace, isProject }: Config): Check {
   const path = join(workspace, '.mcp.json');
   const note = (found: string): Check => ({ what: 'client', state: 'note', found });
-  if (!isProject) return note('this folder belongs to no project; "colibri init" makes it one');
+  if (!isProject) return note('this folder is not in a project; "colibri init" makes it one');
   if (!existsSync(path))
     return note(`${path} does not exist; "colibri init" writes it, and prints what other clients need`);
   const args = argumentsIn(path);
@@ -124,7 +124,7 @@ function checkClient({ workspace, isProject }: Config): Check {
       };
 }
 
-/** What the entry `colibri` of a client’s file hands to its command. The file is the user’s and may hold anything. */
+/** The arguments in the entry `colibri` of a client’s file. The file is the user’s and may hold anything. */
 function argumentsIn(path: string): string[] | undefined {
   try {
     const { mcpServers } = JSON.parse(readFileSync(path, 'utf8')) as {
@@ -144,13 +144,13 @@ async function checkDatabase(config: Config): Promise<Check[]> {
       {
         what: 'database',
         state: 'note',
-        found: `${config.dbPath} does not exist yet; the first start makes it`,
+        found: `${config.dbPath} does not exist yet; the first start creates it`,
       },
       ...checkFolder(config),
     ];
   }
   try {
-    return await withDatabase(config, undefined, async (storage) => [
+    return await withDatabase(config, async (storage) => [
       {
         what: 'database',
         state: 'ok',
@@ -162,8 +162,7 @@ async function checkDatabase(config: Config): Promise<Check[]> {
     ]);
   } catch (error) {
     const found = asError(error).message;
-    if (error instanceof OlderSchemaError) return [{ what: 'database', state: 'note', found }];
-    // Such a file is named together with what to do about it.
+    // This message already says what to do.
     return error instanceof UnusableFileError
       ? [{ what: 'database', state: 'wrong', found }]
       : [
@@ -171,7 +170,7 @@ async function checkDatabase(config: Config): Promise<Check[]> {
             what: 'database',
             state: 'wrong',
             found,
-            fix: 'put a good copy back, or point COLIBRI_DB_PATH at another file',
+            fix: 'restore a good copy, or point COLIBRI_DB_PATH at another file',
           },
         ];
   }
@@ -188,7 +187,7 @@ function checkFolder(config: Config): Check[] {
       what: 'folder',
       state: 'wrong',
       found: `${folder} cannot be written`,
-      fix: `make it writable for this user, or set COLIBRI_DB_PATH`,
+      fix: 'make it writable for this user, or set COLIBRI_DB_PATH',
     });
   }
   const { bavail, bsize } = statfsSync(folder);
@@ -217,81 +216,44 @@ function checkFolder(config: Config): Check[] {
 
 async function checkSchema(storage: StorageEngine): Promise<Check[]> {
   const problems = await storage.read((tx) => storage.selfCheck(tx));
-  return problems.map((found) => ({
+  return problems.map(({ message }) => ({
     what: 'schema',
     state: 'wrong' as const,
-    found,
-    fix: 'colibri verify tells more; put a good copy back',
+    found: message,
+    fix: 'colibri verify shows details; restore a good copy',
   }));
 }
 
 async function checkLog(storage: StorageEngine, config: Config): Promise<Check[]> {
-  const heads = await readSignedHeads(config, storage);
-  return await storage.read(async (tx) => {
-    const first = await tx.get<{ content_hash: string }>(
-      'SELECT content_hash FROM actions WHERE position = 1',
-    );
-    if (first === undefined) return [{ what: 'log', state: 'note', found: 'empty' }];
-    const rows =
-      (await tx.get<{ position: number }>('SELECT max(position) AS position FROM actions'))?.position ?? 0;
-    const folder = new LogFolder(config.configDir, originOf(first.content_hash));
-    const open = await tx.all<{ process: string }>('SELECT process FROM open_calls');
-    const dead = open.filter(({ process }) => isGone(process, Number.MAX_SAFE_INTEGER)).length;
-    const signed = await (await ProofDesk.open(tx, heads)).signedThrough();
-    return [
-      {
-        what: 'log',
-        state: 'ok',
-        found: `${folder.origin}, ${rows} rows, signed through ${signed}`,
-      },
-      folder.exists
-        ? { what: 'key', state: 'ok' as const, found: folder.path }
-        : {
-            what: 'key',
-            state: 'wrong' as const,
-            found: `this user has no key for ${folder.origin}`,
-            fix: 'bring the key folder along, or colibri checkpoint --adopt',
-          },
-      ...checkMemory(config, folder, rows),
-      ...(dead > 0
-        ? [
-            {
-              what: 'calls',
-              state: 'note' as const,
-              found: `${dead} call(s) of a process that is gone; the next start records them as crashed`,
-            },
-          ]
-        : []),
-    ];
-  });
-}
-
-/** What the signer would refuse, as far as one look can tell. `colibri verify` looks at everything. */
-function checkMemory(config: Config, folder: LogFolder, rows: number): Check[] {
-  const wrong = (found: string): Check[] => [
-    {
-      what: 'signing',
-      state: 'wrong',
-      found,
-      fix: 'put the newest copy back; "colibri checkpoint --adopt" goes on without it, and says what is given up',
-    },
+  const { view, open } = await storage.read(async (tx) => ({
+    view: await readView(tx),
+    open: await tx.all<{ process: string }>('SELECT process FROM open_calls'),
+  }));
+  const { origin, last, heads } = view;
+  const signing = await checkSigning(storage, config);
+  if (last.position === 0) return [{ what: 'log', state: 'note', found: 'empty' }, ...signing];
+  const signed = Math.max(0, ...heads.map(({ size }) => size));
+  const found = `${printable(origin ?? 'without a name')}, ${last.position} rows, signed through ${signed}`;
+  return [
+    { what: 'log', state: 'ok', found },
+    ...signing,
+    ...checkOpenCalls(open.map(({ process }) => process)),
   ];
-  const seen = new PathMemory(config.configDir, config.dbPath).read();
-  if (typeof seen === 'string' && seen !== folder.origin)
-    return wrong(`refused: this path held the log ${seen} before`);
-  if (!folder.exists) return [];
-  const signed = signedSize(folder.lastSigned());
-  if (signed === undefined)
-    return wrong(`refused: ${join(folder.path, 'last-signed')} is missing or damaged`);
-  return signed > rows
-    ? wrong(`refused: ${signed} rows were signed and ${rows} are here, so this is an older copy or was cut`)
-    : [];
 }
 
-function signedSize(note: string | undefined): number | undefined {
+/** What the signer checks before it goes on. `colibri verify` checks everything. */
+async function checkSigning(storage: StorageEngine, config: Config): Promise<Check[]> {
   try {
-    return note === undefined ? undefined : parseCheckpoint(note.slice(0, note.indexOf('\n\n') + 1)).size;
-  } catch {
-    return undefined;
+    const folder = await requireSignable(storage, config);
+    return folder === undefined ? [] : [{ what: 'key', state: 'ok', found: folder.path }];
+  } catch (error) {
+    if (!(error instanceof RefusalError)) throw error;
+    return [{ what: 'signing', state: 'wrong', found: `refused: ${printable(error.message)}` }];
   }
+}
+
+function checkOpenCalls(processes: readonly string[]): Check[] {
+  const dead = processes.filter((process) => isGone(process, Number.MAX_SAFE_INTEGER)).length;
+  const found = `${dead} call(s) of a process that is gone; the next start records them as crashed`;
+  return dead === 0 ? [] : [{ what: 'calls', state: 'note', found }];
 }

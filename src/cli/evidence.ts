@@ -1,144 +1,122 @@
 import type { Config } from '../config.ts';
 import { parseVerifierKey, type VerifierKey } from '../integrity/note-key.ts';
-import { AnchorMemory } from '../log/anchors.ts';
-import { checkStamp, findAnchors } from '../log/anchors-found.ts';
-import { CheckpointFiles } from '../log/checkpoint-files.ts';
-import { LogFolder, PathMemory } from '../log/log-folder.ts';
-import { claimedSize, type Evidence, type Keyring } from '../log/verify/evidence.ts';
-import type { Finding, Report } from '../log/verify/finding.ts';
+import { AnchorMemory } from '../trust/anchors.ts';
+import { checkStamp, findAnchors } from '../trust/anchors-found.ts';
+import { KeyFolder } from '../trust/key-folder.ts';
+import { readRemembered } from '../trust/memory.ts';
+import { isOrigin } from '../trust/origin.ts';
+import { ownLogIn } from '../trust/own-log.ts';
+import { PathMemory } from '../trust/path-memory.ts';
+import { RefusalError } from '../trust/refusal.ts';
+import type { Finding, Report } from '../verify/finding.ts';
+import type { Evidence } from '../verify/rules/heads.ts';
 
-/** Everything about a log that does not lie in its database. Read before the database: heads only grow. */
-export interface Outside {
-  readonly evidence: readonly Evidence[];
-  readonly keys: Keyring;
-  /** Where the key came from, for people. */
-  readonly keyFrom: string;
-  /** What could not be looked at and is nobody's fault. */
+/** A head that is kept outside the database, with the time that an authority stamped on it. */
+export interface StampedEvidence extends Evidence {
+  readonly time?: string;
+}
+
+/** What this machine knows about a log outside its database. */
+export interface LogEvidence {
+  readonly evidence: readonly StampedEvidence[];
+  /** What could not be checked, through nobody's fault. */
   readonly remarks: readonly string[];
 }
 
-interface Collecting {
-  readonly dbPath: string;
-  readonly folder: LogFolder | undefined;
-  readonly evidence: Evidence[];
-  readonly remarks: string[];
-  readonly report: Report;
-}
-
-export function collectOutside(
+/**
+ * Collects what was signed last and every anchor. Read it before the database: others may sign further rows at any
+ * moment. What is lost on this machine is reported.
+ */
+export function collectEvidence(
   config: Config,
   dbPath: string,
   origin: string | undefined,
-  givenKey: VerifierKey | undefined,
   report: Report,
-): Outside {
-  const folder = origin === undefined ? undefined : new LogFolder(config.configDir, origin);
-  const into: Collecting = { dbPath, folder, evidence: [], remarks: [], report };
-  checkMemory(config, dbPath, origin, into);
-  if (folder?.exists) addLastSigned(folder, into);
-  addFiles(dbPath, into);
-  addAnchors(config, into);
-  const { keys, keyFrom } = keyring(folder, givenKey);
-  return { evidence: into.evidence, keys, keyFrom, remarks: into.remarks };
+): LogEvidence {
+  const folder = folderOf(config, origin);
+  checkPath(config, dbPath, origin, folder, report);
+  const anchors = anchorEvidence(config, dbPath, folder, report);
+  const remembered = folder?.exists === true ? lastSigned(folder, report) : [];
+  return { evidence: [...remembered, ...anchors.evidence], remarks: anchors.remarks };
 }
 
-/** What this user last saw at the path. Speaks even where nothing else is left. */
-function checkMemory(config: Config, dbPath: string, origin: string | undefined, into: Collecting): void {
-  const seen = new PathMemory(config.configDir, dbPath).read();
-  if (typeof seen !== 'string') return;
-  if (seen !== origin) {
-    const message = `The database at ${dbPath} was the log ${seen} and is now ${origin ?? 'an empty one'}: it was replaced, or rewritten from its first row.`;
-    into.report(outsideFinding('replaced', dbPath, message));
-  } else if (into.folder?.exists === false) {
-    const message = `The log was signed here before, but its folder ${into.folder.path} is gone, and with it the key and what was signed last.`;
-    into.report(outsideFinding('lost-key', into.folder.path, message));
-  }
+/** The key folder that this user has, or would have, for a log. The name may come from a stranger's file. */
+export function folderOf({ configDir }: Config, origin: string | undefined): KeyFolder | undefined {
+  return origin !== undefined && isOrigin(origin) ? new KeyFolder(configDir, origin) : undefined;
 }
 
-function addLastSigned(folder: LogFolder, into: Collecting): void {
-  const where = `${folder.path}/last-signed`;
-  const note = folder.lastSigned();
-  if (note === undefined)
-    into.report(
-      outsideFinding('lost-memory', where, `${where} is gone: nobody can say what was signed last.`),
-    );
-  else into.evidence.push({ source: 'last-signed', where, note });
-  if (!hasKey(folder)) {
-    const message = `The private key in ${folder.path} is gone or does not belong to key.pub: nothing more can be signed.`;
-    into.report(outsideFinding('lost-key', folder.path, message));
-  }
+/** The key that this user signs a log with, where there is one. */
+export function ownKey(config: Config, origin: string | undefined): VerifierKey | undefined {
+  return keyIn(folderOf(config, origin)?.verifierKey());
 }
 
-function hasKey(folder: LogFolder): boolean {
+/** A key in its text form; undefined where it is not one. */
+export function keyIn(text: string | undefined): VerifierKey | undefined {
   try {
-    return folder.signer()?.verifierKey === folder.verifierKey();
+    return text === undefined ? undefined : parseVerifierKey(text);
   } catch {
-    return false;
+    return undefined;
   }
-}
-
-function addFiles(dbPath: string, into: Collecting): void {
-  const files = new CheckpointFiles(dbPath);
-  const newest = files.newest();
-  if (newest !== undefined) into.evidence.push({ source: 'newest', where: files.newestPath, note: newest });
-  for (const { size, note } of files.kept()) {
-    const kept: Evidence = { source: 'kept', where: `${files.folder}/${size}`, note };
-    into.evidence.push(kept);
-    if (claimedSize(kept) !== size) {
-      const message = `${kept.where} is not about ${size} audit rows, as its name says.`;
-      into.report(outsideFinding('bad-checkpoint', kept.where, message));
-    }
-  }
-}
-
-function addAnchors(config: Config, into: Collecting): void {
-  const { dbPath, folder, evidence, remarks, report } = into;
-  const found = findAnchors({ dbPath, workspace: config.workspace, folder });
-  remarks.push(...found.remarks);
-  const authorities = folder === undefined ? [] : new AnchorMemory(folder.path).authorities();
-  for (const anchor of found.anchors) {
-    const { source, where, note } = anchor;
-    if (anchor.source !== 'tsr') {
-      evidence.push({ source, where, note });
-      continue;
-    }
-    const verdict = checkStamp(anchor.stamped, authorities);
-    if (verdict.state === 'wrong')
-      report(outsideFinding('bad-anchor', anchor.stamped.tokenPath, verdict.message));
-    else {
-      if (verdict.state === 'unchecked') remarks.push(verdict.message);
-      if (verdict.time !== undefined)
-        evidence.push({
-          source: verdict.state === 'valid' ? 'tsr' : 'kept',
-          where: `${where} with a time stamp of ${verdict.time}`,
-          note,
-        });
-    }
-  }
-}
-
-/** The keys to believe: the one given, else those this user's folder holds for the log. */
-export function keyring(
-  folder: LogFolder | undefined,
-  given: VerifierKey | undefined,
-): { readonly keys: Keyring; readonly keyFrom: string } {
-  if (given !== undefined) return { keys: { current: [given], retired: [] }, keyFrom: '--key' };
-  const own = folder?.verifierKey();
-  const current = own === undefined ? [] : parseKeys([own]);
-  const keyFrom = current.length === 0 ? '' : `${folder?.path}/key.pub`;
-  return { keys: { current, retired: parseKeys(folder?.retiredKeys() ?? []) }, keyFrom };
-}
-
-function parseKeys(texts: readonly string[]): VerifierKey[] {
-  return texts.flatMap((text) => {
-    try {
-      return [parseVerifierKey(text)];
-    } catch {
-      return [];
-    }
-  });
 }
 
 export function outsideFinding(kind: Finding['kind'], record: string, message: string): Finding {
   return { kind, table: 'checkpoint', record, message };
+}
+
+/** What this user last saw at the path. It still speaks where nothing else is left. */
+function checkPath(
+  config: Config,
+  dbPath: string,
+  origin: string | undefined,
+  folder: KeyFolder | undefined,
+  report: Report,
+): void {
+  const paths = new PathMemory(config.configDir, dbPath);
+  const before = paths.otherThan(origin);
+  if (before !== undefined) {
+    const message = `The database at ${dbPath} was the log ${before} and is now ${origin ?? 'an unsigned one'}: it was replaced.`;
+    report(outsideFinding('replaced', dbPath, message));
+  } else if (folder?.exists === false && paths.seen().length > 0) {
+    const message = `The log was signed here before, but its folder ${folder.path} is gone, and with it the key and what was signed last.`;
+    report(outsideFinding('lost-key', folder.path, message));
+  }
+}
+
+function lastSigned(folder: KeyFolder, report: Report): Evidence[] {
+  try {
+    const { key } = ownLogIn(folder);
+    const last = readRemembered(folder.signedPath, key);
+    if (last !== undefined)
+      return last.size === 0 ? [] : [{ source: 'last-signed', where: last.file, note: last.note }];
+    const message = `${folder.signedPath} is missing or damaged: nobody can say what was signed last.`;
+    report(outsideFinding('lost-memory', folder.signedPath, message));
+  } catch (error) {
+    if (!(error instanceof RefusalError)) throw error;
+    report(outsideFinding('lost-key', folder.path, error.message));
+  }
+  return [];
+}
+
+function anchorEvidence(
+  { workspace }: Config,
+  dbPath: string,
+  folder: KeyFolder | undefined,
+  report: Report,
+): LogEvidence {
+  const { anchors, remarks } = findAnchors({ dbPath, workspace, folder });
+  const all = [...remarks];
+  const authorities = folder === undefined ? [] : new AnchorMemory(folder.path).authorities();
+  const evidence = anchors.flatMap((anchor): StampedEvidence[] => {
+    const { source, where, note } = anchor;
+    if (source !== 'tsr') return [{ source, where, note }];
+    const stamp = checkStamp(anchor.stamped, authorities);
+    if (stamp.state === 'wrong')
+      report(outsideFinding('bad-anchor', anchor.stamped.tokenPath, stamp.message));
+    if (stamp.state === 'unchecked') all.push(stamp.message);
+    if (stamp.state === 'wrong' || stamp.time === undefined) return [];
+    // Under an authority that nobody named it is a checkpoint like any other that was kept here.
+    const kind = stamp.state === 'valid' ? 'tsr' : 'kept';
+    return [{ source: kind, where: `${where} with a time stamp of ${stamp.time}`, note, time: stamp.time }];
+  });
+  return { evidence, remarks: all };
 }

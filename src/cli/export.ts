@@ -4,25 +4,30 @@ import { reportPage } from '../report/report.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
 import { withDatabase } from './open.ts';
 
-/** Everything a stranger needs to check the log, in one folder or one zip. */
+/** Writes everything that others need to check the log, as one folder or one zip. */
 export const exportBundle: Command = {
   name: 'export',
   usage: '[--session A-0001] [-o DIR|FILE.zip]',
   summary: 'write a bundle that anyone can check without Colibri',
   details:
-    'The bundle holds every audit row, what lies beside them, all tasks, thoughts and sessions, the signed checkpoints, the key to check them with, and what git and time-stamping authorities hold of them; it may hold secrets that calls were given, and the names of who committed. --session writes one session, each row with a proof of its own. The database is not changed. The same log makes the same bytes.',
+    'The bundle holds every audit row with its arguments and result, all tasks, thoughts and sessions, the signed checkpoints, the keys to check them with, and their anchors in git and at time-stamping authorities. It may hold secrets that calls were given, and names of committers. --session writes one session, each row with its own proof. The database is not changed. The same log gives the same bytes.',
   options: {
     session: { type: 'string', value: 'ID', help: 'only this session' },
-    output: { type: 'string', short: 'o', value: 'PATH', help: 'folder, or zip where the name ends in .zip' },
+    output: {
+      type: 'string',
+      short: 'o',
+      value: 'PATH',
+      help: 'a folder, or a zip if the name ends in .zip',
+    },
   },
   positionals: [0, 0],
   async run({ values, out, config }) {
     const { dbPath, configDir, workspace } = config();
     const session = text(values.session);
     if (session !== undefined && !/^A-\d{4,15}$/.test(session))
-      throw new UsageError(`--session is "${session}"; it takes an id such as A-0001.`);
+      throw new UsageError(`--session takes an id such as A-0001, not "${session}".`);
     const bar = out.progress('exporting');
-    return await withDatabase(config(), undefined, async (storage) => {
+    return await withDatabase(config(), async (storage) => {
       const path = resolve(text(values.output) ?? (await defaultBundleName(storage, session)));
       const request = { dbPath, configDir, workspace, session, page: pageIfBuilt(), onProgress: bar.update };
       const written = await writeBundle(storage, request, path).finally(() => bar.end());
@@ -50,7 +55,7 @@ function pageIfBuilt(): string | undefined {
   try {
     return reportPage();
   } catch {
-    // The page only shows a bundle. One without it is complete, as from a source tree that was never built.
+    // The page only shows a bundle: without it, as from a source tree that was never built, a bundle is still complete.
     return undefined;
   }
 }
@@ -58,7 +63,7 @@ function pageIfBuilt(): string | undefined {
 function uncovered({ scope, size, checkpointedThrough }: WrittenBundle): string | undefined {
   if (scope !== 'log' || checkpointedThrough >= size) return undefined;
   const from = checkpointedThrough + 1;
-  return `Rows ${from} to ${size} are not signed yet: run "colibri checkpoint" and export again to cover them.`;
+  return `Audit rows ${from} to ${size} are not signed. "colibri doctor" shows why.`;
 }
 
 function withAnchors(count: number): string {

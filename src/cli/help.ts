@@ -7,11 +7,11 @@ export function generalHelp(commands: readonly Command[]): string {
   return [
     'colibri: a governed place for AI agents to work. Tasks, a decision trail, and proofs anyone can check.',
     '',
-    'An MCP client starts it without arguments and speaks to it over standard input. People use:',
+    'An MCP client starts it without arguments and talks to it over standard input. Commands for people:',
     '',
     ...lines,
     '',
-    '"colibri COMMAND --help" tells more. --json prints data for programs. Exit: 0 fine, 1 found something wrong, 2 used wrongly.',
+    '"colibri COMMAND --help" shows details. --json prints data for programs. Exit codes: 0 success, 1 problems found, 2 usage error.',
   ].join('\n');
 }
 
@@ -31,10 +31,10 @@ export function commandHelp({ name, usage, summary, details, options }: Command)
   ].join('\n');
 }
 
-/** Narrower than this, a column of names leaves no room for words beside it. */
+/** The widest column of names that still leaves room for the help text. */
 const HANG_MAX = 20;
 
-/** Where a line of help goes on when the terminal is narrow: below the words, beside the name. */
+/** How far a wrapped line of help is indented: below its text, beside the name. */
 export function helpHang(line: string): number {
   return Math.min(/^ {2}\S.*? {2,}/.exec(line)?.[0].length ?? 0, HANG_MAX);
 }
@@ -42,5 +42,5 @@ export function helpHang(line: string): number {
 /** Options every command takes. */
 export const COMMON: Command['options'] = {
   json: { type: 'boolean', help: 'print data for programs' },
-  help: { type: 'boolean', short: 'h', help: 'print this' },
+  help: { type: 'boolean', short: 'h', help: 'print this help' },
 };

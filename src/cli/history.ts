@@ -1,33 +1,26 @@
+import { RULES } from '../domains/rules.ts';
 import type { AuditRow } from '../log/row.ts';
-import { parseId } from '../log/state.ts';
-import { SESSIONS } from '../log/tables.ts';
+import { parseId, SESSIONS } from '../log/tables.ts';
+import { ERASED, readTexts } from '../log/texts.ts';
 import type { Reader } from '../storage/engine.ts';
 
-/** One call as its two rows and what lies beside them tell it. */
+/** One call, as its two rows and their payloads tell it. */
 export interface PastCall {
+  /** Of its exit row. */
   readonly position: number;
+  /** Of its enter row; undefined where that row is gone. */
+  readonly entered: number | undefined;
   readonly row: AuditRow;
-  readonly args: Readonly<Record<string, unknown>>;
-  readonly result: Readonly<Record<string, unknown>>;
-  /** Undefined where the row is gone or cannot be read. */
-  readonly enter: PastRow | undefined;
-  readonly exit: PastRow;
+  /** As the caller gave them: each text is back in the place of its digest. */
+  readonly args: Fields;
+  readonly result: Fields;
 }
 
-/** A row as it is stored, for whoever wants to check it. */
-export interface PastRow {
-  readonly position: number;
-  readonly text: string;
-  readonly contentHash: string;
-  /** What lies beside it, and the digest that the row has of it. */
-  readonly payload: { readonly salt: string; readonly body: string } | undefined;
-  readonly digest: string | null;
-}
+type Fields = Readonly<Record<string, unknown>>;
 
 const PAGE = 500;
 
-const CALLS = `SELECT a.position, a.text, a.content_hash, r.salt, r.body,
-    e.position AS enter_position, e.text AS enter_text, e.content_hash AS enter_hash, p.salt AS enter_salt, p.body AS enter_body
+const CALLS = `SELECT a.position, a.text, r.body, e.position AS entered, p.body AS enter_body
   FROM actions a
   LEFT JOIN actions e ON e.position = a.sequence_no AND e.position <> a.position
   LEFT JOIN action_payloads p ON p.position = a.sequence_no
@@ -36,22 +29,17 @@ const CALLS = `SELECT a.position, a.text, a.content_hash, r.salt, r.body,
 interface Found {
   readonly position: number;
   readonly text: string;
-  readonly content_hash: string;
-  readonly salt: string | null;
   readonly body: string | null;
-  readonly enter_position: number | null;
-  readonly enter_text: string | null;
-  readonly enter_hash: string | null;
-  readonly enter_salt: string | null;
+  readonly entered: number | null;
   readonly enter_body: string | null;
 }
 
-/** A call that concerns a task or a thought has its id as a text of its own in its row, in what it was given or answered. */
+/** The row, the arguments or the result of a call that concerns a task or a thought hold its id as a JSON text. */
 const MENTIONS = '(instr(a.text, ?) > 0 OR instr(p.body, ?) > 0 OR instr(r.body, ?) > 0)';
 
 /**
  * The newest calls that `wanted` takes, oldest first. Reads backwards and stops early. Where all of them must mention an
- * id, the database passes over the others: taking each apart takes three times as long.
+ * id, the database passes over the others: parsing each takes three times as long.
  */
 export async function newestCalls(
   tx: Reader,
@@ -77,7 +65,7 @@ export async function newestCalls(
     }
     if (page.length < PAGE) break;
   }
-  return taken.reverse();
+  return await withTexts(tx, taken.reverse());
 }
 
 /** The calls that ended after `position`, oldest first, and how far was read. */
@@ -91,12 +79,15 @@ export async function callsAfter(
     PAGE,
   );
   return {
-    calls: page.flatMap((found) => readCall(found) ?? []),
+    calls: await withTexts(
+      tx,
+      page.flatMap((found) => readCall(found) ?? []),
+    ),
     through: page.at(-1)?.position ?? position,
   };
 }
 
-/** How far the log goes now. */
+/** The position of the last row. */
 export async function newestPosition(tx: Reader): Promise<number> {
   return (
     (await tx.get<{ position: number | null }>('SELECT max(position) AS position FROM actions'))?.position ??
@@ -104,8 +95,8 @@ export async function newestPosition(tx: Reader): Promise<number> {
   );
 }
 
-/** What --json prints of a call: the story, not the rows it was read from. */
-export function toldOf({ position, row, args, result }: PastCall): object {
+/** What --json prints of a call: what happened, not the rows it was read from. */
+export function callData({ position, row, args, result }: PastCall): object {
   return { position, row, args, result };
 }
 
@@ -125,7 +116,7 @@ export async function concerning(tx: Reader, id: string): Promise<Filter> {
   return (call) => positions.has(call.position) || names(call, id);
 }
 
-/** By what it was given, answered or wrote. */
+/** Whether its arguments, its result or its effects name this record. */
 function names(call: PastCall, id: string): boolean {
   const named = [
     call.args.task_id,
@@ -138,48 +129,48 @@ function names(call: PastCall, id: string): boolean {
   return named.includes(id) || call.row.effects.some((effect) => effect.id === id);
 }
 
-/** A row that cannot be read is the verifier's business, not the story's. */
-function readCall(found: Found): PastCall | undefined {
+/** Whether a call reads only: a tool without a rule does not write. */
+export function isReading({ rules, tool }: AuditRow): boolean {
+  const known = RULES[rules];
+  return known !== undefined && !Object.hasOwn(known, tool);
+}
+
+/** Puts the texts back into the arguments, or says that they were erased. */
+async function withTexts(tx: Reader, calls: readonly PastCall[]): Promise<PastCall[]> {
+  const digests = calls.flatMap((call) => textFields(call).map((field) => String(call.args[field])));
+  const texts = await readTexts(tx, digests);
+  return calls.map((call) => {
+    const given = textFields(call).map((field) => [field, texts.get(String(call.args[field])) ?? ERASED]);
+    return { ...call, args: { ...call.args, ...Object.fromEntries(given) } };
+  });
+}
+
+function textFields({ row, args }: PastCall): string[] {
+  const fields = RULES[row.rules]?.[row.tool]?.texts ?? [];
+  return fields.filter((field) => typeof args[field] === 'string');
+}
+
+/** A row that cannot be read is left out: naming it is the verifier's task. */
+function readCall({ position, text, body, entered, enter_body }: Found): PastCall | undefined {
   try {
-    const row = JSON.parse(found.text) as AuditRow;
+    const { result } = objectIn(body);
     return {
-      position: found.position,
-      row,
-      args: parseObject(found.enter_body),
-      result: parseObject(found.body),
-      enter: readEnter(found),
-      exit: {
-        position: found.position,
-        text: found.text,
-        contentHash: found.content_hash,
-        payload: payloadOf(found.salt, found.body),
-        digest: row.result_hash,
-      },
+      position,
+      entered: entered ?? undefined,
+      row: JSON.parse(text) as AuditRow,
+      args: objectIn(enter_body),
+      result: isObject(result) ? result : {},
     };
   } catch {
     return undefined;
   }
 }
 
-function readEnter(found: Found): PastRow | undefined {
-  const { enter_position, enter_text, enter_hash, enter_salt, enter_body } = found;
-  if (enter_position === null || enter_text === null) return undefined;
-  return {
-    position: enter_position,
-    text: enter_text,
-    contentHash: enter_hash ?? '',
-    payload: payloadOf(enter_salt, enter_body),
-    digest: (JSON.parse(enter_text) as AuditRow).args_hash,
-  };
-}
-
-function payloadOf(salt: string | null, body: string | null): PastRow['payload'] {
-  return body === null ? undefined : { salt: salt ?? '', body };
-}
-
-function parseObject(text: string | null): Record<string, unknown> {
+function objectIn(text: string | null): Fields {
   const value: unknown = text === null ? {} : JSON.parse(text);
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : {};
+  return isObject(value) ? value : {};
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

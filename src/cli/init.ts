@@ -10,7 +10,7 @@ export const init: Command = {
   name: 'init',
   usage: '[--client NAME]',
   summary: 'write or merge .mcp.json, keep .colibri/ out of git, print the other clients’ snippets',
-  details: `Clients: ${CLIENTS.map((client) => client.name).join(', ')}. The project is the nearest folder at or above this one that holds .git or .colibri, else this one. With --client only that one’s snippet is printed and nothing is written.`,
+  details: `Clients: ${CLIENTS.map((client) => client.name).join(', ')}. The project is the nearest folder at or above this one that holds .git or .colibri, or this one by default. With --client, only that client’s snippet is printed and nothing is written.`,
   options: { client: { type: 'string', value: 'NAME', help: 'print the snippet for one client' } },
   positionals: [0, 0],
   async run(invocation) {
@@ -20,7 +20,7 @@ export const init: Command = {
   },
 };
 
-/** This very installation, so that it works without a network and without a package name. */
+/** This installation, so that it works without a network and without a package name. */
 function startOf(): Start {
   return { command: 'node', args: [fileURLToPath(new URL('server.js', import.meta.url))] };
 }
@@ -29,7 +29,7 @@ function printOne(name: string, start: Start, { out }: Invocation): number {
   const client = CLIENTS.find((candidate) => candidate.name === name);
   if (client === undefined)
     throw new UsageError(
-      `There is no client "${name}". Known: ${CLIENTS.map((known) => known.name).join(', ')}.`,
+      `There is no client "${name}". Clients: ${CLIENTS.map((known) => known.name).join(', ')}.`,
     );
   out.data({ client: client.name, file: client.file, snippet: client.snippet(start) }, () =>
     out.verbatim(client.snippet(start)),
@@ -39,13 +39,13 @@ function printOne(name: string, start: Start, { out }: Invocation): number {
 
 function setUp(start: Start, { out, config }: Invocation): number {
   const { workspace: found, isProject } = config();
-  // In a folder that belongs to no project yet, this is how it becomes one.
+  // A folder that is not in a project becomes one now.
   const workspace = isProject ? found : process.cwd();
   const done = [mergeMcpJson(join(workspace, '.mcp.json'), start), ignoreFolder(join(workspace, '.colibri'))];
   out.data({ workspace, done }, () => {
     for (const line of done) out.line(`${out.paint('green', '✓')} ${line}`, 2);
     out.line();
-    out.line('Start Claude Code here, or give another client its part:');
+    out.line('Start Claude Code here, or configure another client:');
     for (const client of CLIENTS.slice(1)) printFor(client, start, out);
   });
   return EXIT.fine;
@@ -57,12 +57,12 @@ function printFor(client: Client, start: Start, out: Invocation['out']): void {
   out.verbatim(client.snippet(start));
 }
 
-/** Adds one entry and leaves every other as it is; a file that cannot be read is left alone. */
+/** Adds one entry and keeps all others; a file that cannot be parsed is not touched. */
 function mergeMcpJson(path: string, start: Start): string {
   const existing: unknown = existsSync(path) ? readJson(path) : {};
   if (!isObject(existing) || (existing.mcpServers !== undefined && !isObject(existing.mcpServers))) {
     throw new UsageError(
-      `${path} holds no object "mcpServers". Mend it, or add the snippet of "colibri init --client claude-code" by hand.`,
+      `${path} has no object "mcpServers". Fix it, or add the snippet from "colibri init --client claude-code" by hand.`,
     );
   }
   const servers = isObject(existing.mcpServers) ? existing.mcpServers : {};
@@ -77,7 +77,7 @@ function readJson(path: string): unknown {
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
     throw new UsageError(
-      `${path} is not JSON (${asError(error).message}). Mend it, then run this again; nothing was changed.`,
+      `${path} is not JSON (${asError(error).message}). Fix it, then run this again; nothing was changed.`,
     );
   }
 }

@@ -1,55 +1,43 @@
 import { existsSync } from 'node:fs';
 import type { Config } from '../config.ts';
 import { parseInstant } from '../instant.ts';
-import { formatId, type StateTable } from '../log/state.ts';
-import { SESSIONS, TASKS } from '../log/tables.ts';
+import { formatId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
+import { callLines, PROOF_LEGEND } from './call-text.ts';
 import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
 import {
+  callData,
   callsAfter,
   concerning,
   type Filter,
+  isReading,
   newestCalls,
   newestPosition,
   type PastCall,
-  toldOf,
 } from './history.ts';
 import { withDatabase } from './open.ts';
 import type { Output } from './output.ts';
-import { ProofDesk } from './proof-status.ts';
+import { proveCalls, readSignedLog, type SignedLog } from './proof-status.ts';
 import { parseRecordId } from './record-id.ts';
-import { readSignedHeads, type SignedHeads } from './signed-heads.ts';
 import { type Stopping, untilStopped } from './stopping.ts';
-import { PROOF_LEGEND, tellCall } from './story.ts';
 import { printable } from './text.ts';
 
 const LIMIT_DEFAULT = 50;
 const FOLLOW_MS = 500;
-const READING_TOOLS: readonly string[] = [
-  'task_get',
-  'task_list',
-  'task_next_actions',
-  'thought_record_list',
-  'audit_verify_chain',
-  'merkle_root',
-  'skill_list',
-  'server_ping',
-  'server_health',
-];
 
-/** The trail of calls and thoughts, as a story. */
+/** Calls and thoughts in the order in which they happened. */
 export const log: Command = {
   name: 'log',
   usage: '[--task ID] [--session ID] [--since TIME] [--limit N] [--all] [--follow]',
-  summary: 'the trail of calls and thoughts: who, what, why, how well proved',
-  details: `Oldest first, times in UTC. ${PROOF_LEGEND}. A mark speaks of the two audit rows of its call and what lies beside them: they were hashed now and led to a signed head that was found now. It says nothing of other rows; "colibri verify" does. Successful reads are left out unless --all is given. --json prints one object a line. --follow stays until Ctrl-C. Exit 1 when a signed head disagrees.`,
+  summary: 'show calls and thoughts: who, what, why, and how well they are proved',
+  details: `Oldest first, times in UTC. ${PROOF_LEGEND}. A mark covers the two audit rows of its call, their arguments and result, and the records they wrote: all of that was checked now under a signed head. It says nothing about other rows; "colibri verify" does. Successful reads are left out unless --all is given. --json prints one object per line. --follow stays until Ctrl-C. Exit 1 when something shown is not as it was signed.`,
   options: {
-    task: { type: 'string', value: 'ID', help: 'only what concerns this task' },
-    session: { type: 'string', value: 'ID', help: 'only what concerns this session' },
-    since: { type: 'string', value: 'TIME', help: 'only from this time on (ISO-8601)' },
+    task: { type: 'string', value: 'ID', help: 'only calls about this task' },
+    session: { type: 'string', value: 'ID', help: 'only calls about this session' },
+    since: { type: 'string', value: 'TIME', help: 'only calls from this time on (ISO-8601)' },
     limit: { type: 'string', short: 'n', value: 'N', help: `at most N calls, the newest (${LIMIT_DEFAULT})` },
-    all: { type: 'boolean', help: 'reads too' },
-    follow: { type: 'boolean', short: 'f', help: 'go on as new calls arrive' },
+    all: { type: 'boolean', help: 'also successful reads' },
+    follow: { type: 'boolean', short: 'f', help: 'stay and show new calls as they arrive' },
   },
   positionals: [0, 0],
   async run(invocation) {
@@ -60,82 +48,90 @@ export const log: Command = {
     const stopping = values.follow === true ? untilStopped() : undefined;
     if (stopping !== undefined) await waitForDatabase(settings, stopping, out);
     if (stopping?.stopped === true) return EXIT.fine;
-    return await withDatabase(settings, undefined, async (storage) => {
-      const heard = new Set<string>();
-      const tell = async (calls: readonly PastCall[]) => {
+    return await withDatabase(settings, async (storage) => {
+      const reported = new Set<string>();
+      const print = async (calls: readonly PastCall[]) => {
         if (calls.length === 0) return;
-        const heads = await readSignedHeads(settings, storage);
-        for (const message of await storage.read((tx) => tellAll(tx, heads, calls, out))) {
-          if (!heard.has(message)) out.error(`${printable(message)} "colibri verify" tells more.`);
-          heard.add(message);
-        }
+        const signed = await readSignedLog(settings, storage);
+        const wrong = await storage.read((tx) => printCalls(storage, tx, signed, calls, out));
+        reportNew(wrong, reported, out);
       };
-      // One look at both: a call between two looks would be told twice or not at all.
+      // One snapshot for both: a call between two snapshots would be shown twice or not at all.
       const [calls, through] = await storage.read(async (tx) => [
         await newestCalls(tx, await filter(tx), limit, readId(values.task, TASKS)),
         await newestPosition(tx),
       ]);
       if (calls.length === 0 && !out.json) out.line(through === 0 ? 'Nothing yet.' : 'Nothing matches.');
-      await tell(calls);
-      if (stopping !== undefined) await follow(storage, through, stopping, filter, tell);
-      return heard.size > 0 ? EXIT.found : EXIT.fine;
+      await print(calls);
+      if (stopping !== undefined) await follow(storage, through, stopping, filter, print);
+      return reported.size > 0 ? EXIT.found : EXIT.fine;
     });
   },
 };
 
-/** Who follows may come before the first call. The file is whole when it can be opened; until then it is being made. */
+const MESSAGES_MAX = 5;
+
+/** Says what is wrong, each thing once. One deleted row may leave hundreds of others without a proof. */
+function reportNew(messages: readonly string[], reported: Set<string>, out: Output): void {
+  const news = [...new Set(messages)].filter((message) => !reported.has(message));
+  for (const message of news.slice(0, MESSAGES_MAX)) out.error(printable(message));
+  if (news.length > MESSAGES_MAX) out.error(`… and ${news.length - MESSAGES_MAX} more.`);
+  if (news.length > 0) out.error('"colibri verify" checks everything.');
+  for (const message of news) reported.add(message);
+}
+
+/** --follow may start before the first call. The file is complete when it can be opened; until then it is being created. */
 async function waitForDatabase(config: Config, stopping: Stopping, out: Output): Promise<void> {
   if (existsSync(config.dbPath)) return;
   out.error(`There is no database at ${config.dbPath} yet. Waiting for the first call.`);
   while (!stopping.stopped) {
     await stopping.pause(FOLLOW_MS);
-    const opens = existsSync(config.dbPath) && withDatabase(config, undefined, async () => true);
+    const opens = existsSync(config.dbPath) && withDatabase(config, async () => true);
     if (opens !== false && (await opens.catch(() => false))) return;
   }
 }
 
-/** Tells the calls that end after `through`, until somebody has had enough. */
+/** Prints the calls that end after `through`, until the user stops it. */
 async function follow(
   storage: StorageEngine,
   through: number,
   stopping: Stopping,
   filter: FilterReader,
-  tell: (calls: readonly PastCall[]) => Promise<void>,
+  print: (calls: readonly PastCall[]) => Promise<void>,
 ): Promise<void> {
   for (let position = through; !stopping.stopped; ) {
     const news = await storage.read(async (tx) => {
       const { calls, through } = await callsAfter(tx, position);
       return { calls: calls.length === 0 ? calls : calls.filter(await filter(tx)), through };
     });
-    await tell(news.calls);
+    await print(news.calls);
     // There may be more than one page: only an empty one is a reason to wait.
     if (news.through === position) await stopping.pause(FOLLOW_MS);
     position = news.through;
   }
 }
 
-/** Tells the calls, each with how well it is proved. Answers what was found wrong, in sentences. */
-async function tellAll(
+/** Prints the calls, each with how well it is proved. Answers what was found wrong, in sentences. */
+async function printCalls(
+  storage: StorageEngine,
   tx: Reader,
-  heads: SignedHeads,
+  signed: SignedLog,
   calls: readonly PastCall[],
   out: Output,
 ): Promise<string[]> {
-  const desk = await ProofDesk.open(tx, heads);
-  const changed: number[] = [];
+  const { states, findings } = await proveCalls(storage, tx, signed, calls);
   for (const call of calls) {
-    const proof = await desk.ofCall(call);
-    if (proof === 'wrong') changed.push(call.position);
-    if (out.json) out.verbatim(JSON.stringify({ ...toldOf(call), proof }));
-    else for (const line of tellCall(call, proof, out)) out.line(line);
+    const proof = states.get(call.position) ?? 'unsigned';
+    if (out.json) out.verbatim(JSON.stringify({ ...callData(call), proof }));
+    else for (const line of callLines(call, proof, out)) out.line(line);
   }
   return [
-    ...[...desk.contradictions.values()].map(({ message }) => message),
-    ...changed.map((position) => `The call that ended in audit row ${position} is not as it was recorded.`),
+    ...(signed.refused === undefined ? [] : [signed.refused]),
+    ...findings.map(({ message }) => message),
   ];
 }
 
-/** What belongs to a session grows, so each look asks anew. */
+/** The records of a session grow, so each read asks again. */
 type FilterReader = (tx: Reader) => Promise<Filter>;
 
 function readFilter({ values }: Invocation): FilterReader {
@@ -144,7 +140,7 @@ function readFilter({ values }: Invocation): FilterReader {
   return async (tx) => {
     const subjects = await Promise.all(ids.map((id) => concerning(tx, id)));
     return (call) =>
-      (values.all === true || call.row.outcome !== 'ok' || !READING_TOOLS.includes(call.row.tool)) &&
+      (values.all === true || call.row.outcome !== 'ok' || !isReading(call.row)) &&
       (since === undefined || call.row.at >= since) &&
       subjects.every((concerns) => concerns(call));
   };

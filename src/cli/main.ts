@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { readConfig } from '../config.ts';
 import { asError, ColibriError, type ErrorCode } from '../errors.ts';
@@ -8,8 +7,9 @@ import { type Command, EXIT, optionsForParser, UsageError } from './command.ts';
 import { COMMANDS } from './commands.ts';
 import { COMMON, commandHelp, generalHelp, helpHang } from './help.ts';
 import { createOutput, type Output } from './output.ts';
+import { version } from './version.ts';
 
-/** Codes that blame what was typed or set, not what was found. */
+/** Codes for errors in the command or the settings, not in the data. */
 const MISTAKES: readonly ErrorCode[] = [
   'ERR_CONFIG_INVALID',
   'ERR_INVALID_MODE',
@@ -20,7 +20,7 @@ const MISTAKES: readonly ErrorCode[] = [
 
 process.exitCode = await main(process.argv.slice(2));
 
-/** The server for a client, words for a person, a command for whoever names one. */
+/** Without arguments the server for a client, or help on a terminal; otherwise the named command. */
 async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv;
   if (name === undefined) return await withoutArguments();
@@ -48,9 +48,7 @@ async function runCommand(command: Command, argv: readonly string[]): Promise<nu
     if (values.help === true) return help(commandHelp(command));
     const [min, max] = command.positionals;
     if (positionals.length < min || positionals.length > max)
-      throw new UsageError(
-        `usage: colibri ${`${command.name} ${command.usage}`.trim()}  (--help tells more)`,
-      );
+      throw new UsageError(`usage: colibri ${`${command.name} ${command.usage}`.trim()}  (see --help)`);
     return await command.run({ values, positionals, out, config: () => readConfig() });
   } catch (thrown) {
     const error = asError(thrown);
@@ -63,7 +61,7 @@ async function runCommand(command: Command, argv: readonly string[]): Promise<nu
 
 function openOutput(json: boolean): Output {
   const { stdout, stderr } = process;
-  // Whoever reads may leave early (`| head -1`). That is no error, and it changes no verdict: the rest goes nowhere.
+  // The reader may close the pipe early (`| head -1`). That is not an error and changes no verdict; the rest is dropped.
   stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });
@@ -95,12 +93,6 @@ async function withoutArguments(): Promise<number> {
   const server = (await import(new URL('server.js', import.meta.url).href)) as { main(): Promise<void> };
   await server.main();
   return EXIT.fine;
-}
-
-function version(): string {
-  return (
-    JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
-  ).version;
 }
 
 function help(text: string): number {

@@ -4,18 +4,18 @@ import { wrap } from './text.ts';
 const COLOURS = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, cyan: 36 } as const;
 export type Colour = keyof typeof COLOURS;
 
-/** Where a command prints. Colour and progress only where a person looks; `--json` prints one value and nothing else. */
+/** Where a command prints. Colour and progress appear only on a terminal; with `--json` it prints one value and nothing else. */
 export interface Output {
   readonly json: boolean;
   /** Columns to lay things out in. */
   readonly width: number;
-  /** Columns a sentence may take before it is broken; endless where a program reads. */
+  /** Columns a sentence may take before it is wrapped; unlimited where a program reads. */
   readonly wrapWidth: number;
-  /** Broken between words where the terminal is narrow; later lines begin with `hang` spaces. */
+  /** Wrapped between words on a narrow terminal; later lines begin with `hang` spaces. */
   line(text?: string, hang?: number): void;
   /** Exactly as it is: for what is copied or read by a program. */
   verbatim(text: string): void;
-  /** Prints `value` where --json was asked; else runs `people`. */
+  /** With --json prints `value`; otherwise runs `people`. */
   data(value: unknown, people: () => void): void;
   paint(colour: Colour, text: string): string;
   progress(label: string): Progress;
@@ -30,7 +30,7 @@ export interface Progress {
 const WIDTH_DEFAULT = 80;
 const BAR_WIDTH_MAX = 30;
 const BAR_WIDTH_MIN = 5;
-/** The blank before the bar and ` 100 %` behind it. */
+/** The space before the bar and ` 100 %` after it. */
 const BAR_MARGIN = 7;
 const REDRAW_MS = 100;
 
@@ -39,7 +39,7 @@ export function createOutput(options: {
   readonly stdout: Writable & { isTTY?: boolean; columns?: number };
   readonly stderr: Writable & { isTTY?: boolean; columns?: number };
   readonly colour: boolean;
-  /** What COLUMNS says, for output that goes through a pager. */
+  /** The variable COLUMNS, for output that goes through a pager. */
   readonly columns?: string | undefined;
 }): Output {
   const { json, stdout, stderr } = options;
@@ -73,7 +73,7 @@ function asColumns(text: string | undefined): number | undefined {
   return Number.isSafeInteger(columns) && columns > 0 ? columns : undefined;
 }
 
-/** A bar that would not fit on one line could not be drawn over. */
+/** A bar must fit on one line, or it could not be redrawn. */
 function drawProgress(stderr: Writable, label: string, columns: number): Progress {
   const width = Math.max(BAR_WIDTH_MIN, Math.min(BAR_WIDTH_MAX, columns - label.length - BAR_MARGIN - 1));
   let last = 0;

@@ -1,171 +1,204 @@
-import { createRowProver, type RowProver } from '../export/row-proofs.ts';
-import { sha256Hex } from '../integrity/digest.ts';
-import { rootAt } from '../integrity/proofs.ts';
-import { checkStamp, type FoundAnchor, type StampVerdict } from '../log/anchors-found.ts';
-import { payloadHash } from '../log/row.ts';
-import { logNodes } from '../log/tree.ts';
-import { auditRow, type Finding } from '../log/verify/finding.ts';
-import type { Reader } from '../storage/engine.ts';
-import type { PastCall, PastRow } from './history.ts';
-import type { AnchoredHead, SignedHead, SignedHeads } from './signed-heads.ts';
+import { systemClock } from '../clock.ts';
+import type { Config } from '../config.ts';
+import type { VerifierKey } from '../integrity/note-key.ts';
+import type { Reader, StorageEngine } from '../storage/engine.ts';
+import { readView } from '../trust/log-view.ts';
+import { openIfValid } from '../trust/opening.ts';
+import { originOfKey } from '../trust/origin.ts';
+import { RefusalError } from '../trust/refusal.ts';
+import type { Finding } from '../verify/finding.ts';
+import { verify } from '../verify/verify.ts';
+import { collectEvidence, keyIn, ownKey, type StampedEvidence } from './evidence.ts';
+import type { PastCall } from './history.ts';
+import { partOfLog } from './log-part.ts';
+import { requireSignable } from './signable.ts';
 
 /**
- * How well an audit row is proved. `anchored` and `checkpointed`: its text was hashed here and leads to the root of a head
- * whose signature was checked here. `unsigned`: no head covers it yet. `unchecked`: no key of the log is known here.
- * `wrong`: it is not what was signed, or what lies beside it is not what it says.
+ * How well a call is proved. `anchored` and `checkpointed`: its rows, what lies beside them and what they wrote were
+ * checked now, under a signed head that is kept elsewhere or in the database. `unsigned`: no head covers it.
  */
-export type ProofState = 'anchored' | 'checkpointed' | 'unsigned' | 'unchecked' | 'wrong';
+export type ProofState = 'anchored' | 'checkpointed' | 'unsigned' | 'wrong';
 
-/** The weakest of a call's rows speaks for the call. */
-const WEAKEST_FIRST: readonly ProofState[] = ['wrong', 'unchecked', 'unsigned', 'checkpointed', 'anchored'];
+export type AnchorSource = 'git' | 'tsr' | 'file';
+const ANCHOR_SOURCES: readonly AnchorSource[] = ['git', 'tsr', 'file'];
 
-export interface ShownAnchor {
-  readonly source: FoundAnchor['source'];
-  readonly where: string;
-  /** Audit rows that the anchored checkpoint covers. */
+/** A signed head of the log under which rows can be proved. */
+interface ProvingHead {
+  readonly key: string;
   readonly size: number;
-  /** What a time stamp says. */
+  readonly checkpoint: string;
+  readonly where: string;
+}
+
+export interface AnchorHead extends ProvingHead {
+  readonly source: AnchorSource;
+  /** What a time-stamping authority says. */
   readonly time?: string;
 }
 
-export interface RowProof {
-  readonly state: ProofState;
-  /** Audit rows that the checkpoint covers which the row leads to. */
-  readonly checkpoint?: number;
-  readonly anchors: readonly ShownAnchor[];
+/** What is signed of a log, collected before its rows are read. */
+export interface SignedLog {
+  readonly key: VerifierKey | undefined;
+  /** The newest head of rows that are there. */
+  readonly newest: ProvingHead | undefined;
+  /** Heads that are kept elsewhere, the smallest first. */
+  readonly anchors: readonly AnchorHead[];
+  /** Why a server would not sign this log any more. */
+  readonly refused: string | undefined;
+  readonly remarks: readonly string[];
 }
 
-/** Of several heads that cover a row the oldest tells most of since when it stands; the newest serves many rows at once. */
-type Order = 'oldest' | 'newest';
+export async function readSignedLog(config: Config, storage: StorageEngine): Promise<SignedLog> {
+  const { origin } = await storage.read(readView);
+  // What is lost or forged outside the log is for `colibri verify` to report.
+  const { evidence, remarks } = collectEvidence(config, config.dbPath, origin, () => undefined);
+  const own = ownKey(config, origin);
+  const newest = await storage.read((tx) => newestHead(tx, own));
+  const key = own ?? keyIn(newest?.key);
+  const anchors = evidence.flatMap((one) =>
+    key === undefined || newest === undefined ? [] : anchorHead(one, key, newest.key),
+  );
+  return {
+    key,
+    newest,
+    anchors: anchors.sort((a, b) => a.size - b.size),
+    refused: own === undefined ? undefined : await whyRefused(config, storage),
+    remarks: own === undefined && newest !== undefined ? [...remarks, STRANGER] : remarks,
+  };
+}
 
-/**
- * Proves single rows against what is signed and anchored, without reading the log as a whole. What it says of a row holds
- * for that row; that nothing else was changed is for `colibri verify` to say.
- */
-export class ProofDesk {
-  /** Heads that what was proved so far contradicts. */
-  readonly contradictions = new Map<SignedHead, Finding>();
-  readonly #tx: Reader;
-  readonly #heads: SignedHeads;
-  readonly #size: number;
-  readonly #provers = new Map<SignedHead, RowProver>();
-  readonly #stamps = new Map<string, StampVerdict>();
+const STRANGER =
+  'This user has no key of this log: the signatures are by the key that the name of the log belongs to.';
 
-  private constructor(tx: Reader, heads: SignedHeads, size: number) {
-    this.#tx = tx;
-    this.#heads = heads;
-    this.#size = size;
-  }
+/** Where the newest rows were cut off, a kept checkpoint still covers older ones. */
+async function newestHead(tx: Reader, own: VerifierKey | undefined): Promise<ProvingHead | undefined> {
+  const { origin, heads, last } = await readView(tx);
+  const head = heads
+    .filter(({ key }) => isTrusted(key, own, origin))
+    .sort((a, b) => b.size - a.size)
+    .at(0);
+  if (head === undefined || head.size <= last.position) return head && { ...head, where: 'the newest head' };
+  const kept = await tx.get<{ size: number; note: string }>(
+    'SELECT size, note FROM checkpoints WHERE key = ? AND size <= ? ORDER BY size DESC LIMIT 1',
+    head.key,
+    last.position,
+  );
+  return kept && { key: head.key, size: kept.size, checkpoint: kept.note, where: 'a kept checkpoint' };
+}
 
-  /** The heads must have been read before the snapshot was taken: one that reaches further then means that rows were cut off. */
-  static async open(tx: Reader, heads: SignedHeads): Promise<ProofDesk> {
-    const last = await tx.get<{ size: number | null }>('SELECT max(position) AS size FROM actions');
-    return new ProofDesk(tx, heads, last?.size ?? 0);
-  }
-
-  /** What could not be looked at. */
-  get remarks(): readonly string[] {
-    const unchecked = [...this.#stamps.values()].flatMap((stamp) =>
-      stamp.state === 'valid' ? [] : stamp.message,
-    );
-    return [...this.#heads.remarks, ...unchecked];
-  }
-
-  async prove(position: number, text: string, order: Order): Promise<RowProof> {
-    if (!this.#heads.knowsKey) return { state: 'unchecked', anchors: [] };
-    const contentHash = sha256Hex(text);
-    const anchors: ShownAnchor[] = [];
-    let covered = false;
-    for (const source of ['git', 'tsr', 'file'] as const) {
-      const head = covering(this.#heads.anchors, position, order).find(
-        ({ anchor }) => anchor.source === source && this.#counts(anchor),
-      );
-      covered ||= head !== undefined && !head.isRetired;
-      if (head !== undefined && (await this.#leadsTo(head, position, contentHash)))
-        anchors.push(this.#describe(head));
-    }
-    const heads = covering(this.#heads.checkpoints, position, order);
-    covered ||= heads.some(({ isRetired }) => !isRetired);
-    // A second one, from the other end: where the newest rows were cut off, an older head still vouches for this one.
-    const tried = heads.length < 2 ? heads : [heads[0], heads.at(-1)];
-    let checkpoint: number | undefined;
-    for (const head of tried)
-      if (checkpoint === undefined && head && (await this.#leadsTo(head, position, contentHash)))
-        checkpoint = head.size;
-    const proved = anchors.length > 0 ? 'anchored' : checkpoint === undefined ? undefined : 'checkpointed';
-    return {
-      state: proved ?? (covered ? 'wrong' : 'unsigned'),
-      ...(checkpoint !== undefined && { checkpoint }),
-      anchors,
-    };
-  }
-
-  /** A call is proved when both of its rows are, and what lies beside them is what they say. */
-  async ofCall({ enter, exit }: PastCall): Promise<ProofState> {
-    const rows = enter === undefined ? [exit] : [enter, exit];
-    if (rows.some(isChanged)) return 'wrong';
-    const states: ProofState[] = [];
-    for (const { position, text } of rows) states.push((await this.prove(position, text, 'newest')).state);
-    return WEAKEST_FIRST.find((state) => states.includes(state)) ?? 'unsigned';
-  }
-
-  /** Audit rows under the newest signed checkpoint that the log, as its stored hashes tell it, leads to. */
-  async signedThrough(): Promise<number> {
-    const nodes = logNodes(this.#tx);
-    for (const { size, root } of this.#heads.checkpoints.toReversed())
-      if (size <= this.#size && (await rootAt(nodes, size).catch(() => undefined)) === root) return size;
-    return 0;
-  }
-
-  async #leadsTo(head: SignedHead, position: number, contentHash: string): Promise<boolean> {
-    if (head.size > this.#size) {
-      const message = `${head.where} covers ${head.size} audit rows, but only ${this.#size} are there: the newest were cut off.`;
-      return this.#contradict(head, { kind: 'cut-tail', table: 'checkpoint', record: head.where, message });
-    }
-    const prover = this.#provers.get(head) ?? createRowProver(this.#tx, head);
-    this.#provers.set(head, prover);
-    try {
-      await prover(position, contentHash);
-      return true;
-    } catch {
-      // Rows that are gone, that are no hashes, or that lead to another root: in each case it is not what was signed.
-      const message = `Audit row ${position} is not in the log of ${head.size} rows that ${head.where} signs: history was rewritten.`;
-      const record = auditRow(position);
-      return this.#contradict(head, { kind: 'rewritten', table: 'checkpoint', record, position, message });
-    }
-  }
-
-  #contradict(head: SignedHead, finding: Finding): false {
-    if (!head.isRetired && !this.contradictions.has(head)) this.contradictions.set(head, finding);
+/** The user's own key; without one, the key that the name of the log belongs to. */
+function isTrusted(key: string, own: VerifierKey | undefined, origin: string | undefined): boolean {
+  if (own !== undefined) return key.startsWith(`${own.name}+${own.id}+`);
+  try {
+    return originOfKey(key) === origin;
+  } catch {
     return false;
   }
+}
 
-  /** A time stamp counts only once its authority was checked. */
-  #counts(anchor: FoundAnchor): boolean {
-    return anchor.source !== 'tsr' || this.#stampOf(anchor)?.state === 'valid';
-  }
+/** A forged anchor counts as none. */
+function anchorHead(
+  { source, where, note, time }: StampedEvidence,
+  opening: VerifierKey,
+  key: string,
+): AnchorHead[] {
+  const kind = ANCHOR_SOURCES.find((one) => one === source);
+  const opened = openIfValid(note, [opening]);
+  if (kind === undefined || opened === undefined || opened.size === 0) return [];
+  const head = { source: kind, where, key, size: opened.size, checkpoint: note };
+  return [time === undefined ? head : { ...head, time }];
+}
 
-  #stampOf(anchor: FoundAnchor): StampVerdict | undefined {
-    if (anchor.source !== 'tsr') return undefined;
-    const { tokenPath } = anchor.stamped;
-    const verdict = this.#stamps.get(tokenPath) ?? checkStamp(anchor.stamped, this.#heads.authorities);
-    this.#stamps.set(tokenPath, verdict);
-    return verdict;
-  }
-
-  #describe({ size, where, anchor }: AnchoredHead): ShownAnchor {
-    const stamp = this.#stampOf(anchor);
-    return { source: anchor.source, where, size, ...(stamp?.state === 'valid' && { time: stamp.time }) };
+async function whyRefused(config: Config, storage: StorageEngine): Promise<string | undefined> {
+  try {
+    await requireSignable(storage, config);
+    return undefined;
+  } catch (error) {
+    if (error instanceof RefusalError) return error.message;
+    throw error;
   }
 }
 
-/** Whether a row's text is not what its hash says, or what lies beside it not what the row says. */
-function isChanged({ text, contentHash, payload, digest }: PastRow): boolean {
-  if (sha256Hex(text) !== contentHash) return true;
-  return payload !== undefined && payloadHash(payload.salt, payload.body) !== digest;
+/** Which rows hold under one head, and what is wrong with the others. */
+export interface Proved {
+  /** Rows that hold, with everything they carried and wrote. */
+  readonly holds: ReadonlySet<number>;
+  /** Rows that are themselves as they were signed, whatever became of the records they wrote. */
+  readonly signed: ReadonlySet<number>;
+  readonly findings: readonly Finding[];
+  readonly remarks: readonly string[];
 }
 
-function covering<H extends SignedHead>(heads: readonly H[], position: number, order: Order): H[] {
-  const those = heads.filter(({ size }) => size >= position);
-  return order === 'oldest' ? those : those.reverse();
+/** Lets the verifier check some rows under one head. What it finds speaks of these rows and what they wrote. */
+export async function proveUnder(
+  storage: StorageEngine,
+  tx: Reader,
+  signed: SignedLog,
+  head: ProvingHead | undefined,
+  positions: readonly number[],
+  /** A record of which every call is among these rows. */
+  complete?: string,
+): Promise<Proved> {
+  const covered = positions.filter((position) => position <= (head?.size ?? 0));
+  if (head === undefined || covered.length === 0)
+    return { holds: new Set(), signed: new Set(), findings: [], remarks: [] };
+  const run = async (rows: readonly number[]) => {
+    const findings: Finding[] = [];
+    const { remarks } = await verify(partOfLog(storage, tx, head, rows, complete), {
+      report: (finding) => void findings.push(finding),
+      now: systemClock.now(),
+      keys: { trusted: signed.key === undefined ? [] : [signed.key] },
+    });
+    return { findings, remarks };
+  };
+  const first = await run(covered);
+  // A text may be absent because the owner erased it. Finding the call that says so reads the whole log.
+  const isTextAbsent = first.findings.some(({ kind, table }) => kind === 'missing' && table === 'texts');
+  const { findings, remarks } = isTextAbsent ? await run([...covered, ...(await erasures(tx))]) : first;
+  const isRow = ({ table }: Finding) => table === 'actions' || table === 'log_heads';
+  return {
+    holds: without(covered, findings),
+    signed: without(covered, findings.filter(isRow)),
+    findings,
+    remarks,
+  };
+}
+
+/** A finding without a position, such as a head that does not open, speaks of all rows. */
+function without(positions: readonly number[], findings: readonly Finding[]): Set<number> {
+  const wrong = new Set(findings.map(({ position }) => position));
+  return new Set(wrong.has(undefined) ? [] : positions.filter((position) => !wrong.has(position)));
+}
+
+async function erasures(tx: Reader): Promise<number[]> {
+  const rows = await tx.all<{ position: number }>("SELECT position FROM actions WHERE tool = 'owner_erase'");
+  return rows.map(({ position }) => position);
+}
+
+/** The state of each call, by the position it ended at, and everything that is wrong. */
+export async function proveCalls(
+  storage: StorageEngine,
+  tx: Reader,
+  signed: SignedLog,
+  calls: readonly PastCall[],
+): Promise<{ readonly states: ReadonlyMap<number, ProofState>; readonly findings: readonly Finding[] }> {
+  const positions = calls.flatMap(rowsOf);
+  const checkpointed = await proveUnder(storage, tx, signed, signed.newest, positions);
+  const anchored = await proveUnder(storage, tx, signed, signed.anchors.at(-1), positions);
+  const reach = signed.newest?.size ?? 0;
+  const stateOf = (call: PastCall): ProofState => {
+    const rows = rowsOf(call);
+    if (!rows.every((position) => position <= reach)) return 'unsigned';
+    if (!rows.every((position) => checkpointed.holds.has(position))) return 'wrong';
+    return rows.every((position) => anchored.holds.has(position)) ? 'anchored' : 'checkpointed';
+  };
+  return {
+    states: new Map(calls.map((call) => [call.position, stateOf(call)])),
+    findings: checkpointed.findings,
+  };
+}
+
+/** Both rows of a call. */
+export function rowsOf({ entered, position }: PastCall): number[] {
+  return entered === undefined ? [position] : [entered, position];
 }

@@ -6,15 +6,15 @@ import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
 import { withDatabase } from './open.ts';
 import { normalRecordId } from './record-id.ts';
 
-/** One file that proves one record to whoever has the key, or a checkpoint of the log. */
+/** Writes one file that proves one record to whoever has the key or a checkpoint of the log. */
 export const prove: Command = {
   name: 'prove',
   usage: 'ID | --old SIZE [-o FILE]',
-  summary: 'write one file that proves one record; of a task, its completion certificate',
+  summary: 'write one file that proves one record; for a task, its completion certificate',
   details:
-    'ID is a task (T-0001), a thought (Θ-0001), a session (A-0001) or an audit row (#12). The file holds the record, the calls behind it, the seals and for each audit row a proof against the oldest checkpoint that covers it and is anchored, or else the newest; and the anchors of that checkpoint. It may hold secrets that calls were given. A certificate shows that what is in it is in the log, not that nothing was left out; a bundle shows both. --old writes a consistency proof instead (C2SP tlog-witness): that the newest checkpoint goes on from the log as it was at SIZE audit rows; "colibri verify FILE --against CHECKPOINT" checks it with the checkpoint of that size which you kept.',
+    'ID is a task (T-0001), a thought (Θ-0001), a session (A-0001) or an audit row (#12). The file holds the record, the calls behind it, the seals, a proof of each audit row under a signed checkpoint, and the anchors of that checkpoint. It may hold secrets that calls were given. A certificate shows that its contents are in the log, not that nothing was left out; a bundle shows both. --old writes a consistency proof instead (C2SP tlog-witness): that the newest checkpoint extends the log as it was at SIZE audit rows. "colibri verify FILE --against CHECKPOINT" checks it with the checkpoint of that size that you kept.',
   options: {
-    old: { type: 'string', value: 'SIZE', help: 'prove that the log goes on from its first SIZE audit rows' },
+    old: { type: 'string', value: 'SIZE', help: 'prove that the log extends its first SIZE audit rows' },
     output: { type: 'string', short: 'o', value: 'FILE', help: 'where to write; "-" prints it' },
   },
   positionals: [0, 1],
@@ -25,18 +25,18 @@ export const prove: Command = {
       throw new UsageError('Name one record, such as T-0001, or an older size with --old.');
     if (values.old !== undefined) return await proveConsistency(String(values.old), invocation);
     if (!/^(?:[TAΘ]-\d{4,15}|#\d{1,15})$/u.test(id))
-      throw new UsageError(`"${id}" is no id. Give T-0001, Θ-0001, A-0001, or #12 for an audit row.`);
+      throw new UsageError(`"${id}" is not an id. Give T-0001, Θ-0001, A-0001, or #12 for an audit row.`);
     const { dbPath, configDir, workspace } = config();
-    const certificate = await withDatabase(config(), undefined, (storage) =>
+    const certificate = await withDatabase(config(), (storage) =>
       buildCertificate(storage, { dbPath, configDir, workspace }, id),
     );
     const path = write(formatCertificate(certificate), values.output, fileNameOf(id));
     if (path === undefined) return EXIT.fine;
-    const { log, state } = certificate;
+    const { rows, state } = certificate;
     const anchors = Object.keys(certificate.anchors).length;
     const seals = Object.keys(certificate.seals).length;
-    out.data({ path, subject: id, rows: log.length, records: state.length, seals, anchors }, () =>
-      out.line(`${path}: ${id}, ${log.length} audit rows, each with its proof`),
+    out.data({ path, subject: id, rows: rows.length, records: state.length, seals, anchors }, () =>
+      out.line(`${path}: ${id}, ${rows.length} audit rows, each with its proof`),
     );
     return EXIT.fine;
   },
@@ -46,19 +46,16 @@ async function proveConsistency(given: string, { values, out, config }: Invocati
   const old = Number(given);
   if (!Number.isSafeInteger(old) || old < 1)
     throw new UsageError(`--old takes a number of audit rows from 1, not "${given}".`);
-  const { dbPath, configDir, workspace } = config();
-  const { text, size } = await withDatabase(config(), undefined, (storage) =>
-    buildConsistency(storage, { dbPath, configDir, workspace }, old),
-  );
+  const { text, size } = await withDatabase(config(), (storage) => buildConsistency(storage, old));
   const path = write(text, values.output, `rows-${old}-to-${size}.proof`);
   if (path !== undefined)
     out.data({ path, old, size }, () =>
-      out.line(`${path}: the checkpoint at ${size} audit rows goes on from the first ${old}`),
+      out.line(`${path}: the checkpoint of ${size} audit rows extends the first ${old}`),
     );
   return EXIT.fine;
 }
 
-/** Writes a new file, or prints; the path of the file. */
+/** Writes a new file and answers its path, or prints the text. */
 function write(text: string, output: unknown, name: string): string | undefined {
   if (output === '-') {
     process.stdout.write(text);
@@ -69,7 +66,7 @@ function write(text: string, output: unknown, name: string): string | undefined 
   return path;
 }
 
-/** A plain name for every shell and file system: Θ-0001 becomes thought-0001. */
+/** A name that is plain on every shell and file system: Θ-0001 becomes thought-0001. */
 function fileNameOf(id: string): string {
   return `${id.replace('#', 'row-').replace('Θ', 'thought')}.proof.json`;
 }
@@ -79,7 +76,7 @@ function writeNew(path: string, text: string): void {
     writeFileSync(path, text, { flag: 'wx', mode: 0o600 });
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST')
-      throw new UsageError(`${path} exists and is not overwritten. Name another file with -o.`);
+      throw new UsageError(`${path} exists and was not overwritten. Name another file with -o.`);
     throw error;
   }
 }

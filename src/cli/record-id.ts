@@ -1,5 +1,4 @@
-import { formatId, parseId, type StateTable } from '../log/state.ts';
-import { SESSIONS, TASKS, THOUGHTS } from '../log/tables.ts';
+import { formatId, parseId, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../log/tables.ts';
 import { UsageError } from './command.ts';
 
 const EXAMPLES: readonly (readonly [StateTable, string])[] = [
@@ -20,7 +19,7 @@ export function parseRecordId(
   }
   const allowed = EXAMPLES.filter(([table]) => tables.includes(table)).map(([, example]) => example);
   throw new UsageError(
-    `"${text}" is no id${tables.length === 1 ? ` of a ${tables[0]?.noun}` : ''}. Ids look like ${allowed.join(', ')}.`,
+    `"${text}" is not ${tables.length === 1 ? `a ${tables[0]?.noun} id` : 'an id'}. Ids look like ${allowed.join(', ')}.`,
   );
 }
 

@@ -5,13 +5,13 @@ import { withDatabase } from './open.ts';
 
 const NAME_DEFAULT = 'colibri-report.html';
 
-/** The whole log as one page that checks itself in any browser. */
+/** Writes the whole log as one page that checks itself in any browser. */
 export const report: Command = {
   name: 'report',
   usage: '[-o FILE.html]',
   summary: 'write one HTML file that shows the log and checks it in the browser',
   details:
-    'The file holds a whole bundle and the verifier: summary, board, trail, session trees and every check, with no network and nothing to install. It may hold secrets that calls were given, like any bundle. The page also checks other bundles that are dropped on it.',
+    'The file holds a whole bundle and the verifier: summary, board, trail, session trees and every check. It needs no network and no installation. Like any bundle, it may hold secrets that calls were given. The page also checks other bundles that you drop on it.',
   options: {
     output: { type: 'string', short: 'o', value: 'FILE', help: `where to write it (${NAME_DEFAULT})` },
   },
@@ -20,7 +20,7 @@ export const report: Command = {
     const { dbPath, configDir, workspace } = config();
     const path = resolve(typeof values.output === 'string' ? values.output : NAME_DEFAULT);
     const bar = out.progress('writing');
-    return await withDatabase(config(), undefined, async (storage) => {
+    return await withDatabase(config(), async (storage) => {
       const request = { dbPath, configDir, workspace, onProgress: bar.update };
       const written = await writeReport(storage, request, path).finally(() => bar.end());
       const { origin, rows, bytes, checkpointedThrough } = written;
@@ -30,7 +30,7 @@ export const report: Command = {
           out.line(
             out.paint(
               'yellow',
-              `Rows ${checkpointedThrough + 1} to ${rows} are not signed yet: run "colibri checkpoint" first to cover them.`,
+              `Audit rows ${checkpointedThrough + 1} to ${rows} are not signed. "colibri doctor" shows why.`,
             ),
           );
         out.line(out.paint('dim', 'Open it in a browser: it checks itself there.'));

@@ -1,32 +1,45 @@
 import type { Config } from '../config.ts';
-import { formatId, type StateTable } from '../log/state.ts';
-import { SESSIONS, TASKS } from '../log/tables.ts';
-import type { Finding } from '../log/verify/finding.ts';
-import { checkRows, type StateRow } from '../log/verify/state.ts';
-import type { Reader } from '../storage/engine.ts';
+import { select } from '../export/selection.ts';
+import { formatId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
+import { ERASED, readTexts } from '../log/texts.ts';
+import type { Reader, Row, StorageEngine } from '../storage/engine.ts';
+import { auditRow, type Finding } from '../verify/finding.ts';
+import { callLines, PROOF_LEGEND } from './call-text.ts';
 import { type Command, EXIT, UsageError } from './command.ts';
-import { concerning, newestCalls, type PastCall, toldOf } from './history.ts';
+import { callData, concerning, newestCalls, type PastCall } from './history.ts';
 import { withDatabase } from './open.ts';
 import type { Output } from './output.ts';
-import { ProofDesk, type ProofState, type RowProof } from './proof-status.ts';
+import {
+  type AnchorHead,
+  type ProofState,
+  proveCalls,
+  proveUnder,
+  readSignedLog,
+  rowsOf,
+  type SignedLog,
+} from './proof-status.ts';
 import { parseRecordId } from './record-id.ts';
-import { readSignedHeads } from './signed-heads.ts';
-import { PROOF_LEGEND, tellCall } from './story.ts';
 import { printable } from './text.ts';
 import { ANCHOR_NAMES } from './verdict.ts';
 
 const HISTORY_MAX = 200;
-const HIDDEN: readonly string[] = ['id', 'salt', 'is_final', 'queue'];
+const HIDDEN: readonly string[] = ['id', 'is_final', 'queue'];
 
 type ShownCall = PastCall & { readonly proof: ProofState };
 
 interface Shown {
   readonly id: string;
-  readonly row: StateRow;
+  /** The record with its texts. */
+  readonly row: Row;
+  /** The audit row that wrote it last. */
+  readonly writer: number;
   readonly findings: readonly Finding[];
   readonly history: readonly ShownCall[];
-  readonly proof: RowProof;
-  /** What could not be looked at. */
+  /** Audit rows that the signed head covers under which it was proved. */
+  readonly checkpoint: number | undefined;
+  /** The oldest anchor of each kind under which it was proved. */
+  readonly anchors: readonly AnchorHead[];
+  /** What could not be checked. */
   readonly remarks: readonly string[];
 }
 
@@ -34,19 +47,17 @@ interface Shown {
 export const show: Command = {
   name: 'show',
   usage: 'ID',
-  summary: 'one task (T-…), thought (Θ-…) or session (A-…), its history, and how well it is proved',
+  summary: 'show one task (T-…), thought (Θ-…) or session (A-…), its history, and how well it is proved',
   details:
-    'A thought may also be written TH-1. Checked are the record, the audit row that wrote it last, and the way of that row to the oldest checkpoint and the oldest anchor of each kind that cover it; "colibri verify" checks everything else. Exit 1 when the record is not as it was written.',
+    'A thought may also be written TH-1. The verifier checks the record, the calls behind it, and their proofs under the newest signed head and the oldest anchor of each kind; "colibri verify" checks everything else. Exit 1 when something is not as it was written.',
   options: {},
   positionals: [1, 1],
   async run({ positionals, out, config }) {
     const settings = config();
     const [table, id] = parseRecordId(positionals[0] ?? '');
-    const shown = await withDatabase(settings, undefined, async (storage) => {
-      const heads = await readSignedHeads(settings, storage);
-      return await storage.read(async (tx) =>
-        collect(tx, settings, await ProofDesk.open(tx, heads), table, id),
-      );
+    const shown = await withDatabase(settings, async (storage) => {
+      const signed = await readSignedLog(settings, storage);
+      return await storage.read((tx) => collect(storage, tx, settings, signed, table, id));
     });
     out.data(asData(shown), () => draw(shown, out));
     return shown.findings.length === 0 ? EXIT.fine : EXIT.found;
@@ -54,67 +65,114 @@ export const show: Command = {
 };
 
 async function collect(
+  storage: StorageEngine,
   tx: Reader,
   config: Config,
-  desk: ProofDesk,
+  signed: SignedLog,
   table: StateTable,
   id: number,
 ): Promise<Shown> {
-  const columns = (await tx.all<{ name: string }>('SELECT name FROM pragma_table_info(?)', table.name)).map(
-    (column) => column.name,
-  );
-  const row = await tx.get<StateRow>(`SELECT ${columns.join(', ')} FROM ${table.name} WHERE id = ?`, id);
   const record = formatId(table, id);
+  const row = await tx.get<Row>(
+    `SELECT ${[...table.facts, ...table.derived].join(', ')} FROM ${table.name} WHERE id = ?`,
+    id,
+  );
   if (row === undefined) throw new UsageError(await describeMissing(tx, config, table, record));
-  const findings: Finding[] = [];
-  await checkRows(tx, table, [row], (finding) => findings.push(finding));
+  const writer = Number(row.position);
+  const calls = await callsBehind(tx, table, record);
+  const { states } = await proveCalls(storage, tx, signed, calls);
+  const rows = await rowsBehind(tx, record, writer, calls);
+  const proved = await proveUnder(storage, tx, signed, signed.newest, rows.positions, record);
+  return {
+    id: record,
+    row: await withTexts(tx, table, row),
+    writer,
+    findings: [...rows.findings, ...proved.findings, ...refusal(signed, config)],
+    history: calls.map((call) => ({ ...call, proof: states.get(call.position) ?? 'unsigned' })),
+    checkpoint: proved.signed.has(writer) ? signed.newest?.size : undefined,
+    anchors: await anchorsOf(storage, tx, signed, rows.positions, writer),
+    remarks: [...signed.remarks, ...proved.remarks],
+  };
+}
+
+async function callsBehind(tx: Reader, table: StateTable, record: string): Promise<PastCall[]> {
   const concerns = await concerning(tx, record);
-  const calls = await newestCalls(
+  return await newestCalls(
     tx,
     (call) => call.row.effects.length > 0 && concerns(call),
     HISTORY_MAX,
-    // What belongs to a session need not mention it.
+    // The records of a session need not mention it.
     table === SESSIONS ? undefined : record,
   );
-  findings.push(...writtenSince(calls, table, row));
-  const proof = await proveWriter(tx, desk, row.position);
-  const history: ShownCall[] = [];
-  for (const call of calls) history.push({ ...call, proof: await desk.ofCall(call) });
-  findings.push(...desk.contradictions.values());
-  return { id: record, row, findings, history, proof, remarks: desk.remarks };
 }
 
-/** A record that was put back as it once was agrees with the audit row of that time; a later one tells. */
-function writtenSince(calls: readonly PastCall[], table: StateTable, row: StateRow): Finding[] {
-  const record = formatId(table, row.id);
-  const last = calls.findLast(({ row: { effects } }) => effects.some(({ id }) => id === record));
-  if (last === undefined || last.position <= row.position) return [];
-  const message = `${record} is older than audit row ${last.position}, which changed it.`;
-  return [
-    { kind: 'stale', table: table.name, record, position: last.position, columns: ['position'], message },
-  ];
+/** Every row that the proof of a record needs. The calls that mention it may tell more than the record admits. */
+async function rowsBehind(
+  tx: Reader,
+  record: string,
+  writer: number,
+  calls: readonly PastCall[],
+): Promise<{ readonly positions: readonly number[]; readonly findings: readonly Finding[] }> {
+  const shown = calls.flatMap(rowsOf);
+  try {
+    const { positions } = await select(tx, record);
+    return { positions: [...new Set([...positions, ...shown])], findings: [] };
+  } catch {
+    const message = `The calls behind ${record} cannot be read back from audit row ${writer}: rows are missing or damaged.`;
+    const finding: Finding = { kind: 'missing', table: 'actions', record: auditRow(writer), message };
+    return { positions: shown, findings: [finding] };
+  }
 }
 
-/** How well the audit row is proved that wrote the record last. */
-async function proveWriter(tx: Reader, desk: ProofDesk, position: number): Promise<RowProof> {
-  const writer = await tx.get<{ text: string }>('SELECT text FROM actions WHERE position = ?', position);
-  return typeof writer?.text === 'string'
-    ? await desk.prove(position, writer.text, 'oldest')
-    : { state: 'wrong', anchors: [] };
+/** Of each kind the oldest anchor that covers the row which wrote the record last. */
+async function anchorsOf(
+  storage: StorageEngine,
+  tx: Reader,
+  signed: SignedLog,
+  positions: readonly number[],
+  writer: number,
+): Promise<AnchorHead[]> {
+  const found = new Map<string, AnchorHead>();
+  for (const head of signed.anchors) {
+    if (head.size < writer || found.has(head.source)) continue;
+    const proved = await proveUnder(storage, tx, signed, head, positions);
+    if (proved.signed.has(writer)) found.set(head.source, head);
+  }
+  return [...found.values()];
 }
 
-function asData({ id, row, findings, history, proof, remarks }: Shown): object {
+function refusal({ refused }: SignedLog, { dbPath }: Config): Finding[] {
+  return refused === undefined
+    ? []
+    : [{ kind: 'bad-head', table: 'log_heads', record: dbPath, message: refused }];
+}
+
+async function withTexts(tx: Reader, table: StateTable, row: Row): Promise<Row> {
+  const digests = table.texts.map((column) => row[column]).filter((value) => typeof value === 'string');
+  const texts = await readTexts(tx, digests);
+  const shown = table.texts
+    .filter((column) => typeof row[column] === 'string')
+    .map((column) => [column, texts.get(String(row[column])) ?? ERASED]);
+  return { ...row, ...Object.fromEntries(shown) };
+}
+
+function asData({ id, row, findings, history, checkpoint, anchors, remarks }: Shown): object {
   return {
     id,
     row,
     intact: findings.length === 0,
-    checkpointed: proof.checkpoint !== undefined,
-    anchored: proof.anchors.length > 0,
-    checkpoint: proof.checkpoint ?? null,
-    anchors: proof.anchors,
+    checkpointed: checkpoint !== undefined,
+    anchored: anchors.length > 0,
+    checkpoint: checkpoint ?? null,
+    anchors: anchors.map(({ source, where, size, time }) => ({
+      source,
+      where,
+      size,
+      ...(time !== undefined && { time }),
+    })),
     findings,
     remarks,
-    history: history.map((call) => ({ ...toldOf(call), proof: call.proof })),
+    history: history.map((call) => ({ ...callData(call), proof: call.proof })),
   };
 }
 
@@ -125,8 +183,7 @@ async function describeMissing(
   record: string,
 ): Promise<string> {
   const { last } = (await tx.get<{ last: number | null }>(`SELECT max(id) AS last FROM ${table.name}`)) ?? {};
-  const others =
-    last == null ? `There is no ${table.noun} at all yet` : `The newest is ${formatId(table, last)}`;
+  const others = last == null ? `There is no ${table.noun} yet` : `The newest is ${formatId(table, last)}`;
   return `There is no ${table.noun} ${record} in ${config.dbPath}. ${others}.`;
 }
 
@@ -140,35 +197,29 @@ function draw(shown: Shown, out: Output): void {
     out.line(`  ${out.paint('dim', column.padEnd(width))}  ${printable(describe(column, value))}`, width + 4);
   out.line();
   if (shown.history.length > 0) out.line(out.paint('bold', `History  ${out.paint('dim', PROOF_LEGEND)}`));
-  for (const call of shown.history) for (const line of tellCall(call, call.proof, out, 2)) out.line(line);
+  for (const call of shown.history) for (const line of callLines(call, call.proof, out, 2)) out.line(line);
   out.line();
   for (const finding of shown.findings) out.line(out.paint('red', `✗ ${printable(finding.message)}`));
   if (shown.findings.length === 0)
-    out.line(`${out.paint('green', '✓ intact')}: as audit row ${shown.row.position} left it`);
+    out.line(`${out.paint('green', '✓ intact')}: as audit row ${shown.writer} left it`);
   drawProof(shown, out);
   for (const remark of shown.remarks) out.line(out.paint('yellow', printable(remark)));
 }
 
-/** What was checked of the audit row behind the record, and what was not. */
-function drawProof({ row, proof }: Shown, out: Output): void {
-  const writer = `audit row ${row.position}`;
-  if (proof.state === 'unchecked') {
-    out.line(`${out.paint('yellow', '? not checked')}: no key of this log is known here`);
-    return;
-  }
-  if (proof.checkpoint !== undefined)
+/** What was proved about the audit row behind the record, and what was not. */
+function drawProof({ writer, checkpoint, anchors }: Shown, out: Output): void {
+  out.line(
+    checkpoint === undefined
+      ? `${out.paint('yellow', '○ not signed')}: no signed head covers audit row ${writer} as it is`
+      : `${out.paint('green', '● checkpointed')}: audit row ${writer} is in the log that the head of ${checkpoint} rows signs`,
+  );
+  for (const { source, where, size } of anchors)
     out.line(
-      `${out.paint('green', '● checkpointed')}: ${writer} is in the log that the checkpoint at ${proof.checkpoint} rows signs`,
+      `${out.paint('green', '◆ anchored')}: ${ANCHOR_NAMES[source]}, the checkpoint of ${size} rows, ${printable(where)}`,
     );
-  else if (proof.state === 'unsigned')
-    out.line(`${out.paint('yellow', '○ not signed yet')}: colibri checkpoint signs it now`);
-  for (const { source, where, size, time } of proof.anchors)
+  if (anchors.length === 0 && checkpoint !== undefined)
     out.line(
-      `${out.paint('green', '◆ anchored')}: ${ANCHOR_NAMES[source]}, the checkpoint at ${size} rows, ${printable(where)}${time === undefined ? '' : `, stamped ${time}`}`,
-    );
-  if (proof.anchors.length === 0 && proof.checkpoint !== undefined)
-    out.line(
-      `${out.paint('yellow', '○ not anchored')}: only this machine vouches for it; see colibri anchor`,
+      `${out.paint('yellow', '○ not anchored')}: only this machine vouches for it; see "colibri anchor"`,
     );
 }
 
@@ -186,7 +237,7 @@ function describe(column: string, value: unknown): string {
 
 const LISTS: readonly string[] = ['labels', 'depends_on', 'tests_run', 'blockers', 'observed'];
 
-/** The file may have been changed by anybody: what is no list is shown as it is. */
+/** Anybody may have changed the file: what is not a list is shown as it is. */
 function readList(value: unknown): unknown[] | undefined {
   try {
     const list: unknown = JSON.parse(String(value));

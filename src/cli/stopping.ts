@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** For a command that stays: when the person, the system or the reader of its output has had enough. */
+/** For a command that keeps running: whether it was told to stop. */
 export interface Stopping {
   readonly stopped: boolean;
   /** Ends early when it is time to stop. */
   pause(ms: number): Promise<void>;
 }
 
-/** From here on Ctrl-C, a polite kill and a reader that left end the command, and it can close what it has open. */
+/** From now on, Ctrl-C, SIGTERM and a closed output stop the command, and it can still close its files. */
 export function untilStopped(): Stopping {
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());

@@ -1,11 +1,11 @@
-/** What a stranger wrote, made safe for a terminal: control and direction characters become visible. */
+/** Text by somebody else, made safe for a terminal: control and direction characters become visible. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) =>
     c === '\n' || c === '\t' ? ' ' : `\\u{${c.codePointAt(0)?.toString(16)}}`,
   );
 }
 
-/** Our own colours; what a stranger wrote has none left, see `printable`. */
+/** Our own colours; text by others has none left, see `printable`. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: an escape sequence begins with one
 const PAINT = /\u001b\[\d+m/g;
 
@@ -23,7 +23,7 @@ export function displayWidth(text: string): number {
   return width;
 }
 
-/** `text` in exactly `width` columns: cut with an ellipsis, or filled up. */
+/** `text` in exactly `width` columns: cut with an ellipsis, or padded. */
 export function toWidth(text: string, width: number): string {
   if (displayWidth(text) <= width) return text + ' '.repeat(width - displayWidth(text));
   let cut = '';
@@ -34,7 +34,7 @@ export function toWidth(text: string, width: number): string {
   return `${cut}…${' '.repeat(Math.max(0, width - 1 - displayWidth(cut)))}`;
 }
 
-/** Narrower than this no sentence can be set; the terminal breaks it then. */
+/** Below this width, wrapping is left to the terminal. */
 const WIDTH_MIN = 10;
 
 /**

@@ -1,84 +1,66 @@
-import type { Judged, Source } from '../log/verify/evidence.ts';
-import type { Finding } from '../log/verify/finding.ts';
-import type { Verified } from '../log/verify/verify.ts';
+import type { Finding } from '../verify/finding.ts';
+import type { Anchoring, Checkpointed, Verdict } from '../verify/verdict.ts';
+import { EXIT } from './command.ts';
 import type { Output } from './output.ts';
 import { printable } from './text.ts';
 
-/** How far each kind of trust reaches, counted in audit rows. */
-export interface Ranges {
-  /** Nothing is wrong up to here. */
-  readonly intactThrough: number;
-  /** A checkpoint of a known key covers it. */
-  readonly checkpointedThrough: number;
-  /** A checkpoint that is kept elsewhere covers it. */
-  readonly anchoredThrough: number;
-  readonly anchoredBy: readonly Anchoring[];
-  /** Rows that only this machine vouches for. Normal for the newest ones. */
-  readonly unanchoredTail: number;
+/** A verification of one file, ready to be printed. */
+export interface Verified {
+  readonly what: 'database' | 'bundle' | 'proof';
+  readonly path: string;
+  /** Whether every row of the log was there to be read. */
+  readonly whole: boolean;
+  readonly verdict: Verdict;
+  readonly findings: readonly Finding[];
+  /** Things worth knowing that are not wrong, those of the verdict included. */
+  readonly remarks: readonly string[];
+  /** Further members of the JSON. */
+  readonly data?: object;
+  /** Further lines for people, after the ranges. */
+  readonly print?: (out: Output) => void;
 }
 
-export type AgainstVerdict = 'consistent' | 'inconsistent' | 'not comparable';
+/** Prints a verdict and answers the exit code. */
+export function showVerified(verified: Verified, out: Output): number {
+  const { verdict, findings, remarks, whole } = verified;
+  const ok = findings.length === 0;
+  out.data(dataOf(verified), () => {
+    printFindings(findings, out);
+    if (!ok) out.line();
+    printRanges(verdict, whole, out);
+    verified.print?.(out);
+    for (const remark of remarks) out.line(out.paint('yellow', printable(remark)));
+    printConclusion(findings, out);
+  });
+  return ok ? EXIT.fine : EXIT.found;
+}
 
-type Anchoring = Extract<Source, 'git' | 'tsr' | 'file' | 'against'>;
-
-const ANCHORS: readonly Anchoring[] = ['git', 'tsr', 'file', 'against'];
-const FINDINGS_SHOWN_MAX = 20;
-
-export function rangesOf(verified: Verified, judged: readonly Judged[]): Ranges {
-  const consistent = judged.filter(({ status }) => status === 'consistent');
-  const through = (heads: readonly Judged[]) => Math.max(0, ...heads.map(({ size }) => size));
-  // Between the last head that agrees and the first that does not, something was changed.
-  const doubtful = judged.filter(({ status }) => status === 'rewritten').map(({ size }) => size);
-  const firstDoubtful = Math.min(Number.POSITIVE_INFINITY, ...doubtful);
-  const agreed = through(consistent.filter(({ size }) => size < firstDoubtful));
-  const intactThrough =
-    doubtful.length === 0 ? verified.intactThrough : Math.min(verified.intactThrough, agreed);
-  const anchors = consistent.filter(({ source }) => ANCHORS.some((kind) => kind === source));
-  const anchoredThrough = Math.min(intactThrough, through(anchors));
+function dataOf({ what, path, whole, verdict, findings, remarks, data }: Verified): object {
   return {
-    intactThrough,
-    checkpointedThrough: Math.min(intactThrough, through(consistent)),
-    anchoredThrough,
-    anchoredBy: ANCHORS.filter((source) => anchors.some((anchor) => anchor.source === source)),
-    unanchoredTail: intactThrough - anchoredThrough,
+    ok: findings.length === 0,
+    what,
+    path,
+    origin: verdict.origin,
+    size: verdict.size,
+    root: verdict.root,
+    // Of a part of a log, nothing can be said of all rows up to one.
+    intact_through: whole ? verdict.intactThrough : null,
+    replayed_through: whole ? verdict.replayedThrough : null,
+    checkpointed_through: verdict.checkpointedThrough,
+    checkpointed_by: verdict.checkpointed,
+    anchored_through: verdict.anchoredThrough,
+    anchored_by: verdict.anchoredBy,
+    unanchored_tail: whole ? verdict.unanchoredTail : null,
+    erased: verdict.erased,
+    ...data,
+    remarks,
+    findings,
   };
 }
 
-/** What a head that disagrees means, as a finding. Undefined where it is none. */
-export function findingOf(head: Judged, leftovers: boolean, size: number): Finding | undefined {
-  const base = { table: 'checkpoint', record: head.where, message: head.message };
-  switch (head.status) {
-    case 'cut':
-      return leftovers
-        ? { ...base, kind: 'cut-tail', message: `${head.message} The newest rows were cut off.` }
-        : {
-            ...base,
-            kind: 'older-copy',
-            message: `${head.message} An older copy was put back, or rows ${size + 1} to ${head.size} were cut off without a trace.`,
-          };
-    case 'rewritten':
-      return { ...base, kind: 'rewritten', expected: head.root };
-    case 'other-log':
-      return { ...base, kind: 'replaced' };
-    case 'foreign-key':
-      return { ...base, kind: 'foreign-key' };
-    case 'malformed':
-      return { ...base, kind: 'bad-checkpoint' };
-    default:
-      return undefined;
-  }
-}
+const FINDINGS_SHOWN_MAX = 20;
 
-export function againstVerdict({ status }: Judged): AgainstVerdict {
-  if (status === 'consistent') return 'consistent';
-  return status === 'cut' || status === 'rewritten' ? 'inconsistent' : 'not comparable';
-}
-
-export function countOf(findings: readonly Finding[]): string {
-  return findings.length === 1 ? 'One thing is wrong.' : `${findings.length} things are wrong.`;
-}
-
-/** Findings for people: one a line, the first ones, and how many there are. */
+/** One finding per line, the first ones, and how many there are. */
 export function printFindings(findings: readonly Finding[], out: Output): void {
   for (const { kind, record, message } of findings.slice(0, FINDINGS_SHOWN_MAX))
     out.line(`${out.paint('red', kind.padEnd(14))} ${printable(record)}  ${printable(message)}`, 15);
@@ -86,13 +68,37 @@ export function printFindings(findings: readonly Finding[], out: Output): void {
   if (more > 0) out.line(`… and ${more} more; --json prints all of them.`);
 }
 
-export function printRanges(ranges: Ranges, size: number, out: Output): void {
-  const by = ranges.anchoredBy.map((source) => ANCHOR_NAMES[source]).join(', ');
+export function printConclusion(findings: readonly Finding[], out: Output): void {
+  const count = findings.length === 1 ? 'One thing is wrong.' : `${findings.length} things are wrong.`;
+  out.line(findings.length === 0 ? out.paint('green', 'Nothing is wrong.') : out.paint('red', count));
+}
+
+function printRanges(verdict: Verdict, whole: boolean, out: Output): void {
   const rows = (count: number) => count.toLocaleString('en').padStart(12);
-  out.line(`intact through        ${rows(ranges.intactThrough)} of ${size.toLocaleString('en')} audit rows`);
-  out.line(`checkpointed through  ${rows(ranges.checkpointedThrough)}`);
-  out.line(`anchored through      ${rows(ranges.anchoredThrough)}${by === '' ? '' : `  by ${by}`}`);
-  out.line(`unanchored tail       ${rows(ranges.unanchoredTail)}`);
+  const anchors = verdict.anchoredBy.map((source) => ANCHOR_NAMES[source]).join(', ');
+  const keys = verdict.checkpointed
+    .filter(({ known }) => known)
+    .map(nameOf)
+    .join(', ');
+  const by = (names: string) => (names === '' ? '' : `  by ${names}`);
+  if (whole) {
+    out.line(
+      `intact through        ${rows(verdict.intactThrough)} of ${verdict.size.toLocaleString('en')} audit rows`,
+    );
+    out.line(`replayed through      ${rows(verdict.replayedThrough)}`);
+  }
+  out.line(`checkpointed through  ${rows(verdict.checkpointedThrough)}${by(keys)}`);
+  out.line(`anchored through      ${rows(verdict.anchoredThrough)}${by(anchors)}`);
+  if (whole) out.line(`unanchored tail       ${rows(verdict.unanchoredTail)}`);
+}
+
+function nameOf({ key, vouched }: Checkpointed): string {
+  return `key ${keyId(key)}${vouched ? '' : ' (not vouched for)'}`;
+}
+
+/** The short name of a key in its text form. It may come from a stranger's file. */
+export function keyId(key: string): string {
+  return printable(key.split('+')[1] ?? '');
 }
 
 export const ANCHOR_NAMES: Readonly<Record<Anchoring, string>> = {

@@ -1,152 +1,135 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { CarriedAnchor } from '../export/anchors.ts';
-import { verifyBundle } from '../export/verify-bundle.ts';
-import { verifyProofFile } from '../export/verify-proof.ts';
-import type { Finding } from '../log/verify/finding.ts';
+import { systemClock } from '../clock.ts';
+import { openBundle } from '../export/open-bundle.ts';
+import { describeCertificateText } from '../export/summary.ts';
+import type { VerifierKey } from '../integrity/note-key.ts';
+import { exactText } from '../integrity/utf8.ts';
+import type { Finding } from '../verify/finding.ts';
+import type { Evidence } from '../verify/rules/heads.ts';
+import { bundleSource } from '../verify/sources/bundle.ts';
+import { type CarriedSource, damagedSource } from '../verify/sources/carried.ts';
+import { CERTIFICATE_BYTES_MAX, certificateSource } from '../verify/sources/certificate.ts';
+import { SourceError } from '../verify/sources/files.ts';
+import { checkProofFile, isProofFile, type ProofVerdict } from '../verify/sources/proofs.ts';
+import type { Verdict } from '../verify/verdict.ts';
+import { verify } from '../verify/verify.ts';
+import { type Against, againstEvidence } from './against.ts';
+import { type LookedUp, lookUpAnchors } from './carried-anchors.ts';
 import { EXIT, type Invocation, UsageError } from './command.ts';
-import { outsideFinding } from './evidence.ts';
-import { knownLog, type LookedUp, lookUpAnchors } from './look-up.ts';
+import { folderOf, ownKey } from './evidence.ts';
 import type { Output } from './output.ts';
 import { printable } from './text.ts';
-import { ANCHOR_NAMES, countOf, printFindings, printRanges, type Ranges } from './verdict.ts';
+import {
+  ANCHOR_NAMES,
+  keyId,
+  printConclusion,
+  printFindings,
+  showVerified,
+  type Verified,
+} from './verdict.ts';
 
 /** What whoever verifies brings along. */
 export interface Brought {
-  /** The key to believe, in its text form. */
-  readonly key: string | undefined;
-  /** A checkpoint kept elsewhere. */
-  readonly against: string | undefined;
+  readonly key: { readonly text: string; readonly parsed: VerifierKey } | undefined;
+  readonly against: Against | undefined;
 }
 
-/** Whose word the signatures are. `bundle`: nobody's that is known here, the key came along with what it signs. */
-type KeyFrom = '--key' | 'known' | 'bundle' | 'none';
-
-/** Verifies a bundle: with what lies in it, and with what this user knows of its log. */
-export async function checkBundle(path: string, brought: Brought, invocation: Invocation): Promise<number> {
-  const { out } = invocation;
-  const findings: Finding[] = [];
-  const bar = out.progress('verifying');
-  const verdict = await verifyBundle(path, { ...optionsOf(brought, findings), onProgress: bar.update });
-  bar.end();
-  const { size, root, checkpointedThrough, origin, scope } = verdict;
-  const outside = lookOutside(verdict, brought, invocation, findings);
-  const ok = findings.length === 0;
-  // Of one session the rows between are not shown: nothing can be said of all rows up to one.
-  const isWhole = scope === 'log';
-  const through = isWhole ? verdict.intactThrough : checkpointedThrough;
-  const ranges = rangesOf(through, checkpointedThrough, outside.anchors);
-  const data = {
-    ok,
-    what: 'bundle',
-    path,
-    origin,
-    scope,
-    size,
-    root,
-    intact_through: isWhole ? ranges.intactThrough : null,
-    checkpointed_through: ranges.checkpointedThrough,
-    anchored_through: ranges.anchoredThrough,
-    anchored_by: ranges.anchoredBy,
-    unanchored_tail: isWhole ? ranges.unanchoredTail : null,
-    ...outside.data,
-    findings,
-  };
-  out.data(data, () => {
-    printFindings(findings, out);
-    if (isWhole) printRanges(ranges, size, out);
-    else if (ok)
-      out.line(`${scope}: each of its audit rows is in the log that the checkpoint at ${size} rows signs`);
-    outside.print(out);
-    printEnd(findings, out);
-  });
-  return ok ? EXIT.fine : EXIT.found;
+/** Verifies a bundle: a folder or a zip. */
+export async function showBundle(path: string, brought: Brought, invocation: Invocation): Promise<number> {
+  try {
+    const files = await openBundle(path);
+    try {
+      const source = await bundleSource(files);
+      return showVerified(await verifyCarried('bundle', path, source, brought, invocation), invocation.out);
+    } finally {
+      files.close();
+    }
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error;
+    const source = damagedSource(error.message);
+    return showVerified(await verifyCarried('bundle', path, source, brought, invocation), invocation.out);
+  }
 }
 
-/** Verifies a certificate or a proof out of a bundle. */
-export async function checkProof(path: string, brought: Brought, invocation: Invocation): Promise<number> {
-  const { out } = invocation;
-  const findings: Finding[] = [];
-  const knownKey = (origin: string) => knownLog(invocation.config(), origin)?.verifierKey();
-  const verdict = await verifyProofFile(path, { ...optionsOf(brought, findings), knownKey });
-  const { subject, origin, size, lines } = verdict;
-  const outside = lookOutside(verdict, brought, invocation, findings);
-  const ok = findings.length === 0;
-  const data = { ok, what: 'proof', path, subject, origin, size, proves: lines, ...outside.data, findings };
-  out.data(data, () => {
-    printFindings(findings, out);
-    for (const line of lines) out.line(printable(line));
-    outside.print(out);
-    printEnd(findings, out);
-  });
-  return ok ? EXIT.fine : EXIT.found;
+/** Verifies a certificate, or a proof that was taken out of a bundle. */
+export async function showProof(path: string, brought: Brought, invocation: Invocation): Promise<number> {
+  const text = statSync(path).size > CERTIFICATE_BYTES_MAX ? undefined : exactText(readFileSync(path));
+  if (text !== undefined && isProofFile(text)) return showProofFile(path, text, brought, invocation);
+  const source = text === undefined ? damagedSource('it is too large or not UTF-8') : certificateSource(text);
+  const told = text === undefined ? [] : describeCertificateText(text);
+  return showVerified(await verifyCarried('proof', path, source, brought, invocation, told), invocation.out);
 }
 
-function optionsOf({ key, against }: Brought, findings: Finding[]) {
-  return {
-    report: (finding: Finding) => void findings.push(finding),
-    ...(key !== undefined && { trustedKey: key }),
-    ...(against !== undefined && { against }),
-  };
-}
-
-interface Carried {
-  readonly origin: string | undefined;
-  readonly key: string | undefined;
-  readonly anchors: readonly CarriedAnchor[];
-}
-
-/** Holds what is in the file against what is not: the key, and the anchors. */
-function lookOutside(carried: Carried, brought: Brought, invocation: Invocation, findings: Finding[]) {
+async function verifyCarried(
+  what: 'bundle' | 'proof',
+  path: string,
+  source: CarriedSource,
+  { key, against }: Brought,
+  invocation: Invocation,
+  told: readonly string[] = [],
+): Promise<Verified> {
   const config = invocation.config();
-  const keyFrom = judgeKey(carried, brought, invocation, findings);
-  const anchors = lookUpAnchors(
-    carried.anchors,
-    config,
-    { origin: carried.origin, authority: readAuthority(invocation) },
-    (finding) => void findings.push(finding),
-  );
+  const findings: Finding[] = [];
+  const report = (finding: Finding) => void findings.push(finding);
+  const origin = await source.origin();
+  const trusted = key?.parsed ?? ownKey(config, origin);
+  const authority = readAuthority(invocation);
+  const anchors = lookUpAnchors(source.anchors, config, { origin, authority }, report);
+  const bar = invocation.out.progress('verifying');
+  const verdict = await verify(source, {
+    report,
+    now: systemClock.now(),
+    keys: { trusted: trusted === undefined ? [] : [trusted] },
+    evidence: [
+      ...anchors.flatMap(anchorEvidence),
+      ...(against === undefined ? [] : [againstEvidence(against)]),
+    ],
+    onProgress: bar.update,
+  }).finally(() => bar.end());
+  const keyFrom = key !== undefined ? '--key' : trusted !== undefined ? 'known' : 'bundle';
+  const about = what === 'bundle' ? { scope: source.subject } : { subject: source.subject };
   return {
-    anchors,
-    data: { key: carried.key, key_from: keyFrom, anchors: anchors.map(describe) },
-    print(out: Output) {
-      const id = printable(carried.key?.split('+')[1] ?? '');
-      const [sentence, isSure] = KEY_SENTENCES[keyFrom];
-      if (keyFrom !== 'none')
-        out.line(out.paint(isSure ? 'green' : 'yellow', `Signed by key ${id}${sentence}`));
+    what,
+    path,
+    whole: source.whole,
+    verdict,
+    findings,
+    remarks: verdict.remarks,
+    data: { ...about, key_from: keyFrom, anchors: anchors.map(describeAnchor) },
+    print(out) {
+      if (!source.whole && findings.length === 0)
+        out.line(
+          `${source.subject}: each of its audit rows is in the log that the checkpoint of ${verdict.size} rows signs`,
+        );
+      printKeys(verdict, keyFrom, out);
       printAnchors(anchors, out);
+      // Only what is proved is told: of one that is wrong, the findings are all there is to say.
+      if (findings.length === 0) for (const line of told) out.line(printable(line));
     },
   };
 }
 
-const KEY_SENTENCES: Readonly<Record<KeyFrom, readonly [sentence: string, isSure: boolean]>> = {
-  '--key': [', the one you gave.', true],
-  known: [', the one this user’s folder holds for this log.', true],
-  bundle: [
-    ', which came with it: this shows that it agrees with itself, not who signed it. Give the key you know with --key.',
-    false,
-  ],
-  none: ['', false],
+function anchorEvidence({ kind, name, note, found }: LookedUp): Evidence[] {
+  return found === undefined ? [] : [{ source: kind, where: name, note }];
+}
+
+/** Whose word the signatures are. `bundle`: the key came with what it signs. */
+type KeyFrom = '--key' | 'known' | 'bundle';
+
+const KEY_SENTENCES: Readonly<Record<KeyFrom, string>> = {
+  '--key': 'the one you gave.',
+  known: 'the one that this user’s folder holds for this log.',
+  bundle:
+    'which came with it: it agrees with itself, but that does not show who signed it. Give the key you know with --key.',
 };
 
-/** A key that comes with what it signs is taken at its word, unless this user knows the log and its key. */
-function judgeKey(
-  { origin, key }: Carried,
-  brought: Brought,
-  invocation: Invocation,
-  findings: Finding[],
-): KeyFrom {
-  if (brought.key !== undefined) return '--key';
-  if (key === undefined) return 'none';
-  const folder = knownLog(invocation.config(), origin);
-  const known = folder?.verifierKey();
-  if (folder === undefined || known === undefined) return 'bundle';
-  if (known === key) return 'known';
-  const what = folder.retiredKeys().includes(key)
-    ? `is signed by a key of ${origin} that was given up`
-    : `is signed by another key than the one in ${folder.path}`;
-  findings.push(outsideFinding('foreign-key', 'key', `It ${what}. To believe its key, give it with --key.`));
-  return 'bundle';
+function printKeys({ checkpointed }: Verdict, keyFrom: KeyFrom, out: Output): void {
+  const [first, ...more] = checkpointed.filter(({ known }) => known);
+  if (first === undefined) return;
+  const others = more.length === 0 ? '' : `, and ${more.length} more that it leads to`;
+  const sentence = `Signed by key ${keyId(first.key)}${others}, ${KEY_SENTENCES[keyFrom]}`;
+  out.line(out.paint(keyFrom === 'bundle' ? 'yellow' : 'green', sentence));
 }
 
 function readAuthority({ values }: Invocation): string | undefined {
@@ -156,19 +139,7 @@ function readAuthority({ values }: Invocation): string | undefined {
   return path;
 }
 
-function rangesOf(intactThrough: number, checkpointed: number, anchors: readonly LookedUp[]): Ranges {
-  const found = anchors.filter((anchor) => anchor.found !== undefined);
-  const anchoredThrough = Math.min(intactThrough, Math.max(0, ...found.map(({ size }) => size)));
-  return {
-    intactThrough,
-    checkpointedThrough: checkpointed,
-    anchoredThrough,
-    anchoredBy: (['git', 'tsr'] as const).filter((kind) => found.some((anchor) => anchor.kind === kind)),
-    unanchoredTail: intactThrough - anchoredThrough,
-  };
-}
-
-function describe({ kind, name, size, commit, ref, time, found, check }: LookedUp): object {
+function describeAnchor({ kind, name, size, commit, ref, time, found, check }: LookedUp): object {
   return {
     kind,
     name,
@@ -180,7 +151,7 @@ function describe({ kind, name, size, commit, ref, time, found, check }: LookedU
   };
 }
 
-/** Of each kind the oldest says since when, the newest how far; the others say nothing more. */
+/** The oldest of each kind says since when, the newest how far; the others say nothing more. */
 function printAnchors(anchors: readonly LookedUp[], out: Output): void {
   for (const kind of ['git', 'tsr'] as const)
     for (const isFound of [true, false]) {
@@ -194,16 +165,53 @@ function printAnchors(anchors: readonly LookedUp[], out: Output): void {
 }
 
 function printAnchor({ kind, size, commit, time, found, check }: LookedUp, out: Output): void {
-  const what = kind === 'git' ? `git commit ${commit}` : `${ANCHOR_NAMES.tsr} claiming ${time ?? 'no time'}`;
+  const what =
+    kind === 'git'
+      ? `git commit ${printable(commit ?? '')}`
+      : `${ANCHOR_NAMES.tsr} claiming ${printable(time ?? 'no time')}`;
   out.line(
     found === undefined
-      ? out.paint('yellow', `Named, not checked here: ${what}, of the checkpoint at ${size} rows. ${check}`)
-      : out.paint('green', `Anchored: ${what}, of the checkpoint at ${size} rows, by ${printable(found)}.`),
+      ? out.paint(
+          'yellow',
+          `Not checked here: ${what}, of the checkpoint of ${size} rows. ${printable(check)}`,
+        )
+      : out.paint('green', `Anchored: ${what}, of the checkpoint of ${size} rows, in ${printable(found)}.`),
   );
 }
 
-function printEnd(findings: readonly Finding[], out: Output): void {
-  out.line(
-    findings.length === 0 ? out.paint('green', 'Nothing is wrong.') : out.paint('red', countOf(findings)),
+function showProofFile(
+  path: string,
+  text: string,
+  { key, against }: Brought,
+  invocation: Invocation,
+): number {
+  const { out } = invocation;
+  const config = invocation.config();
+  const findings: Finding[] = [];
+  let verdict: ProofVerdict | undefined;
+  try {
+    verdict = checkProofFile(text, {
+      keyOf: (origin) => key?.text ?? folderOf(config, origin)?.verifierKey(),
+      against: against?.note,
+    });
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error;
+    findings.push({
+      kind: 'bad-checkpoint',
+      table: 'proof',
+      record: path,
+      message: `It shows nothing: ${error.message}.`,
+    });
+  }
+  const { subject, origin, size, line, key: signer } = verdict ?? {};
+  const proves = line === undefined ? [] : [line];
+  out.data(
+    { ok: findings.length === 0, what: 'proof', path, subject, origin, size, proves, key: signer, findings },
+    () => {
+      printFindings(findings, out);
+      for (const sentence of proves) out.line(printable(sentence));
+      printConclusion(findings, out);
+    },
   );
+  return findings.length === 0 ? EXIT.fine : EXIT.found;
 }

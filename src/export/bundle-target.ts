@@ -11,9 +11,8 @@ import {
   rmSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { openBundle } from './bundle-source.ts';
-import { MARKER, SUMS } from './layout.ts';
-import { chunked } from './lines.ts';
+import { formatSums, MARKER, SUMS } from '../verify/sources/layout.ts';
+import { openBundle } from './open-bundle.ts';
 import { writeFully, ZipWriter } from './zip.ts';
 
 /** Where a bundle is written: a folder, or a zip. Nothing is at the target before everything is. */
@@ -29,9 +28,9 @@ export interface BundleTarget {
 }
 
 /** Prepares to write a bundle at `path`; a name ending in .zip makes a zip. Refuses to replace anything but a bundle. */
-export function openTarget(path: string): BundleTarget {
+export async function openTarget(path: string): Promise<BundleTarget> {
   const target = resolve(path);
-  assertReplaceable(target);
+  await assertReplaceable(target);
   const making = join(dirname(target), `.${basename(target)}.${process.pid}.new`);
   mkdirSync(dirname(target), { recursive: true });
   const files = target.endsWith('.zip') ? zipFiles(making) : folderFiles(making);
@@ -68,13 +67,19 @@ export function openTarget(path: string): BundleTarget {
   };
 }
 
-/** One line a file, as `sha256sum -c` reads them, in the order of their names. */
-export function formatSums(sums: ReadonlyMap<string, string>): string {
-  return [...sums]
-    .filter(([name]) => name !== SUMS)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, hash]) => `${hash}  ${name}\n`)
-    .join('');
+/** Lines of text gathered into chunks that are worth a write. */
+async function* chunked(
+  lines: AsyncIterable<string> | Iterable<string>,
+  chars = 262_144,
+): AsyncGenerator<Buffer> {
+  let text = '';
+  for await (const line of lines) {
+    text += line;
+    if (text.length < chars) continue;
+    yield Buffer.from(text);
+    text = '';
+  }
+  if (text !== '') yield Buffer.from(text);
 }
 
 interface Files {
@@ -112,23 +117,20 @@ function zipFiles(path: string): Files {
 }
 
 /** Nothing, an empty folder, or a bundle of ours may stand where a bundle goes. */
-function assertReplaceable(target: string): void {
+async function assertReplaceable(target: string): Promise<void> {
   if (!existsSync(target)) return;
   if (lstatSync(target).isDirectory() && readdirSync(target).length === 0) return;
-  if (!isBundle(target))
+  if (!(await isBundle(target)))
     throw new Error(
       `${target} exists and is no bundle, so it is not overwritten. Name another place with -o.`,
     );
 }
 
-function isBundle(target: string): boolean {
+async function isBundle(target: string): Promise<boolean> {
   try {
-    const source = openBundle(target);
-    try {
-      return source.names.has(MARKER) && source.names.has(SUMS);
-    } finally {
-      source.close();
-    }
+    const { names, close } = await openBundle(target);
+    close();
+    return names.includes(MARKER) && names.includes(SUMS);
   } catch {
     // Whatever cannot be opened as a bundle is something else, and stays.
     return false;

@@ -1,26 +1,30 @@
-import { type StoredSession, sessionId, sessionLeaves } from '../domains/trail/index.ts';
-import { canonicalJson } from '../integrity/canonical-json.ts';
+import { sha256Hex } from '../integrity/digest.ts';
 import { formatTlogProof } from '../integrity/tlog-proof.ts';
 import { Frontier } from '../integrity/tree.ts';
-import { GENESIS } from '../log/row.ts';
-import { formatId } from '../log/state.ts';
-import { SESSIONS, STATE_TABLES, TASKS } from '../log/tables.ts';
+import { chainHash, GENESIS } from '../log/row.ts';
+import { parseId, SESSIONS, STATE_TABLES } from '../log/tables.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
+import { originOfKey } from '../trust/origin.ts';
+import { readHead } from '../verify/sources/carried.ts';
+import { linkLine, type Marker, markerLine, payloadLine, textLine } from '../verify/sources/forms.ts';
+import * as layout from '../verify/sources/layout.ts';
+import { type SealFacts, sealBegin, sealEnd, sealRecord } from '../verify/sources/seal.ts';
 import { type BundleTarget, openTarget } from './bundle-target.ts';
-import { type Heads, type LogPlace, readHeads, type SignedHead } from './heads.ts';
-import * as layout from './layout.ts';
-import { readmeText } from './readme.ts';
-import { createRowProver, type RowProver } from './row-proofs.ts';
-import { type SealedRecord, type SealFacts, sealBegin, sealEnd, sealRecord } from './seal.ts';
-import { type Selection, select } from './selection.ts';
 import {
-  auditRows,
-  payloadLine,
-  payloads,
-  type StoredPayload,
-  type StoredText,
-  stateLines,
-} from './stored.ts';
+  assertNotCut,
+  findLogAnchors,
+  type Heads,
+  type LogPlace,
+  newestHead,
+  onlyHead,
+  readHeads,
+  requireHead,
+  type SignedHead,
+} from './heads.ts';
+import { readmeText } from './readme.ts';
+import { createRowProver, NotSigned, type RowProver } from './row-proofs.ts';
+import { addKeyActs, type Selection, select } from './selection.ts';
+import * as stored from './stored.ts';
 
 export interface BundleRequest extends LogPlace {
   /** Export only this session. */
@@ -38,7 +42,7 @@ export interface WrittenBundle {
   readonly rows: number;
   /** Audit rows of the log. */
   readonly size: number;
-  /** Rows the newest checkpoint covers. The rest is in the bundle and signed by nobody yet. */
+  /** Rows the newest head covers. Fewer than `size`: the rest is signed by nobody. More: rows that were signed are gone. */
   readonly checkpointedThrough: number;
   /** Anchors that it carries. */
   readonly anchors: number;
@@ -49,32 +53,33 @@ export async function defaultBundleName(
   storage: StorageEngine,
   session: string | undefined,
 ): Promise<string> {
-  const ends = await storage.read((tx) =>
-    tx.get<{ first: string | null; size: number }>(
-      'SELECT (SELECT content_hash FROM actions WHERE position = 1) AS first, count(*) AS size FROM actions',
-    ),
-  );
-  const log = ends?.first?.slice(0, 16) ?? 'empty';
-  return `colibri-${log}-${session ?? ends?.size ?? 0}.zip`;
+  return await storage.read(async (tx) => {
+    const log = await tx.get<{ origin: string }>('SELECT origin FROM log');
+    const name = log?.origin.replace(/[^0-9a-f]/g, '').slice(-32, -16) || 'unsigned';
+    return `colibri-${name}-${session ?? (await stored.countRows(tx))}.zip`;
+  });
 }
 
-/** Writes a bundle at `path`: a zip where the name says so, else a folder. Reads one snapshot and changes nothing in the database. */
+/**
+ * Writes a bundle at `path`: a zip where the name says so, else a folder. Reads one snapshot and changes nothing in the
+ * database. A log that is not what was signed is written as it is: whoever verifies the bundle finds the same in it.
+ */
 export async function writeBundle(
   storage: StorageEngine,
   request: BundleRequest,
   path: string,
 ): Promise<WrittenBundle> {
-  const heads = await storage.read((tx) => readHeads(tx, request));
-  const { session } = request;
+  const anchors = await findLogAnchors(storage, request);
   return await storage.read(async (tx) => {
-    const selection = session === undefined ? undefined : await select(tx, session);
-    const size = (await tx.get<{ size: number }>('SELECT count(*) AS size FROM actions'))?.size ?? 0;
-    assertNotCut(heads, size);
-    const target = openTarget(path);
+    const heads = await readHeads(tx, anchors);
+    const size = await stored.countRows(tx);
+    const selected =
+      request.session === undefined ? undefined : await selectProved(tx, heads, request.session, size);
+    const target = await openTarget(path);
     try {
-      const written = await (selection === undefined
+      const written = await (selected === undefined
         ? writeLog(tx, target, heads, size, request)
-        : writeSelection(tx, target, heads, size, selection));
+        : writeSelection(tx, target, selected, size));
       if (request.page !== undefined) await target.write(layout.PAGE, [request.page]);
       await target.write(layout.README, [readmeText(written, request.page !== undefined)]);
       await target.finish();
@@ -86,27 +91,32 @@ export async function writeBundle(
   });
 }
 
-/**
- * The checkpoint that rows are proved against, which must reach as far as they do. The oldest one that is anchored says
- * most; where none is, the newest.
- */
-export function requireHead({ key, checkpoints, anchors }: Heads, through: number, size: number): SignedHead {
-  const head = anchors.find((anchor) => anchor.head.size >= through)?.head ?? checkpoints.at(-1);
-  if (key === undefined || head === undefined)
-    throw new Error('The log has no checkpoint by a key of this user. Run "colibri checkpoint" first.');
-  if (head.size < through)
-    throw new Error(
-      `Audit row ${through} of ${size} is not covered by a checkpoint yet: the newest covers ${head.size}. Run "colibri checkpoint" first.`,
-    );
-  return head;
+/** What proves a record, and the one head that it is proved against. */
+export interface Proved {
+  readonly selection: Selection;
+  readonly heads: Heads;
+  readonly head: SignedHead;
 }
 
-export function assertNotCut({ checkpoints }: Heads, size: number): void {
-  const signed = checkpoints.at(-1)?.size ?? 0;
-  if (signed > size)
-    throw new Error(
-      `The log has ${size} audit rows, but ${signed} were signed: its newest rows are gone. "colibri verify" tells more.`,
-    );
+export async function selectProved(tx: Reader, heads: Heads, subject: string, size: number): Promise<Proved> {
+  assertNotCut(heads, size);
+  const selection = await select(tx, subject);
+  const head = requireHead(heads, selection.positions.at(-1) ?? 1, size);
+  if (originOfKey(head.key) === heads.origin) return { selection, heads: onlyHead(heads, head), head };
+  // A key that did not create the log is known by a row of the log only.
+  const more = await addKeyActs(tx, selection);
+  const wider = requireHead(heads, more.positions.at(-1) ?? 1, size);
+  return { selection: more, heads: onlyHead(heads, wider), head: wider };
+}
+
+/** The texts that go with some rows. */
+export function textsAt(tx: Reader, positions: readonly number[]) {
+  return stored.textsIn(tx, stored.payloadsAt(tx, positions));
+}
+
+/** The lines of state of a selection. */
+export async function* selectedState(tx: Reader, { state }: Selection): AsyncGenerator<string> {
+  for (const { table, ids } of state) yield* stored.stateLinesAt(tx, table, ids);
 }
 
 async function writeLog(
@@ -117,204 +127,174 @@ async function writeLog(
   { onProgress }: BundleRequest,
 ): Promise<WrittenBundle> {
   const tree = new Frontier();
-  let chainHash = GENESIS;
-  await target.write(layout.LOG, textsOf());
-  async function* textsOf() {
-    for await (const row of auditRows(tx)) {
-      tree.add(row.content_hash);
-      chainHash = row.chain_hash;
+  const last = { position: 0, chainHash: GENESIS };
+  await target.write(layout.LOG, logLines());
+  async function* logLines() {
+    for await (const { position, text } of stored.auditRows(tx)) {
+      const hash = sha256Hex(text);
+      tree.add(hash);
+      last.chainHash = chainHash(hash, last.chainHash);
+      last.position = position;
       if (tree.size % 1_000 === 0) onProgress?.(tree.size, 2 * size);
-      yield `${row.text}\n`;
+      yield `${text}\n`;
     }
   }
-  await target.write(layout.PAYLOADS, payloadLines(payloads(tx)));
+  await target.write(layout.PAYLOADS, lines(stored.payloads(tx), payloadLine));
   onProgress?.(1.5 * size, 2 * size);
+  await target.write(layout.TEXTS, allTexts(tx));
   await target.write(layout.STATE, allState(tx));
-  for (const older of heads.checkpoints.slice(0, -1))
-    await target.write(layout.olderCheckpoint(older.size), [older.note]);
-  await writeHead(target, heads);
-  await writeSeals(tx, target, undefined);
-  const head = heads.checkpoints.at(-1);
-  if (head !== undefined) await writeSealProofs(tx, target, head);
-  const written = describe(heads, 'log', size, size);
-  await writeMarker(target, written, tree.root(), chainHash);
+  await writeHeads(target, heads);
+  await writeSeals(tx, target, stored.seals(tx));
+  await writeSealProofs(tx, target, heads);
+  const written = describe(heads, layout.WHOLE_LOG, size, size);
+  const [root, chain_hash] = [tree.root(), last.chainHash];
+  await writeMarker(target, written, { size: last.position, root, chain_hash });
   onProgress?.(2 * size, 2 * size);
   return written;
 }
 
-/** One session: no chain and no tree, but a proof for every row. */
+/** One session: no chain and no tree, but for every row its place and a proof. */
 async function writeSelection(
   tx: Reader,
   target: BundleTarget,
-  heads: Heads,
+  { selection, heads, head }: Proved,
   size: number,
-  selection: Selection,
 ): Promise<WrittenBundle> {
-  const head = requireHead(heads, selection.positions.at(-1) ?? 0, size);
-  const shown = onlyHead(heads, head);
+  const { positions, subject } = selection;
   const prove = createRowProver(tx, head);
   await target.write(
     layout.LOG,
-    mapped(rowsAt(tx, selection.positions), ({ text }) => `${text}\n`),
+    lines(stored.rowsAt(tx, positions), ({ text }) => text),
   );
-  await target.write(layout.PAYLOADS, payloadLines(payloadsAt(tx, selection.positions)));
-  await target.write(layout.STATE, selectedState(tx, selection));
-  await writeHead(target, shown);
-  await writeSeals(tx, target, selection.sessions);
-  for await (const row of rowsAt(tx, selection.positions))
+  await target.write(layout.LINKS, lines(links(tx, positions), linkLine));
+  await target.write(layout.PAYLOADS, lines(stored.payloadsAt(tx, positions), payloadLine));
+  await target.write(layout.TEXTS, lines(textsAt(tx, positions), textLine));
+  await target.write(
+    layout.STATE,
+    lines(selectedState(tx, selection), (line) => line),
+  );
+  await writeHeads(target, heads);
+  await writeSeals(tx, target, sealsIn(tx, selection));
+  for await (const row of stored.rowsAt(tx, positions))
     await target.write(layout.proofFile(row.position), [await proofText(prove, row, head)]);
-  const written = describe(shown, selection.subject, selection.positions.length, size);
-  await writeMarker(target, written, null, null);
+  const written = describe(heads, subject, positions.length, size);
+  await writeMarker(target, written, { size: head.size, root: head.root, chain_hash: null });
   return written;
 }
 
 function describe(heads: Heads, scope: string, rows: number, size: number): WrittenBundle {
-  const checkpointedThrough = heads.checkpoints.at(-1)?.size ?? 0;
+  const checkpointedThrough = newestHead(heads)?.size ?? 0;
   return { origin: heads.origin, scope, rows, size, checkpointedThrough, anchors: heads.anchors.length };
 }
 
-/** Without the rows between, one head is all that can be compared. */
-export function onlyHead(heads: Heads, head: SignedHead): Heads {
-  const anchors = heads.anchors.filter((anchor) => anchor.head === head);
-  return { ...heads, checkpoints: [head], anchors };
-}
-
-/** The newest checkpoint, the key, and what others may hold of any of the checkpoints. */
-async function writeHead(target: BundleTarget, { key, checkpoints, anchors }: Heads): Promise<void> {
-  const head = checkpoints.at(-1);
-  if (key !== undefined) await target.write(layout.KEY, [`${key}\n`]);
-  if (head !== undefined) await target.write(layout.CHECKPOINT, [head.note]);
+/** The newest head of each key, those that were kept, the keys, and what others may hold of any of them. */
+async function writeHeads(target: BundleTarget, { newest, kept, anchors }: Heads): Promise<void> {
+  const keys = new Set([...newest, ...kept].map(({ key }) => key));
+  await target.write(layout.KEYS, [
+    [...keys]
+      .sort()
+      .map((key) => `${key}\n`)
+      .join(''),
+  ]);
+  const last = newest.at(-1);
+  if (last !== undefined) await target.write(layout.CHECKPOINT, [last.note]);
+  for (const { keyId, note } of newest) await target.write(layout.headFile(keyId), [note]);
+  for (const { keyId, size, note } of kept) await target.write(layout.keptFile(size, keyId), [note]);
   for (const { name, bytes } of anchors) await target.writeBytes(name, bytes);
 }
 
 async function writeMarker(
   target: BundleTarget,
-  written: WrittenBundle,
-  root: string | null,
-  chainHash: string | null,
+  { scope, origin, rows }: WrittenBundle,
+  log: Pick<Marker, 'size' | 'root' | 'chain_hash'>,
 ): Promise<void> {
-  const marker = {
-    kind: layout.BUNDLE_KIND,
-    version: layout.BUNDLE_VERSION,
-    scope: written.scope,
-    origin: written.origin ?? null,
-    rows: written.rows,
-    checkpointed: written.checkpointedThrough,
-    root,
-    chain_hash: chainHash,
-  };
-  await target.write(layout.MARKER, [`${canonicalJson(marker)}\n`]);
+  await target.write(layout.MARKER, [`${markerLine({ scope, origin: origin ?? null, rows, ...log })}\n`]);
 }
 
-/** The seals of all finalized sessions, or of some. */
-async function writeSeals(
-  tx: Reader,
-  target: BundleTarget,
-  only: readonly number[] | undefined,
-): Promise<void> {
-  for await (const session of finalizedSessions(tx)) {
-    if (only !== undefined && !only.includes(session.id)) continue;
-    const facts = sealFacts(session);
-    await target.write(layout.sealFile(facts.session_id), sealLines(tx, session, facts));
-  }
+async function writeSeals(tx: Reader, target: BundleTarget, seals: AsyncIterable<SealFacts>): Promise<void> {
+  for await (const seal of seals) await target.write(layout.sealFile(seal.session_id), sealPieces(tx, seal));
 }
 
-async function* sealLines(tx: Reader, session: StoredSession, facts: SealFacts): AsyncGenerator<string> {
-  yield sealBegin(facts);
+async function* sealPieces(tx: Reader, seal: SealFacts): AsyncGenerator<string> {
+  yield sealBegin(seal);
   let isFirst = true;
-  for await (const record of sealedRecords(tx, session)) {
+  for await (const record of stored.sealedRecords(tx, numberOf(seal), seal.sealed_task_id)) {
     yield sealRecord(record, isFirst);
     isFirst = false;
   }
-  yield `${sealEnd(facts)}\n`;
+  yield sealEnd(seal);
 }
 
-/** The records under a seal, in order. */
-export async function* sealedRecords(tx: Reader, session: StoredSession): AsyncGenerator<SealedRecord> {
-  let after = 0;
-  for (;;) {
-    const page = await sessionLeaves(tx, session.id, session.sealed_task_id, after, PAGE);
-    for (const { id, kind, ref, task_id, hash } of page) {
-      yield { kind, ref, task_id, hash: hash ?? GENESIS };
-      after = id;
-    }
-    if (page.length < PAGE) return;
+/** The seals of the sessions among the rows of state. */
+export async function* sealsIn(tx: Reader, { state }: Selection): AsyncGenerator<SealFacts> {
+  for (const id of state.find(({ table }) => table === SESSIONS)?.ids ?? []) {
+    const seal = await stored.sealOf(tx, id);
+    if (seal !== undefined) yield seal;
   }
 }
 
-function sealFacts(session: StoredSession): SealFacts {
-  return {
-    session_id: sessionId(session),
-    merkle_root: session.merkle_root ?? GENESIS,
-    leaf_count: session.leaf_count ?? 0,
-    tree_depth: session.tree_depth ?? 0,
-    position: session.position,
-    sealed_task_id: session.sealed_task_id === null ? null : formatId(TASKS, session.sealed_task_id),
-  };
+export function numberOf({ session_id }: SealFacts): number {
+  return parseId(SESSIONS, session_id) ?? 0;
 }
 
-/** For each seal that the checkpoint covers, the proof that the log holds it. */
-async function writeSealProofs(tx: Reader, target: BundleTarget, head: SignedHead): Promise<void> {
+/**
+ * For each seal that the newest head covers, the proof that the log holds it. Of a log that is not what the head says there
+ * is none. Whether the head itself holds is for whoever verifies.
+ */
+async function writeSealProofs(tx: Reader, target: BundleTarget, { newest }: Heads): Promise<void> {
+  const last = newest.at(-1);
+  const said = last === undefined ? undefined : readHead(last.note);
+  if (last === undefined || said === undefined) return;
+  const head = { ...last, size: said.size, root: said.root };
   const prove = createRowProver(tx, head);
-  for await (const session of finalizedSessions(tx)) {
-    if (session.position > head.size) continue;
-    for await (const row of rowsAt(tx, [session.position]))
-      await target.write(layout.proofFile(sessionId(session)), [await proofText(prove, row, head)]);
+  for await (const { session_id, position } of stored.seals(tx)) {
+    if (position > head.size) continue;
+    for await (const row of stored.rowsAt(tx, [position])) {
+      const text = await proofText(prove, row, head).catch((error: unknown) => {
+        if (error instanceof NotSigned) return undefined;
+        throw error;
+      });
+      if (text !== undefined) await target.write(layout.proofFile(session_id), [text]);
+    }
   }
 }
 
 /** The row travels along in the line for extras, so that the file alone can be checked by whoever has the key. */
-async function proofText(prove: RowProver, row: StoredText, head: SignedHead): Promise<string> {
-  const { position, content_hash, text } = row;
-  const proof = await prove(position, content_hash);
-  return formatTlogProof({ index: position - 1, proof, checkpoint: head.note, extra: Buffer.from(text) });
+async function proofText(
+  prove: RowProver,
+  { position, text }: stored.StoredText,
+  { note }: SignedHead,
+): Promise<string> {
+  const proof = await prove(position, sha256Hex(text));
+  return formatTlogProof({ index: position - 1, proof, checkpoint: note, extra: Buffer.from(text) });
 }
 
-const PAGE = 500;
+/** Where each row stands, and the chain hash before it. */
+async function* links(tx: Reader, positions: readonly number[]) {
+  for (const position of positions) yield { position, previous: await previousHash(tx, position) };
+}
 
-async function* finalizedSessions(tx: Reader): AsyncGenerator<StoredSession> {
-  let after = 0;
-  for (;;) {
-    const page = await tx.all<StoredSession>(
-      `SELECT * FROM ${SESSIONS.name} WHERE id > ? AND status = 'finalized' ORDER BY id LIMIT ?`,
-      after,
-      PAGE,
-    );
-    yield* page;
-    after = page.at(-1)?.id ?? after;
-    if (page.length < PAGE) return;
+export async function previousHash(tx: Reader, position: number): Promise<string> {
+  if (position === 1) return GENESIS;
+  const hash = await stored.chainHashBefore(tx, position);
+  if (hash === undefined)
+    throw new Error(`There is no audit row ${position - 1}. "colibri verify" tells more.`);
+  return hash;
+}
+
+async function* allTexts(tx: Reader): AsyncGenerator<string> {
+  const written = new Set<string>();
+  for await (const text of stored.textsIn(tx, stored.payloads(tx))) {
+    written.add(text.digest);
+    yield `${textLine(text)}\n`;
   }
+  yield* lines(stored.textsBeside(tx, written), textLine);
 }
 
 async function* allState(tx: Reader): AsyncGenerator<string> {
-  for (const table of STATE_TABLES) yield* mapped(stateLines(tx, table), (line) => `${line}\n`);
+  for (const table of STATE_TABLES) yield* lines(stored.stateLines(tx, table), (line) => line);
 }
 
-export async function* selectedState(tx: Reader, { state }: Selection): AsyncGenerator<string> {
-  for (const { table, ids } of state) {
-    const only = { where: 'id IN (SELECT value FROM json_each(?))', params: [JSON.stringify(ids)] };
-    yield* mapped(stateLines(tx, table, only), (line) => `${line}\n`);
-  }
-}
-
-export async function* rowsAt(tx: Reader, positions: readonly number[]): AsyncGenerator<StoredText> {
-  const sql =
-    'SELECT position, text, content_hash, chain_hash FROM actions WHERE position IN (SELECT value FROM json_each(?)) ORDER BY position';
-  for (let i = 0; i < positions.length; i += PAGE)
-    yield* await tx.all<StoredText>(sql, JSON.stringify(positions.slice(i, i + PAGE)));
-}
-
-export async function* payloadsAt(tx: Reader, positions: readonly number[]): AsyncGenerator<StoredPayload> {
-  const sql =
-    'SELECT position, salt, body FROM action_payloads WHERE position IN (SELECT value FROM json_each(?)) ORDER BY position';
-  for (let i = 0; i < positions.length; i += PAGE)
-    yield* await tx.all<StoredPayload>(sql, JSON.stringify(positions.slice(i, i + PAGE)));
-}
-
-async function* payloadLines(rows: AsyncIterable<StoredPayload>): AsyncGenerator<string> {
-  yield* mapped(rows, (row) => `${payloadLine(row)}\n`);
-}
-
-async function* mapped<T>(items: AsyncIterable<T>, line: (item: T) => string): AsyncGenerator<string> {
-  for await (const item of items) yield line(item);
+async function* lines<T>(items: AsyncIterable<T>, line: (item: T) => string): AsyncGenerator<string> {
+  for await (const item of items) yield `${line(item)}\n`;
 }

@@ -1,39 +1,49 @@
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Checkpoint, parseCheckpoint } from '../integrity/checkpoint.ts';
 import { sha256Hex } from '../integrity/digest.ts';
-import { parseVerifierKey, type VerifierKey } from '../integrity/note-key.ts';
-import { openNote } from '../integrity/signed-note.ts';
-import { type FoundAnchor, findAnchors } from '../log/anchors-found.ts';
-import { CheckpointFiles } from '../log/checkpoint-files.ts';
-import { LogFolder, originOf } from '../log/log-folder.ts';
-import type { Reader } from '../storage/engine.ts';
-import { anchorFile, readAnchor } from './anchor-file.ts';
+import { parseVerifierKey } from '../integrity/note-key.ts';
+import type { Reader, StorageEngine } from '../storage/engine.ts';
+import { type FoundAnchor, findAnchors } from '../trust/anchors-found.ts';
+import { KeyFolder } from '../trust/key-folder.ts';
+import { openIfValid } from '../trust/opening.ts';
+import { isOrigin, originOfKey } from '../trust/origin.ts';
+import { anchorFile, readAnchor } from '../verify/sources/anchor-file.ts';
+import { claimedSize } from '../verify/sources/carried.ts';
 
-/** A signed head that was opened with the log's own key. */
-export interface SignedHead extends Checkpoint {
+/** A signed head as it is stored. Nothing about it is believed. */
+export interface StoredHead {
+  /** The verifier key in its text form, and its id. */
+  readonly key: string;
+  readonly keyId: string;
+  readonly size: number;
   readonly note: string;
 }
 
-/** What is signed of a log, as it lies on this machine. */
+/** A head that its key has signed. */
+export interface SignedHead extends StoredHead {
+  readonly root: string;
+}
+
+/** What is signed of a log. */
 export interface Heads {
   readonly origin: string | undefined;
-  readonly key: string | undefined;
-  /** The smallest first; the newest is the last. */
-  readonly checkpoints: readonly SignedHead[];
+  /** The newest of each key, the smallest first. */
+  readonly newest: readonly StoredHead[];
+  /** Those that were kept, the smallest first. */
+  readonly kept: readonly StoredHead[];
   /** What others may hold of some of them. */
   readonly anchors: readonly HeadAnchor[];
 }
 
 /** An anchor as a bundle carries it. */
 export interface HeadAnchor {
-  readonly head: SignedHead;
+  readonly head: StoredHead;
   /** The name of its file, which holds its digest. */
   readonly name: string;
   readonly bytes: Uint8Array;
 }
 
-/** Where a log lies and where its key does. */
+/** Where a log lies and where its key does: there its anchors are looked for. */
 export interface LogPlace {
   readonly dbPath: string;
   readonly configDir: string;
@@ -41,35 +51,125 @@ export interface LogPlace {
   readonly workspace?: string | undefined;
 }
 
-/**
- * Reads the checkpoints before the caller takes its snapshot of the rows: then one that speaks of more rows than there
- * are is no race with the server but a log that was cut.
- */
-export async function readHeads(tx: Reader, place: LogPlace): Promise<Heads> {
+/** What "colibri anchor" left of the log. Git and openssl are asked, so this is done before a snapshot is taken. */
+export async function findLogAnchors(
+  storage: StorageEngine,
+  place: LogPlace,
+): Promise<readonly FoundAnchor[]> {
   const { dbPath, configDir, workspace = dirname(dbPath) } = place;
-  const first = await tx.get<{ content_hash: string }>('SELECT content_hash FROM actions WHERE position = 1');
-  if (first === undefined) return { origin: undefined, key: undefined, checkpoints: [], anchors: [] };
-  const origin = originOf(first.content_hash);
-  const folder = new LogFolder(configDir, origin);
-  const key = folder.verifierKey();
-  if (key === undefined) return { origin, key, checkpoints: [], anchors: [] };
-  const files = new CheckpointFiles(dbPath);
-  const found = findAnchors({ dbPath, workspace, folder }).anchors;
-  const anchoring = found.map(({ note }) => note);
-  const notes = [...anchoring, ...files.kept().map(({ note }) => note), files.newest(), folder.lastSigned()];
-  const verifier = parseVerifierKey(key);
-  const bySize = new Map<number, SignedHead>();
-  for (const note of notes) {
-    const head = note === undefined ? undefined : openHead(note, verifier, origin);
-    // The log folder begins with a signed head of nothing, which says nothing.
-    if (head !== undefined && head.size > 0) bySize.set(head.size, head);
+  const origin = await storage.read(readOrigin);
+  if (origin === undefined || !isOrigin(origin)) return [];
+  return findAnchors({ dbPath, workspace, folder: new KeyFolder(configDir, origin) }).anchors;
+}
+
+/** Everything that is signed, from the same snapshot as the rows. */
+export async function readHeads(tx: Reader, found: readonly FoundAnchor[]): Promise<Heads> {
+  const newest = (
+    await tx.all<{ key: string; note: string }>('SELECT key, checkpoint AS note FROM log_heads ORDER BY key')
+  ).map(({ key, note }) => stored(key, note, claimedSize(note)));
+  const kept = (
+    await tx.all<{ key: string; size: number; note: string }>(
+      'SELECT key, size, note FROM checkpoints ORDER BY size, key',
+    )
+  ).map(({ key, size, note }) => stored(key, note, size));
+  const anchored = anchoredHeads(found, [...newest, ...kept]);
+  const all = [...kept, ...anchored].sort(bySize);
+  return {
+    origin: await readOrigin(tx),
+    newest: newest.sort(bySize),
+    kept: all,
+    anchors: carried(found, [...newest, ...all]),
+  };
+}
+
+async function readOrigin(tx: Reader): Promise<string | undefined> {
+  return (await tx.get<{ origin: string }>('SELECT origin FROM log'))?.origin;
+}
+
+/** The head with its root, if its key has signed it and it is of this log. */
+function openHead(head: StoredHead, origin: string | undefined): SignedHead | undefined {
+  const opened = openIfValid(head.note, [parseVerifierKey(head.key)]);
+  if (opened === undefined || opened.origin !== origin || opened.size === 0) return undefined;
+  return { ...head, size: opened.size, root: opened.root };
+}
+
+/** The newest head that holds. */
+export function newestHead({ newest, origin }: Heads): SignedHead | undefined {
+  return newest.map((head) => openHead(head, origin)).findLast((head) => head !== undefined);
+}
+
+/**
+ * The head that rows are proved against, which must reach as far as they do. The oldest one that is anchored says most;
+ * then one by the key that the name of the log belongs to, which whoever has the name can check; else the newest.
+ */
+export function requireHead(heads: Heads, through: number, size: number): SignedHead {
+  const open = (list: readonly StoredHead[]) =>
+    list.flatMap((head) => openHead(head, heads.origin) ?? []).filter((head) => head.size >= through);
+  const [anchored] = open(heads.anchors.map(({ head }) => head));
+  const own = open(heads.newest).find(({ key }) => originOfKey(key) === heads.origin);
+  return anchored ?? own ?? requireNewest(heads, through, size);
+}
+
+/** The newest head that holds, which must reach as far as this. */
+export function requireNewest(heads: Heads, through: number, size: number): SignedHead {
+  const head = newestHead(heads);
+  if (head === undefined)
+    throw new Error(
+      'Nothing of this log is signed, so nothing in it can be proved. "colibri doctor" tells why.',
+    );
+  if (head.size < through)
+    throw new Error(
+      `Audit row ${through} of ${size} is not signed: the newest head covers ${head.size}. "colibri verify" tells why.`,
+    );
+  return head;
+}
+
+export function assertNotCut(heads: Heads, size: number): void {
+  const signed = newestHead(heads)?.size ?? 0;
+  if (signed > size)
+    throw new Error(
+      `The log has ${size} audit rows, but ${signed} were signed: its newest rows are gone. "colibri verify" tells more.`,
+    );
+}
+
+/** Without the rows between, one head is all that can be compared. */
+export function onlyHead({ origin, anchors }: Heads, head: SignedHead): Heads {
+  return {
+    origin,
+    newest: [head],
+    kept: [],
+    anchors: anchors.filter((anchor) => anchor.head.note === head.note),
+  };
+}
+
+function stored(key: string, note: string, size: number): StoredHead {
+  const keyId = /^[^+]+\+([0-9a-f]{8})\+/.exec(key)?.[1];
+  if (keyId === undefined)
+    throw new Error('The database holds a head of a key that is none. "colibri verify" tells more.');
+  return { key, keyId, size, note };
+}
+
+/** Heads that somebody holds and the log did not keep, as far as a key of the log has signed them. */
+function anchoredHeads(found: readonly FoundAnchor[], known: readonly StoredHead[]): StoredHead[] {
+  const keys = new Map(known.map((head) => [head.key, head]));
+  const heads = new Map<string, StoredHead>();
+  for (const { note, source } of found) {
+    if (source === 'file' || known.some((head) => head.note === note)) continue;
+    for (const { key, keyId } of keys.values()) {
+      const opened = openIfValid(note, [parseVerifierKey(key)]);
+      if (
+        opened !== undefined &&
+        opened.size > 0 &&
+        !known.some((head) => head.keyId === keyId && head.size === opened.size)
+      )
+        heads.set(`${opened.size}-${keyId}`, { key, keyId, size: opened.size, note });
+    }
   }
-  const checkpoints = [...bySize.values()].sort((a, b) => a.size - b.size);
-  return { origin, key, checkpoints, anchors: carried(found, checkpoints) };
+  return [...heads.values()];
 }
 
 /** The anchors of these heads that somebody else can look up. A file the owner keeps is his alone. */
-function carried(found: readonly FoundAnchor[], heads: readonly SignedHead[]): HeadAnchor[] {
+function carried(found: readonly FoundAnchor[], heads: readonly StoredHead[]): HeadAnchor[] {
   const byName = new Map<string, HeadAnchor>();
   for (const anchor of found) {
     const head = heads.find(({ note }) => note === anchor.note);
@@ -82,13 +182,6 @@ function carried(found: readonly FoundAnchor[], heads: readonly SignedHead[]): H
   return [...byName.values()].sort((a, b) => a.head.size - b.head.size || (a.name < b.name ? -1 : 1));
 }
 
-/** The head a note signs, or undefined for one that is not this log's. */
-function openHead(note: string, key: VerifierKey, origin: string): SignedHead | undefined {
-  try {
-    const head = parseCheckpoint(openNote(note, [key]).text);
-    return head.origin === origin ? { ...head, note } : undefined;
-  } catch {
-    // A damaged file beside the database is for `colibri verify` to name; it must not keep the good ones back.
-    return undefined;
-  }
+function bySize(a: StoredHead, b: StoredHead): number {
+  return a.size - b.size || (a.keyId < b.keyId ? -1 : 1);
 }

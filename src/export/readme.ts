@@ -1,3 +1,4 @@
+import { WHOLE_LOG } from '../verify/sources/layout.ts';
 import type { WrittenBundle } from './bundle.ts';
 
 const PAGE = `  verify.html       shows all of it in a browser and checks it there, with no network; take the page from a source you
@@ -10,13 +11,17 @@ const ANCHORS = `  anchors/          what others may hold of a checkpoint, each 
                     does not show that anybody has them
 `;
 
+const LINKS = `  links.jsonl       for each line of log.jsonl its position and the chain_hash of the row before it
+`;
+
 /** What someone reads who finds the bundle and has never heard of Colibri. */
 export function readmeText(written: WrittenBundle, hasPage: boolean): string {
   const { origin, scope, rows, size, checkpointedThrough, anchors } = written;
-  const what =
-    scope === 'log'
-      ? `It holds the whole log ${origin ?? '(empty)'}: ${rows} audit rows, of which a signed checkpoint covers ${checkpointedThrough}.`
-      : `It holds the session ${scope} of the log ${origin ?? ''}: ${rows} of ${size} audit rows, each with its own proof.`;
+  const isWhole = scope === WHOLE_LOG;
+  const name = origin ?? '(never signed)';
+  const what = isWhole
+    ? `It holds the whole log ${name}: ${rows} audit rows, of which a signed checkpoint covers ${checkpointedThrough}.`
+    : `It holds the session ${scope} of the log ${name}: ${rows} of ${size} audit rows, each with its own proof.`;
   return `A Colibri bundle
 ================
 
@@ -24,23 +29,29 @@ ${what}
 Everything here can be checked without Colibri, with sha256sum, openssl and a few lines of any language.
 
   SHA256SUMS        run "sha256sum -c SHA256SUMS"
-  bundle.json       what this is; root and chain_hash of the log as exported
+  bundle.json       what this is; size, root and chain_hash of the log as exported
   log.jsonl         one audit row a line, in order; the SHA-256 of a line is the row's content_hash
-  payloads.jsonl    what calls were given and answered; SHA-256(salt + body) is the row's args_hash or result_hash
+${isWhole ? '' : LINKS}  payloads.jsonl    what calls were given and answered: SHA-256(salt, body) is the row's args_hash or result_hash. The salt
+                    is 16 bytes, written here as 32 hex digits; the body is hashed as UTF-8
+  texts.jsonl       the free texts: SHA-256(salt, text) is the digest that stands in their place everywhere else. A text
+                    that is not here was erased by the owner, and a row of the log says so
   state.jsonl       tasks, thoughts, sessions, session records; the SHA-256 of a line is the hash in the effects of the
                     audit row named by its "position", the last one that wrote it
   checkpoint        the newest signed head of the log (C2SP tlog-checkpoint: origin, size, base64 root, signature)
-  checkpoints/      older ones, by size
-  key.pub           the key that signed them: name+id+base64(0x01, Ed25519 public key)
+  heads/            the newest head of each key, by the id of the key
+  checkpoints/      heads that were kept, by size and key
+  keys              the keys that signed them, one a line: name+id+base64(0x01, Ed25519 public key)
   seals/            for each sealed session its root and its records in order
   proofs/           C2SP tlog-proof files: that a row is in the log the checkpoint signs
 ${anchors > 0 ? ANCHORS : ''}${hasPage ? PAGE : ''}
 The log is a tree after RFC 6962 (section 2.1). A leaf is SHA-256(0x00, content_hash), an inner node
 SHA-256(0x01, left, right), hashes as 32 bytes. The chain is SHA-256(content_hash + chain_hash before), hashes as 64 hex
 digits, 64 zeros before the first row. A session's tree is built the same way over its records' hashes: the "hash" of a
-thought, the content_hash of a change.
+thought, the content_hash of a change. The name of the log is colibri/ and the first 32 hex digits of the SHA-256 of the
+32-byte public key that created it.
 
-What it proves rests on the key. Compare key.pub with one you got on another way, or the checkpoint with one you kept.
-The script docs/verify-bundle.py of Colibri does every check in one short file of plain Python; "colibri verify" does them too.
+What it proves rests on the keys. Compare them with what you got another way, or the checkpoint with one you kept.
+The script docs/verify-bundle.py of Colibri, with the files beside it, checks the rows in plain Python; "colibri verify"
+does so too, and runs every call again.
 `;
 }

@@ -1,8 +1,16 @@
-import { requireSession, sessionId } from '../domains/trail/index.ts';
+import { ColibriError } from '../errors.ts';
 import type { AuditRow } from '../log/row.ts';
-import { formatId, notFound, parseId, type StateTable } from '../log/state.ts';
-import { SESSION_RECORDS, SESSIONS, TASKS, THOUGHTS } from '../log/tables.ts';
+import {
+  formatId,
+  parseId,
+  SESSIONS,
+  STATE_TABLES,
+  type StateTable,
+  TASKS,
+  THOUGHTS,
+} from '../log/tables.ts';
 import type { Reader } from '../storage/engine.ts';
+import { digestsIn, listed, payloadsAt, rowsAt, textsIn } from './stored.ts';
 
 /** The part of a log that proves something about one subject. */
 export interface Selection {
@@ -12,181 +20,160 @@ export interface Selection {
   readonly positions: readonly number[];
   /** Rows of state, by table and id, in the order of a bundle. */
   readonly state: readonly { readonly table: StateTable; readonly ids: readonly number[] }[];
-  /** Sessions whose seals belong to it. */
-  readonly sessions: readonly number[];
 }
 
 /** Finds what proves a record. Throws where there is no such record. */
 export async function select(tx: Reader, subject: string): Promise<Selection> {
-  if (/^#[1-9]\d{0,14}$/.test(subject)) return await selectRow(tx, subject);
-  if (subject.startsWith('T-')) return await selectTask(tx, subject);
-  if (subject.startsWith('A-')) return await selectSession(tx, subject);
-  if (subject.startsWith('Θ-')) return await selectThought(tx, subject);
-  throw new Error(`"${subject}" is no id. Give T-0001, Θ-0001, A-0001 or #12 for an audit row.`);
+  const chosen = new Chosen(tx);
+  if (/^#[1-9]\d{0,14}$/.test(subject)) await chosen.addCall(Number(subject.slice(1)), subject);
+  else if (subject.startsWith('T-')) await addTask(tx, chosen, await requireId(tx, TASKS, subject));
+  else if (subject.startsWith('A-')) await addSession(tx, chosen, await requireId(tx, SESSIONS, subject));
+  else if (subject.startsWith('Θ-'))
+    await chosen.addHistory(THOUGHTS, await requireId(tx, THOUGHTS, subject));
+  else throw new Error(`"${subject}" is no id. Give T-0001, Θ-0001, A-0001 or #12 for an audit row.`);
+  await chosen.addErasures();
+  return chosen.selection(subject);
 }
 
-async function selectRow(tx: Reader, subject: string): Promise<Selection> {
-  const row = await readRow(tx, Number(subject.slice(1)));
-  if (row === undefined) throw new Error(`There is no audit row ${subject}.`);
-  const positions = await bothRows(tx, row);
-  return { subject, positions, state: [], sessions: [] };
+/** The calls by which a key that did not create the log became one of its keys, added to what was selected. */
+export async function addKeyActs(tx: Reader, { subject, positions }: Selection): Promise<Selection> {
+  const chosen = new Chosen(tx);
+  for (const position of positions) await chosen.addCall(position, subject);
+  for (const position of await exitsOf(tx, ['owner_adopt', 'owner_trust', 'key_join']))
+    await chosen.addCall(position, subject);
+  await chosen.addErasures();
+  return chosen.selection(subject);
 }
 
-/** One task: all calls that name it or changed it, its thoughts, and the sessions that recorded it. */
-async function selectTask(tx: Reader, subject: string): Promise<Selection> {
-  const task = parseId(TASKS, subject);
-  if (task === undefined || !(await exists(tx, TASKS, task)))
-    throw await notFound(tx, TASKS, 'ERR_TASK_NOT_FOUND', subject, 'ID');
-  const sessions = await ids(
-    tx,
-    'SELECT id FROM sessions WHERE task_id = ? UNION SELECT session_id FROM session_records WHERE task_id = ?',
-    task,
-    task,
-  );
-  const names = new Set(sessions.map((id) => formatId(SESSIONS, id)));
-  const thoughts = await ids(tx, 'SELECT id FROM thoughts WHERE task_id = ?', task);
-  const records = await ids(tx, 'SELECT id FROM session_records WHERE task_id = ?', task);
-  const state = [
-    { table: TASKS, ids: [task] },
-    { table: THOUGHTS, ids: thoughts },
-    { table: SESSIONS, ids: sessions },
-    { table: SESSION_RECORDS, ids: records },
-  ];
-  const positions = await findCalls(
-    tx,
-    await writers(tx, state),
-    (row, args) =>
-      args.task_id === subject ||
-      names.has(String(args.session_id)) ||
-      row.effects.some(
-        ({ table, id }) => (table === 'tasks' && id === subject) || (table === 'sessions' && names.has(id)),
-      ),
-  );
-  return { subject, positions, state, sessions };
+/** One task: every call that wrote or named it, its thoughts, and the sessions that recorded it. */
+async function addTask(tx: Reader, chosen: Chosen, task: number): Promise<void> {
+  await chosen.addHistory(TASKS, task);
+  const calls = 'SELECT position AS id FROM task_calls WHERE task_id = ?';
+  const thoughts = 'SELECT position AS id FROM thoughts WHERE task_id = ?';
+  for (const position of [...(await ids(tx, calls, task)), ...(await ids(tx, thoughts, task))])
+    await chosen.addCall(position, formatId(TASKS, task));
+  const sessions =
+    'SELECT id FROM sessions WHERE task_id = ? UNION SELECT session_id FROM session_records WHERE task_id = ?';
+  for (const session of await ids(tx, sessions, task, task)) await chosen.addHistory(SESSIONS, session);
 }
 
-/** One session: its start, its records with the calls that made them, its seal. */
-async function selectSession(tx: Reader, subject: string): Promise<Selection> {
-  const session = await requireSession(tx, subject);
-  const of = 'FROM session_records WHERE session_id = ?';
-  const state = [
-    {
-      table: TASKS,
-      ids: await ids(
-        tx,
-        `SELECT task_id AS id ${of} UNION SELECT task_id FROM sessions WHERE id = ?`,
-        session.id,
-        session.id,
-      ),
-    },
-    { table: THOUGHTS, ids: await ids(tx, `SELECT ref AS id ${of} AND kind = 'thought'`, session.id) },
-    { table: SESSIONS, ids: [session.id] },
-    { table: SESSION_RECORDS, ids: await ids(tx, `SELECT id ${of}`, session.id) },
-  ];
-  const positions = await findCalls(tx, await writers(tx, state), (row) =>
-    row.effects.some(({ table, id }) => table === 'sessions' && id === sessionId(session)),
-  );
-  return { subject, positions, state, sessions: [session.id] };
+/** One session: its start, the calls that made its records, its seal. */
+async function addSession(tx: Reader, chosen: Chosen, session: number): Promise<void> {
+  await chosen.addHistory(SESSIONS, session);
+  const records = 'SELECT position AS id FROM session_records WHERE session_id = ?';
+  for (const position of await ids(tx, records, session))
+    await chosen.addCall(position, formatId(SESSIONS, session));
 }
-
-/** One thought with its call; of the thoughts before it only the exit rows, whose results show hashes and no content. */
-async function selectThought(tx: Reader, subject: string): Promise<Selection> {
-  const id = parseId(THOUGHTS, subject);
-  const thought =
-    id === undefined
-      ? undefined
-      : await tx.get<{ task_id: number; chain_position: number; position: number }>(
-          'SELECT task_id, chain_position, position FROM thoughts WHERE id = ?',
-          id,
-        );
-  if (id === undefined || thought === undefined) throw new Error(`There is no thought ${subject}.`);
-  const earlier = await ids(
-    tx,
-    'SELECT position AS id FROM thoughts WHERE task_id = ? AND chain_position < ?',
-    thought.task_id,
-    thought.chain_position,
-  );
-  const row = await readRow(tx, thought.position);
-  const own = row === undefined ? [thought.position] : await bothRows(tx, row);
-  return {
-    subject,
-    positions: sorted([...earlier, ...own]),
-    state: [{ table: THOUGHTS, ids: [id] }],
-    sessions: [],
-  };
-}
-
-/** The exit rows that wrote these rows last. */
-async function writers(tx: Reader, state: Selection['state']): Promise<Set<number>> {
-  const positions = new Set<number>();
-  for (const { table, ids: wanted } of state) {
-    const sql = `SELECT position AS id FROM ${table.name} WHERE id IN (SELECT value FROM json_each(?))`;
-    for (const position of await ids(tx, sql, JSON.stringify(wanted))) positions.add(position);
-  }
-  return positions;
-}
-
-interface ScannedRow {
-  readonly position: number;
-  readonly text: string;
-  readonly body: string | null;
-}
-
-const PAGE = 1_000;
 
 /**
- * Reads the log once, a page at a time, and keeps the positions of both rows of every call that ends in one of `exits`
- * or that `concerns` says yes to. An exit row always comes after its enter row, so one pass is enough.
+ * What was chosen so far. Whatever a chosen call wrote belongs to it, and with each row of state the call that wrote it
+ * last: so that every effect that counts has its row, and every row its effect.
  */
-async function findCalls(
-  tx: Reader,
-  exits: ReadonlySet<number>,
-  concerns: (row: AuditRow, args: Readonly<Record<string, unknown>>) => boolean,
-): Promise<readonly number[]> {
-  const found = new Set<number>();
-  let after = 0;
-  for (;;) {
-    const page = await tx.all<ScannedRow>(
-      `SELECT a.position, a.text, p.body FROM actions a LEFT JOIN action_payloads p ON p.position = a.position
-       WHERE a.position > ? ORDER BY a.position LIMIT ?`,
-      after,
-      PAGE,
-    );
-    for (const { position, text, body } of page) {
-      const row = JSON.parse(text) as AuditRow;
-      const args = row.stage === 'enter' ? argumentsOf(body) : {};
-      if (!found.has(row.sequence_no) && !exits.has(position) && !concerns(row, args)) continue;
-      found.add(row.sequence_no).add(position);
+class Chosen {
+  readonly #tx: Reader;
+  readonly #positions = new Set<number>();
+  readonly #state = new Map<string, Set<number>>();
+
+  constructor(tx: Reader) {
+    this.#tx = tx;
+  }
+
+  /** Both rows of a call, by either of them. */
+  async addCall(position: number, what: string): Promise<AuditRow> {
+    const row = await this.#row(position);
+    if (row === undefined)
+      throw new Error(`There is no audit row ${position} for ${what}. "colibri verify" tells more.`);
+    if (this.#positions.has(position)) return row;
+    for (const one of await this.#bothOf(row)) {
+      this.#positions.add(one.position);
+      for (const { table: name, id } of one.effects) {
+        const table = STATE_TABLES.find((known) => known.name === name);
+        const number = table === undefined ? undefined : parseId(table, id);
+        if (table !== undefined && number !== undefined) await this.#addState(table, number);
+      }
     }
-    after = page.at(-1)?.position ?? after;
-    if (page.length < PAGE) return sorted(found);
+    return row;
+  }
+
+  /** Every call that wrote a record, from the last one back. */
+  async addHistory(table: StateTable, id: number): Promise<void> {
+    const record = formatId(table, id);
+    let position = await this.#writerOf(table, id);
+    while (position > 0) {
+      const { effects } = await this.addCall(position, record);
+      const previous =
+        effects.find((effect) => effect.table === table.name && effect.id === record)?.previous ?? 0;
+      position = previous < position ? previous : 0;
+    }
+  }
+
+  /** Texts that the owner has erased are absent; the calls that say so explain it. */
+  async addErasures(): Promise<void> {
+    const wanted = new Set<string>();
+    const positions = [...this.#positions];
+    for await (const { body } of payloadsAt(this.#tx, positions))
+      for (const digest of digestsIn(body)) wanted.add(digest);
+    for await (const { digest } of textsIn(this.#tx, payloadsAt(this.#tx, positions))) wanted.delete(digest);
+    if (wanted.size === 0) return;
+    const exits = await exitsOf(this.#tx, ['owner_erase']);
+    for await (const { position, body } of payloadsAt(this.#tx, exits))
+      if (digestsIn(body).some((digest) => wanted.has(digest))) await this.addCall(position, 'an erasure');
+  }
+
+  selection(subject: string): Selection {
+    const state = STATE_TABLES.map((table) => ({ table, ids: sorted(this.#state.get(table.name) ?? []) }));
+    return { subject, positions: sorted(this.#positions), state };
+  }
+
+  async #addState(table: StateTable, id: number): Promise<void> {
+    const ids = this.#state.get(table.name) ?? new Set();
+    this.#state.set(table.name, ids);
+    if (ids.has(id)) return;
+    ids.add(id);
+    const writer = await this.#writerOf(table, id);
+    if (writer > 0) await this.addCall(writer, formatId(table, id));
+  }
+
+  async #writerOf(table: StateTable, id: number): Promise<number> {
+    const sql = `SELECT position FROM ${table.name} WHERE id = ?`;
+    return (await this.#tx.get<{ position: number }>(sql, id))?.position ?? 0;
+  }
+
+  async #row(position: number): Promise<AuditRow | undefined> {
+    for await (const { text } of rowsAt(this.#tx, [position])) return JSON.parse(text) as AuditRow;
+    return undefined;
+  }
+
+  async #bothOf(row: AuditRow): Promise<AuditRow[]> {
+    if (row.stage === 'exit') return [(await this.#row(row.sequence_no)) ?? [], row].flat();
+    const sql = 'SELECT text FROM actions WHERE position > ? AND sequence_no = ? ORDER BY position LIMIT 1';
+    const exit = await this.#tx.get<{ text: string }>(sql, row.position, row.sequence_no);
+    return exit === undefined ? [row] : [row, JSON.parse(exit.text) as AuditRow];
   }
 }
 
-function argumentsOf(body: string | null): Readonly<Record<string, unknown>> {
-  return body === null ? {} : (JSON.parse(body) as Readonly<Record<string, unknown>>);
+async function requireId(tx: Reader, table: StateTable, subject: string): Promise<number> {
+  const id = parseId(table, subject);
+  const found =
+    id === undefined ? undefined : await tx.get(`SELECT 1 AS found FROM ${table.name} WHERE id = ?`, id);
+  if (id !== undefined && found !== undefined) return id;
+  const last = (await tx.get<{ id: number | null }>(`SELECT max(id) AS id FROM ${table.name}`))?.id ?? 0;
+  const hint = last === 0 ? 'There is none yet.' : `The last one is ${formatId(table, last)}.`;
+  const message = `There is no ${table.noun} ${JSON.stringify(subject)}. ${hint}`;
+  throw table === TASKS
+    ? new ColibriError('ERR_TASK_NOT_FOUND', message, { id: subject })
+    : new Error(message);
 }
 
-async function readRow(tx: Reader, position: number): Promise<AuditRow | undefined> {
-  const stored = await tx.get<{ text: string }>('SELECT text FROM actions WHERE position = ?', position);
-  return stored === undefined ? undefined : (JSON.parse(stored.text) as AuditRow);
+/** Exit rows of calls of these tools that went well. Reads the log once. */
+async function exitsOf(tx: Reader, tools: readonly string[]): Promise<number[]> {
+  const found: number[] = [];
+  const sql = "SELECT position FROM actions WHERE stage = 'exit' AND outcome = 'ok' AND tool";
+  for await (const { position } of listed<{ position: number }>(tx, sql, tools, '')) found.push(position);
+  return sorted(found);
 }
 
-/** Enter and exit of the call a row belongs to. */
-async function bothRows(tx: Reader, row: AuditRow): Promise<readonly number[]> {
-  return await ids(
-    tx,
-    'SELECT position AS id FROM actions WHERE position >= ? AND sequence_no = ? ORDER BY position LIMIT 2',
-    row.sequence_no,
-    row.sequence_no,
-  );
-}
-
-async function exists(tx: Reader, table: StateTable, id: number): Promise<boolean> {
-  return (await tx.get(`SELECT 1 AS found FROM ${table.name} WHERE id = ?`, id)) !== undefined;
-}
-
-async function ids(tx: Reader, sql: string, ...params: readonly (string | number)[]): Promise<number[]> {
+async function ids(tx: Reader, sql: string, ...params: readonly number[]): Promise<number[]> {
   return sorted((await tx.all<{ id: number }>(sql, ...params)).map(({ id }) => id));
 }
 

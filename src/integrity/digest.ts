@@ -7,6 +7,18 @@ export const sha256Hex: (data: string | Uint8Array) => string =
     ? (data) => crypto.hash('sha256', data, 'hex')
     : (data) => crypto.createHash('sha256').update(data).digest('hex');
 
+/** A SHA-256 over bytes that come in pieces. */
+export interface Sha256 {
+  update(bytes: Uint8Array): void;
+  /** In lowercase hex. Ends it. */
+  hex(): string;
+}
+
+export function startSha256(): Sha256 {
+  const hash = crypto.createHash('sha256');
+  return { update: (bytes) => void hash.update(bytes), hex: () => hash.digest('hex') };
+}
+
 const HASH = /^[0-9a-f]{64}$/;
 
 /** Whether a text is a SHA-256 as Colibri writes it: 64 characters of lowercase hex. */

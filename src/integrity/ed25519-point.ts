@@ -3,6 +3,9 @@ const P = 2n ** 255n - 19n;
 const D_TOP = -121_665n;
 const D_BOTTOM = 121_666n;
 
+/** The order of the group that the base point generates. */
+const L = 2n ** 252n + 27_742_317_777_372_353_535_851_937_790_883_648_493n;
+
 /**
  * Whether 32 bytes are an Ed25519 public key that every verifier judges alike: a y below the prime, of a point
  * on the curve that is not one of the eight of small order, under which made-up signatures pass or fail
@@ -11,6 +14,17 @@ const D_BOTTOM = 121_666n;
 export function isUsablePoint(bytes: Uint8Array): boolean {
   const y = littleEndian(bytes) % 2n ** 255n;
   return y < P && isOnCurve(y) && !isSmallOrder(y);
+}
+
+/**
+ * Whether 64 bytes are a signature that every verifier judges alike: R is not of small order, and both R and S are
+ * spelled in the only way there is. OpenSSL before 3.5 and Go accept an R of small order, OpenSSL 3.5 and libsodium do
+ * not. That R is on the curve needs no look: verifying compares it with a point that was computed.
+ */
+export function isUsableSignature(bytes: Uint8Array): boolean {
+  if (bytes.length !== 64) return false;
+  const y = littleEndian(bytes.subarray(0, 32)) % 2n ** 255n;
+  return y < P && !isSmallOrder(y) && littleEndian(bytes.subarray(32)) < L;
 }
 
 // With -x^2 + y^2 = 1 + d x^2 y^2 a point has this y where (y^2 - 1) / (d y^2 + 1) is a square.

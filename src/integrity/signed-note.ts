@@ -1,5 +1,6 @@
 import { sign, verify } from 'node:crypto';
 import { decodeBase64, isNoteText } from './c2sp-text.ts';
+import { isUsableSignature } from './ed25519-point.ts';
 import { isKeyName, type NoteSigner, type VerifierKey } from './note-key.ts';
 import { exactText } from './utf8.ts';
 
@@ -100,8 +101,8 @@ function findKey(keys: readonly VerifierKey[], { name, id }: NoteSignature): Ver
 
 function requireSignature(text: string, signature: NoteSignature, key: VerifierKey): void {
   const bytes = Buffer.from(signature.base64, 'base64').subarray(4);
-  // The length is checked here because libraries differ in what they make of trailing bytes.
-  if (bytes.length === 64 && verify(null, Buffer.from(text), key.publicKey, bytes)) return;
+  // Length, R and S are checked here because libraries differ in what they make of odd ones.
+  if (isUsableSignature(bytes) && verify(null, Buffer.from(text), key.publicKey, bytes)) return;
   throw new NoteError('bad-signature', `the signature by ${signature.name}+${signature.id} is not valid`);
 }
 

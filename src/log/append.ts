@@ -1,60 +1,103 @@
 import type { Clock } from '../clock.ts';
-import type { Reader, Transaction } from '../storage/engine.ts';
-import { type AuditRow, GENESIS, type StoredRow, storeRow } from './row.ts';
+import { parseInstant } from '../instant.ts';
+import type { Transaction } from '../storage/engine.ts';
+import type { Head, HeadKeeper } from './head.ts';
+import { type AuditRow, RULES_VERSION, storeRow } from './row.ts';
 import { closeBlock } from './tree.ts';
 
-/** The last row of the log, or what stands before the first. */
-export interface Head {
-  readonly position: number;
-  readonly chainHash: string;
-  readonly at: string;
-}
+/** Fields that a caller decides; the others follow from the log and from who writes. */
+export type NewRow = Omit<AuditRow, 'position' | 'sequence_no' | 'at' | 'rules' | 'process'> & {
+  readonly sequence_no?: number;
+  /** Given where the call has its time already. */
+  readonly at?: string;
+};
 
-const EMPTY: Head = { position: 0, chainHash: GENESIS, at: '' };
+const DAY_MS = 86_400_000;
 
-export async function readHead(tx: Reader): Promise<Head> {
-  const row = await tx.get<{ position: number; chain_hash: string; at: string }>(
-    'SELECT position, chain_hash, at FROM actions ORDER BY position DESC LIMIT 1',
-  );
-  return row === undefined ? EMPTY : { position: row.position, chainHash: row.chain_hash, at: row.at };
-}
-
-/** Stored time never runs backwards, whatever the clock does: order is by position, time only decorates it. */
+/**
+ * Stored time never runs backwards, whatever the clock does. A last time that is more than a day ahead of the clock, or
+ * no time at all, is a finding for the verifier and no lower bound: else one forged row would fix every later time.
+ */
 export function timeAfter(head: Head, clock: Clock): string {
-  const now = new Date(clock.now()).toISOString();
-  return now > head.at ? now : head.at;
+  const now = clock.now();
+  const text = new Date(now).toISOString();
+  const isBound = parseInstant(head.at) === head.at && Date.parse(head.at) <= now + DAY_MS;
+  return isBound && head.at > text ? head.at : text;
 }
 
-/** The fields a caller decides; position, time and hashes follow from the head. */
-export type NewRow = Omit<AuditRow, 'position' | 'sequence_no' | 'at'> & { readonly sequence_no?: number };
+/** Rows that are being added to the log by one transaction. Nobody else can be in between. */
+export class Appending {
+  readonly #tx: Transaction;
+  readonly #keeper: HeadKeeper;
+  readonly #clock: Clock;
+  readonly #process: string;
+  readonly #contentHashes: string[] = [];
+  #head: Head;
 
-/** Appends one row behind `head` and returns the new head. Only inside a write transaction: nobody else can be in between. */
-export async function appendRow(tx: Transaction, head: Head, fields: NewRow, clock: Clock): Promise<Head> {
-  const position = head.position + 1;
-  const row: AuditRow = {
-    ...fields,
-    position,
-    sequence_no: fields.sequence_no ?? position,
-    at: timeAfter(head, clock),
-  };
-  const stored: StoredRow = storeRow(row, head.chainHash);
-  await tx.run(
-    'INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (?, ?, ?, ?)',
-    stored.position,
-    stored.text,
-    stored.content_hash,
-    stored.chain_hash,
-  );
-  await closeBlock(tx, position);
-  return { position, chainHash: stored.chain_hash, at: row.at };
+  private constructor(tx: Transaction, keeper: HeadKeeper, clock: Clock, process: string, head: Head) {
+    this.#tx = tx;
+    this.#keeper = keeper;
+    this.#clock = clock;
+    this.#process = process;
+    this.#head = head;
+  }
+
+  static async open(tx: Transaction, keeper: HeadKeeper, clock: Clock, process: string): Promise<Appending> {
+    return new Appending(tx, keeper, clock, process, await keeper.open(tx));
+  }
+
+  /** Position and time that a row appended now would have. */
+  next(): { readonly position: number; readonly at: string } {
+    return { position: this.#head.position + 1, at: timeAfter(this.#head, this.#clock) };
+  }
+
+  /** Appends one row and answers its position. */
+  async append(fields: NewRow): Promise<number> {
+    const { position, at } = this.next();
+    const row: AuditRow = {
+      ...fields,
+      position,
+      sequence_no: fields.sequence_no ?? position,
+      at: fields.at ?? at,
+      rules: RULES_VERSION,
+      process: this.#process,
+    };
+    const { text, content_hash, chain_hash } = storeRow(row, this.#head.chainHash);
+    await insertOne(
+      this.#tx,
+      'INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (?, ?, ?, ?)',
+      position,
+      text,
+      content_hash,
+      chain_hash,
+    );
+    await closeBlock(this.#tx, position);
+    this.#head = { position, chainHash: chain_hash, at: row.at };
+    this.#contentHashes.push(content_hash);
+    return position;
+  }
+
+  /** Keeps what a row's digest was made of beside the row. */
+  async keepPayload(position: number, salt: string, body: string): Promise<void> {
+    const sql = 'INSERT INTO action_payloads (position, salt, body) VALUES (?, ?, ?)';
+    await insertOne(this.#tx, sql, position, salt, body);
+  }
+
+  /** The last thing before the commit: signs what was appended. */
+  async close(keep: boolean): Promise<void> {
+    if (this.#contentHashes.length === 0) return;
+    await this.#tx.run(
+      `INSERT INTO processes (process, last_seen) VALUES (?, ?)
+       ON CONFLICT (process) DO UPDATE SET last_seen = excluded.last_seen`,
+      this.#process,
+      this.#head.at,
+    );
+    await this.#keeper.close(this.#tx, this.#head, this.#contentHashes, keep);
+  }
 }
 
-/** Keeps what a row's digest was made of beside the row. */
-export async function keepPayload(
-  tx: Transaction,
-  position: number,
-  salt: string,
-  body: string,
-): Promise<void> {
-  await tx.run('INSERT INTO action_payloads (position, salt, body) VALUES (?, ?, ?)', position, salt, body);
+/** A planted trigger may swallow a row: an insert that changed nothing is not an insert. */
+async function insertOne(tx: Transaction, sql: string, ...params: (string | number)[]): Promise<void> {
+  const { changes } = await tx.run(sql, ...params);
+  if (changes !== 1) throw new Error(`a row was not stored: ${sql.slice(0, sql.indexOf('('))}`);
 }

@@ -3,6 +3,12 @@ import { canonicalJson } from '../integrity/canonical-json.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import type { Effect } from '../tool.ts';
 
+/** The version of the rules that this build writes by. The verifier keeps every released one. */
+export const RULES_VERSION = 1;
+
+/** Which door a call came through. */
+export type CallSource = 'mcp' | 'cli';
+
 /** One audit row: every field present, null where it has nothing to say. */
 export interface AuditRow {
   readonly position: number;
@@ -11,8 +17,10 @@ export interface AuditRow {
   readonly stage: 'enter' | 'exit';
   readonly tool: string;
   readonly actor: string;
+  readonly source: CallSource;
   readonly correlation_id: string;
   readonly at: string;
+  readonly rules: number;
   readonly schema_valid: boolean;
   readonly args_hash: string | null;
   readonly outcome: 'running' | CallOutcome;
@@ -24,7 +32,7 @@ export interface AuditRow {
   readonly repaired: readonly string[];
 }
 
-/** The row as it lies in the file. `text` is hashed as it stands and never serialised again. */
+/** The row as it is stored. `text` is hashed as it stands and never serialised again. */
 export interface StoredRow {
   readonly position: number;
   readonly text: string;
@@ -32,7 +40,7 @@ export interface StoredRow {
   readonly chain_hash: string;
 }
 
-/** What stands before the first row. */
+/** The chain hash before the first row. */
 export const GENESIS = '0'.repeat(64);
 
 export function storeRow(row: AuditRow, previousChainHash: string): StoredRow {
@@ -49,9 +57,4 @@ export function storeRow(row: AuditRow, previousChainHash: string): StoredRow {
 /** Both hashes as 64 hex characters each, one after the other. */
 export function chainHash(contentHash: string, previousChainHash: string): string {
   return sha256Hex(contentHash + previousChainHash);
-}
-
-/** Digest of arguments or of a result. Without the salt it tells nothing, so erasing salt and body erases both. */
-export function payloadHash(salt: string, body: string): string {
-  return sha256Hex(salt + body);
 }

@@ -1,4 +1,4 @@
-import type { AuditSink, CallOutcome, ToolEnterEvent, ToolExitEvent } from '../audit-sink.ts';
+import type { AuditSink, CallOutcome, Reserved, ToolEnterEvent, ToolExitEvent } from '../audit-sink.ts';
 import type { Clock } from '../clock.ts';
 import { asError, ColibriError } from '../errors.ts';
 import type { Transaction } from '../storage/engine.ts';
@@ -15,12 +15,16 @@ export interface AuditStage {
   /** Stage 3. A call that cannot be recorded is not begun. */
   enter(facts: EnterFacts): Promise<ToolEnterEvent>;
   /** Stage 5. With `tx` a failure rolls the call back; without, it is logged and changes no answer. */
-  exit(
-    entered: ToolEnterEvent,
-    settled: Settled,
-    effects: readonly Effect[],
-    tx?: Transaction,
-  ): Promise<void>;
+  exit(entered: ToolEnterEvent, settled: Settled, end: End): Promise<void>;
+}
+
+/** What a call leaves behind beside its answer. */
+export interface End {
+  readonly outside: Readonly<Record<string, unknown>>;
+  readonly effects?: readonly Effect[];
+  /** Of a writing call that succeeded: the transaction of its effects, and what was reserved in it. */
+  readonly tx?: Transaction;
+  readonly reserved?: Reserved;
 }
 
 export function createAuditStage(
@@ -39,14 +43,14 @@ export function createAuditStage(
         await sink.enter(event);
       } catch (thrown) {
         const error = enterFailure(asError(thrown));
-        await recordEnd(describeExit(event, { error }, [], clock));
+        await recordEnd(describeExit(event, { error }, { outside: {} }, clock));
         throw error;
       }
       return event;
     },
-    async exit(entered, settled, effects, tx) {
-      const event = describeExit(entered, settled, effects, clock);
-      await (tx === undefined ? recordEnd(event) : sink.exit(event, tx));
+    async exit(entered, settled, end) {
+      const event = describeExit(entered, settled, end, clock);
+      await (end.tx === undefined ? recordEnd(event) : sink.exit(event, end.tx, end.reserved));
     },
   };
 
@@ -76,7 +80,7 @@ function enterFailure(error: Error): ColibriError {
 function describeExit(
   entered: ToolEnterEvent,
   settled: Settled,
-  effects: readonly Effect[],
+  { outside, effects = [] }: End,
   clock: Clock,
 ): ToolExitEvent {
   const base = {
@@ -84,6 +88,7 @@ function describeExit(
     tool: entered.tool,
     correlationId: entered.correlationId,
     durationMs: Math.max(0, Math.floor(clock.monotonic() - entered.timestamp)),
+    outside,
   };
   if ('result' in settled)
     return Object.freeze({

@@ -1,7 +1,6 @@
 import { ColibriError } from '../errors.ts';
 import { capabilitiesFor, type RuntimeMode } from '../modes.ts';
-import type { Transaction } from '../storage/engine.ts';
-import type { CallContext, Tool } from '../tool.ts';
+import type { Tool } from '../tool.ts';
 
 /** What stage 4 looks at before it lets a handler run. */
 export interface Admission {
@@ -10,19 +9,7 @@ export interface Admission {
   readonly degraded: () => string | undefined;
 }
 
-/** Stage 4: the gate, then the handler. Nothing else calls a handler. */
-export async function dispatch(
-  admission: Admission,
-  tool: Tool,
-  args: Record<string, unknown>,
-  call: CallContext,
-  tx: Transaction,
-): Promise<unknown> {
-  assertAdmitted(admission, tool);
-  return await tool.handle(args, call, tx);
-}
-
-/** The gate alone, for before a transaction is opened: a mode that admits no writing may stand on a file that takes none. */
+/** Stage 4's gate, asked once, before a transaction is opened: a mode that admits no writing may stand on a file that takes none. */
 export function assertAdmitted(admission: Admission, tool: Tool): void {
   if (!capabilitiesFor(admission.mode).admits(tool)) {
     throw new ColibriError(

@@ -5,7 +5,7 @@ export interface ToolLock {
   /** Runs `work` when everything that asked before has ended. Never rejects by itself. */
   run<T>(work: () => Promise<T>): Promise<T>;
   /** From inside `work`: lets everybody who waits go first, then goes on. */
-  breathe(): Promise<void>;
+  yieldToWaiting(): Promise<void>;
   /** From now on waiting work is told not to begin; resolves when nothing runs. */
   close(): Promise<void>;
 }
@@ -51,7 +51,7 @@ export function createToolLock(): ToolLock {
         release();
       }
     },
-    async breathe() {
+    async yieldToWaiting() {
       // A full turn of the event loop, so that what has just arrived can queue up. The lock is still held meanwhile:
       // free and without this work in the queue, it would look to `close` as if nothing ran.
       await new Promise((resolve) => setImmediate(resolve));
@@ -60,7 +60,7 @@ export function createToolLock(): ToolLock {
     },
     async close() {
       closed = true;
-      // Work that breathes gives up its place and takes a new one: wait until no place is taken.
+      // Work that yields gives up its place and takes a new one: wait until no place is taken.
       for (let last: Promise<void> | undefined; last !== tail; ) {
         last = tail;
         await last;

@@ -12,10 +12,10 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BundleRequest, type WrittenBundle, writeBundle } from '../export/bundle.ts';
-import { readIfPresent } from '../log/private-files.ts';
 import type { StorageEngine } from '../storage/engine.ts';
+import { readIfPresent } from '../trust/private-files.ts';
 
-/** The empty page holds this once, and the data goes in its place. */
+/** The empty page holds this once; the data replaces it. */
 const NO_BUNDLE = '<script type="application/json" id="bundle">null</script>';
 const OPEN = '<script type="application/json" id="bundle">{"name":';
 
@@ -23,8 +23,8 @@ const OPEN = '<script type="application/json" id="bundle">{"name":';
 const CHUNK_BYTES = 3 * 262_144;
 
 /**
- * The page that checks bundles, without one inside: what `verify.html` in a bundle is. It is made by the build and lies
- * beside the command line; run from source, below the same root.
+ * The page that checks bundles, without one inside: `verify.html` in a bundle. The build puts it beside the command line;
+ * run from source, it is in `dist`.
  */
 export function reportPage(): string {
   for (const place of ['verify.html', '../../dist/verify.html']) {
@@ -64,14 +64,16 @@ export async function writeReport(
   }
 }
 
-/** Nothing, or a report of ours, may stand where a report goes. */
+/** Only a report of ours may be overwritten. */
 function assertReplaceable(target: string): void {
   const there = readIfPresent(target);
   if (there === undefined || there.includes('<title>Colibri report</title>')) return;
-  throw new Error(`${target} exists and is no report, so it is not overwritten. Name another place with -o.`);
+  throw new Error(
+    `${target} exists and is not a report, so it was not overwritten. Name another file with -o.`,
+  );
 }
 
-/** A JSON text that cannot end the script element it stands in. */
+/** JSON that cannot end the script element it is in. */
 function inScript(value: string): string {
   return JSON.stringify(value).replaceAll('<', '\\u003c');
 }
@@ -83,7 +85,7 @@ function splitPage(page: string): readonly [string, string] {
   return [before, after];
 }
 
-/** Nothing is at the target before everything is. Only its owner may read it: calls may have been given secrets. */
+/** The file appears at the target only when it is complete. Only its owner may read it: calls may have been given secrets. */
 function writePage(target: string, [before, zip, after]: readonly [string, string, string]): number {
   const making = join(dirname(target), `.${basename(target)}.${process.pid}.new`);
   const fd = openSync(making, 'wx', 0o600);

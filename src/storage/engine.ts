@@ -28,10 +28,17 @@ export interface StorageEngine {
    * fsync. `alone` says that nobody else is waiting for anything, so that the wait may be the shortest instead.
    */
   sync(options?: { readonly alone: boolean }): Promise<void>;
-  /** What is wrong with the schema, the indexes or the pages of the file, one sentence each. */
-  selfCheck(tx: Reader): Promise<string[]>;
+  /** What is wrong with the schema, the indexes or the pages of the file. */
+  selfCheck(tx: Reader): Promise<StorageProblem[]>;
   readonly facts: StorageFacts;
   close(): Promise<void>;
+}
+
+/** Something wrong with the file itself, in one sentence. The table is `sqlite_schema` where it is none of Colibri's. */
+export interface StorageProblem {
+  readonly table: string;
+  readonly record: string;
+  readonly message: string;
 }
 
 /** What `server_health` shows about the open database. */

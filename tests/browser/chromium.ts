@@ -1,3 +1,4 @@
+/// <reference lib="dom" />
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -98,15 +99,32 @@ export async function verdictOf(page: Page) {
     unchecked: await page.$$eval('[data-state=unchecked]', (all) =>
       all.map((one) => one.getAttribute('data-check')),
     ),
+    /** Kind, record and message of each, as far as the page lists them. */
+    findings: await page.evaluate(() => {
+      const more = document.querySelector<HTMLButtonElement>('.findings + .more');
+      while (more?.hidden === false) more.click();
+      return [...document.querySelectorAll('.findings li')].map((one) =>
+        [...one.children].map((part) => part.textContent ?? ''),
+      );
+    }),
+    ranges: rangesIn(await shownText(page, '.verdict')),
   };
 }
 
-/** Hands the page a folder or a zip, as a person with a file chooser would. */
+/** The numbers of the bars: intact, replayed, checkpointed, anchored; null for one that is not shown. */
+function rangesIn(text: string): (number | null)[] {
+  return ['Intact', 'Replayed', 'Checkpointed', 'Anchored'].map((name) => {
+    const digits = new RegExp(`${name} through\\s+([\\d,]+) of`).exec(text)?.[1];
+    return digits === undefined ? null : Number(digits.replaceAll(',', ''));
+  });
+}
+
+/** Hands the page a folder, a zip or a certificate, as a person with a file chooser would. */
 export async function choose(page: Page, path: string) {
   await page.evaluate(() => {
     document.body.dataset.ready = 'false';
   });
-  await page.setInputFiles(path.endsWith('.zip') ? '#choose-zip' : '#choose-folder', path);
+  await page.setInputFiles(/\.(?:zip|json)$/.test(path) ? '#choose-file' : '#choose-folder', path);
   return await verdictOf(page);
 }
 

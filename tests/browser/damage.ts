@@ -1,11 +1,13 @@
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { canonicalJson } from '../../src/integrity/canonical-json.ts';
 import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { sha256Hex } from '../../src/integrity/digest.ts';
-import { generateNoteKey, noteSigner } from '../../src/integrity/note-key.ts';
+import { generateNoteKey, type NoteSigner, noteSigner } from '../../src/integrity/note-key.ts';
 import { signNote } from '../../src/integrity/signed-note.ts';
 import { treeRoot } from '../../src/integrity/tree.ts';
 import { chainHash, GENESIS } from '../../src/log/row.ts';
+import { originOfKey } from '../../src/verify/rules/heads.ts';
 
 /** A bundle as a folder, in the hands of somebody who knows how it is made. */
 export class DamagedBundle {
@@ -38,14 +40,24 @@ export class DamagedBundle {
     this.write(name, edited);
   }
 
+  /** The one head, by its file. */
+  get head(): string {
+    const [name = ''] = this.names('heads');
+    return name;
+  }
+
   /** Makes bundle.json and SHA256SUMS fit what is there: whoever can change a file can change those too. */
-  coverUp(): void {
+  coverUp(change: { readonly origin?: string } = {}): void {
     const hashes = this.read('log.jsonl').split('\n').slice(0, -1).map(sha256Hex);
-    const marker = JSON.parse(this.read('bundle.json'));
-    marker.rows = hashes.length;
-    marker.root = treeRoot(hashes);
-    marker.chain_hash = hashes.reduce((before, hash) => chainHash(hash, before), GENESIS);
-    this.write('bundle.json', `${JSON.stringify(marker)}\n`);
+    const marker = {
+      ...JSON.parse(this.read('bundle.json')),
+      rows: hashes.length,
+      size: hashes.length,
+      root: treeRoot(hashes),
+      chain_hash: hashes.reduce((before, hash) => chainHash(hash, before), GENESIS),
+      ...change,
+    };
+    this.write('bundle.json', `${canonicalJson(marker)}\n`);
     this.sum();
   }
 
@@ -58,33 +70,49 @@ export class DamagedBundle {
     this.write('SHA256SUMS', sums.join(''));
   }
 
-  /** Signs the whole with a key of one's own: the checkpoint alone, or as somebody who replaces the key and every proof too. */
-  signAnew(replacesKey: boolean): void {
+  /** Signs the whole as a log of one's own: another key, another name, and everything that speaks of the old ones is gone. */
+  makeAnew(): void {
+    const signer = freshSigner();
+    const { rows, root } = JSON.parse(this.read('bundle.json'));
+    const note = signNote(formatCheckpoint({ origin: signer.name, size: rows, root }), signer);
+    for (const name of [...this.names('checkpoints'), ...this.names('anchors'), this.head])
+      rmSync(join(this.folder, name));
+    this.write('keys', `${signer.verifierKey}\n`);
+    this.write('checkpoint', note);
+    this.write(`heads/${signer.id}`, note);
+    for (const name of this.names('proofs')) this.edit(name, /\n\n[\s\S]*$/, () => `\n\n${note}`);
+    this.coverUp({ origin: signer.name });
+  }
+
+  /** Puts a head by a key of one's own in the place of the newest. */
+  signWithAnotherKey(): void {
     const { origin, rows, root } = JSON.parse(this.read('bundle.json'));
     const { privateKeyPem, verifierKey } = generateNoteKey(origin);
-    const note = signNote(formatCheckpoint({ origin, size: rows, root }), noteSigner(origin, privateKeyPem));
-    this.write('checkpoint', note);
-    if (replacesKey) {
-      this.write('key.pub', `${verifierKey}\n`);
-      for (const name of [...this.names('checkpoints'), ...this.names('anchors')])
-        rmSync(join(this.folder, name));
-      for (const name of this.names('proofs'))
-        this.write(
-          name,
-          this.read(name).replace(/\n\n[\s\S]*$/, () => `\n\n${note}`),
-        );
-    }
+    const signer = noteSigner(origin, privateKeyPem);
+    const note = signNote(formatCheckpoint({ origin, size: rows, root }), signer);
+    this.write('keys', `${this.read('keys')}${verifierKey}\n`);
+    this.write(`heads/${signer.id}`, note);
     this.sum();
   }
 
   names(folder: string): string[] {
-    return readdirSync(join(this.folder, folder)).map((name) => `${folder}/${name}`);
+    try {
+      return readdirSync(join(this.folder, folder)).map((name) => `${folder}/${name}`);
+    } catch {
+      return [];
+    }
   }
+}
+
+/** A key under the name that a log it creates has. */
+function freshSigner(): NoteSigner {
+  const { privateKeyPem, verifierKey } = generateNoteKey('a');
+  return noteSigner(originOfKey(verifierKey) ?? '', privateKeyPem);
 }
 
 export interface Damage {
   readonly what: string;
-  /** The check that must not hold any more. */
+  /** The check under which the page must show it. */
   readonly check: string;
   /** Rows that must not be called intact: none at or beyond this one. */
   readonly from?: number;
@@ -100,7 +128,7 @@ const swap = (lines: string[], a: number, b: number) =>
 export const DAMAGES: readonly Damage[] = [
   {
     what: 'an actor renamed in an old row',
-    check: 'tree',
+    check: 'heads',
     from: 5,
     do(bundle) {
       bundle.lines('log.jsonl', (lines) =>
@@ -131,8 +159,7 @@ export const DAMAGES: readonly Damage[] = [
   },
   {
     what: 'a row doubled',
-    check: 'rows',
-    from: 11,
+    check: 'files',
     do(bundle) {
       bundle.lines('log.jsonl', (lines) => lines.flatMap((line, i) => (i === 9 ? [line, line] : [line])));
       bundle.coverUp();
@@ -140,18 +167,34 @@ export const DAMAGES: readonly Damage[] = [
   },
   {
     what: 'the tail cut off',
-    check: 'tree',
+    check: 'heads',
     do(bundle) {
       bundle.lines('log.jsonl', (lines) => lines.slice(0, -2));
-      bundle.lines('payloads.jsonl', (lines) => lines.slice(0, -1));
+      bundle.lines('payloads.jsonl', (lines) => lines.slice(0, -2));
       bundle.coverUp();
     },
   },
   {
-    what: 'a title changed in the state',
+    what: 'a project changed in the state',
     check: 'state',
     do(bundle) {
-      bundle.edit('state.jsonl', '"title":"Foundations"', () => '"title":"Foundation"');
+      bundle.edit('state.jsonl', '"project":"odd"', () => '"project":"eve"');
+      bundle.sum();
+    },
+  },
+  {
+    what: 'a title changed beside its digest',
+    check: 'texts',
+    do(bundle) {
+      bundle.edit('texts.jsonl', '"text":"Foundations"', () => '"text":"Foundation"');
+      bundle.sum();
+    },
+  },
+  {
+    what: 'a text taken away that nobody erased',
+    check: 'texts',
+    do(bundle) {
+      bundle.lines('texts.jsonl', (lines) => lines.filter((line) => !line.includes('Slate, not tiles.')));
       bundle.sum();
     },
   },
@@ -181,7 +224,7 @@ export const DAMAGES: readonly Damage[] = [
     what: 'an argument changed beside its row',
     check: 'payloads',
     do(bundle) {
-      bundle.edit('payloads.jsonl', 'Foundations', () => 'Foundation$');
+      bundle.edit('payloads.jsonl', 'carpenter', () => 'carpentet');
       bundle.sum();
     },
   },
@@ -196,7 +239,7 @@ export const DAMAGES: readonly Damage[] = [
   },
   {
     what: 'a record exchanged under a seal',
-    check: 'seals',
+    check: 'files',
     do(bundle) {
       bundle.edit('seals/A-0001.json', /"hash":"[0-9a-f]{4}/, () => '"hash":"0000');
       bundle.sum();
@@ -204,30 +247,18 @@ export const DAMAGES: readonly Damage[] = [
   },
   {
     what: 'a signature with one letter changed',
-    check: 'signature',
+    check: 'heads',
     do(bundle) {
-      bundle.edit(
-        'checkpoint',
-        /(\w)(\w{6}\S*\n)$/,
-        (_, letter, rest) => (letter === 'A' ? 'B' : 'A') + rest,
-      );
+      const flip = (_: string, letter: string, rest: string) => (letter === 'A' ? 'B' : 'A') + rest;
+      for (const name of ['checkpoint', bundle.head]) bundle.edit(name, /(\w)(\w{6}\S*\n)$/, flip);
       bundle.sum();
     },
   },
   {
-    what: 'a checkpoint by another key',
-    check: 'signature',
+    what: 'a head by another key',
+    check: 'heads',
     do(bundle) {
-      bundle.signAnew(false);
-    },
-  },
-  {
-    what: 'another key in the bundle',
-    check: 'signature',
-    do(bundle) {
-      const { origin } = JSON.parse(bundle.read('bundle.json'));
-      bundle.write('key.pub', `${generateNoteKey(origin).verifierKey}\n`);
-      bundle.sum();
+      bundle.signWithAnotherKey();
     },
   },
   {
@@ -260,7 +291,7 @@ export const DAMAGES: readonly Damage[] = [
   },
   {
     what: 'a last line without an end',
-    check: 'rows',
+    check: 'files',
     do(bundle) {
       bundle.write('log.jsonl', bundle.read('log.jsonl').slice(0, -1));
       bundle.sum();

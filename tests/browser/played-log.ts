@@ -17,6 +17,7 @@ export interface PlayedLog {
   readonly folder: string;
   readonly zip: string;
   readonly sessionZip: string;
+  readonly certificate: string;
 }
 
 /** A log through the built server, with a sealed session, an open one, failures and hostile text; then every kind of export. */
@@ -77,11 +78,13 @@ export async function playLog(): Promise<PlayedLog> {
     folder: colibri.path('whole'),
     zip: colibri.path('whole.zip'),
     sessionZip: colibri.path('session.zip'),
+    certificate: colibri.path('certificate.json'),
   };
   await mustRun(colibri, ['report', '-o', paths.report]);
   await mustRun(colibri, ['export', '-o', paths.folder]);
   await mustRun(colibri, ['export', '-o', paths.zip]);
   await mustRun(colibri, ['export', '--session', 'A-0001', '-o', paths.sessionZip]);
+  await mustRun(colibri, ['prove', 'T-0001', '-o', paths.certificate]);
   return { colibri, git, ...paths };
 }
 

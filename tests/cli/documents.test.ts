@@ -17,7 +17,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { CLIENTS } from '../../src/cli/clients.ts';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { COMMON } from '../../src/cli/help.ts';
-import { APPLICATION_ID, MIGRATIONS } from '../../src/storage/sqlite/migrations.ts';
+import { APPLICATION_ID, SCHEMA_VERSION } from '../../src/storage/sqlite/schema.ts';
 import { NODE } from '../driver/server-process.ts';
 
 /*
@@ -131,7 +131,7 @@ test('the demo goes as told, and each tampering is caught under its own name', (
   const demo = JSON.parse(stdout) as { report: string; steps: { fine: boolean; text: string }[] };
   expect(status).toBe(0);
   expect(demo.steps.filter(({ fine }) => !fine)).toEqual([]);
-  expect(demo.steps.flatMap(({ text }) => /^caught: ([a-z-]+)/.exec(text)?.[1] ?? [])).toEqual([
+  expect(demo.steps.flatMap(({ text }) => /^found: ([a-z-]+)/.exec(text)?.[1] ?? [])).toEqual([
     'altered',
     'missing',
     'cut-tail',
@@ -248,14 +248,13 @@ function formOf(text: string): string {
     .replaceAll(/\b\d+\.\d+\.\d+\b/g, '<version>');
 }
 
+/** A file as an earlier build would leave it: it says so itself, and has tables. */
 function makeOlderFile(folder: string): void {
   mkdirSync(folder, { mode: 0o700 });
   const db = new Sqlite(join(folder, 'colibri.db'));
-  const version = MIGRATIONS.length - 1;
-  db.pragma('journal_mode = WAL');
-  for (const step of MIGRATIONS.slice(0, version)) db.exec(step);
+  db.exec('CREATE TABLE actions (position INTEGER PRIMARY KEY) STRICT');
   db.pragma(`application_id = ${APPLICATION_ID}`);
-  db.pragma(`user_version = ${version}`);
+  db.pragma(`user_version = ${SCHEMA_VERSION - 1}`);
   db.close();
   chmodSync(join(folder, 'colibri.db'), 0o600);
 }

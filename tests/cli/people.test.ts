@@ -165,7 +165,7 @@ describe('board, log and show', () => {
     db.close();
     expect(await run('show', 'T-0001')).toMatchObject({
       code: 1,
-      stdout: expect.stringContaining('assignee changed'),
+      stdout: expect.stringContaining('assignee was changed'),
     });
   });
 

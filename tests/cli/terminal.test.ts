@@ -102,7 +102,7 @@ test('an unknown id is a mistake of whoever typed it, and the newest one is name
   });
   expect(await runColibri(colibri, ['show', 'A-1'])).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('There is no session at all yet.'),
+    stderr: expect.stringContaining('There is no session yet.'),
   });
   expect((await runColibri(colibri, ['prove', 'T-0099'])).code).toBe(2);
 });
@@ -142,7 +142,7 @@ describe.skipIf(!hasScript)('on a terminal (skipped where there is no script(1))
     const { status, stdout } = onTerminal('');
 
     expect(status).toBe(0);
-    expect(stdout).toContain('People use:');
+    expect(stdout).toContain('people:');
     expect(tooWide(stdout.replaceAll('\r', ''), 50)).toEqual([]);
   });
 

@@ -1,14 +1,13 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { copyFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { formatCheckpoint, parseCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { noteSigner } from '../../src/integrity/note-key.ts';
 import { verifyInclusion } from '../../src/integrity/proof-verifier.ts';
 import { signNote } from '../../src/integrity/signed-note.ts';
 import { leafHash, nodeHash, treeRoot } from '../../src/integrity/tree.ts';
-import { sha256 } from '../driver/audit-file.ts';
-import { cutCleanly, type LogDesk, proves, rewrite, rewriteText } from './log-desk.ts';
+import { canonical, sha256 } from '../driver/audit-file.ts';
+import { cutCleanly, type LogDesk, proves, putHead, rewrite, rewriteText, signAnew } from './log-desk.ts';
 
 // PROOFS 1.1, row by row, and the first four of 1.2: the file is changed as written there, and the finding has its name.
 
@@ -51,14 +50,15 @@ describe('attacks on rows (PROOFS 1.1)', () => {
       const kept = desk.lastSigned;
       desk.tamper((db) =>
         rewrite(db, (row) => {
-          if (row.position === 5) row.actor = 'nobody';
+          if (row.position === 6) row.duration_ms = 12_345;
         }),
       );
 
       const against = await desk.verify('--against', kept);
+      const found = await desk.findings();
       const { health, stderr } = await desk.refusalAtStart();
 
-      expect(await desk.findings()).toEqual(['rewritten']);
+      expect(found).toEqual(['rewritten']);
       expect(against.against?.verdict).toBe('inconsistent');
       expect(against.code).toBe(1);
       expect(health.log.refused).toContain('history was rewritten');
@@ -131,7 +131,7 @@ describe('attacks on rows (PROOFS 1.1)', () => {
   ];
 
   proves(
-    ['detect.column', 'detect.forged-root', 'detect.names', 'detect.attacks'],
+    ['detect.column', 'detect.forged-root', 'detect.names', 'detect.attacks', 'verdict.columns'],
     '5, 6, 8, 11, 15: every changed column of every table is named',
     async (desk) => {
       await desk.work();
@@ -172,7 +172,7 @@ describe('attacks on rows (PROOFS 1.1)', () => {
       await desk.moreWork();
       forgeAuthor(desk);
 
-      expect(await desk.findings()).toEqual(['rewritten']);
+      expect(await desk.findings()).toContain('rewritten');
     },
   );
 
@@ -189,16 +189,16 @@ describe('attacks on rows (PROOFS 1.1)', () => {
         (session) => Object.assign(session, { merkle_root }),
         (effect) => Object.assign(effect, { seal: { merkle_root, leaf_count: 4 } }),
       );
-      signAnew(desk, desk.lastSigned);
+      signAnew(desk);
 
       const { findings, intact_through } = await desk.verify();
 
       expect(findings).toEqual([
         expect.objectContaining({
-          kind: 'altered',
+          kind: 'forbidden',
           table: 'sessions',
           record: 'A-0001',
-          actual: merkle_root,
+          columns: ['merkle_root'],
         }),
       ]);
       expect(intact_through).toBe(desk.positions("tool = 'merkle_finalize'").at(-1)! - 1);
@@ -213,12 +213,12 @@ describe('attacks on rows (PROOFS 1.1)', () => {
           if (effect.seal !== undefined) effect.seal = { merkle_root: sha256('another'), leaf_count: 4 };
       }),
     );
-    signAnew(desk, desk.lastSigned);
+    signAnew(desk);
 
     const { findings } = await desk.verify();
 
     expect(findings).toEqual([
-      expect.objectContaining({ kind: 'altered', record: 'A-0001', actual: sha256('another') }),
+      expect.objectContaining({ kind: 'forbidden', record: 'A-0001', columns: ['seal'] }),
     ]);
   });
 
@@ -349,14 +349,20 @@ describe('attacks that need more than hashing (PROOFS 1.2)', () => {
       const before = desk.lastSigned;
       const fork = desk.colibri.path('fork.db');
       desk.copyTo(fork);
+      // The same key, and a memory that knows nothing later.
+      const bob = desk.colibri.path('config-of-bob');
+      cpSync(desk.colibri.path('config'), bob, { recursive: true });
       await desk.moreWork('shown to ada');
       const adas = desk.lastSigned;
-      const server = await desk.colibri.start({
-        env: { COLIBRI_DB_PATH: fork, XDG_CONFIG_HOME: aside(desk, before) },
+      const server = await desk.colibri.start({ env: { COLIBRI_DB_PATH: fork, XDG_CONFIG_HOME: bob } });
+      const answer = await server.call('thought_record', {
+        task_id: 'T-0001',
+        type: 'plan',
+        content: 'for bob',
       });
-      await desk.think(server, 'shown to bob');
       await server.closeInput();
-      const bobs = readFileSync(`${fork}.checkpoint`, 'utf8');
+      const meta = (answer.message.result?._meta ?? {}) as Record<string, string>;
+      const bobs = meta['colibri/checkpoint'] ?? '';
 
       expect((await desk.verify('--against', bobs)).against?.verdict).toBe('inconsistent');
       expect((await desk.verify(fork, '--against', adas)).against?.verdict).toBe('inconsistent');
@@ -364,19 +370,31 @@ describe('attacks that need more than hashing (PROOFS 1.2)', () => {
     },
   );
 
-  proves('detect.beyond-hashing', 'clock: a row dated before its neighbour is malformed', async (desk) => {
-    await desk.work();
-    desk.tamper((db) =>
-      rewrite(db, (row) => {
-        if (row.position === 6) row.at = '2020-01-01T00:00:00.000Z';
-      }),
-    );
+  proves(
+    'detect.beyond-hashing',
+    'clock: a row dated before its neighbour is malformed; where a day or more lies between, the neighbour was ahead',
+    async (desk) => {
+      await desk.work();
+      const copy = desk.colibri.path('good.db');
+      desk.copyTo(copy);
+      for (const [ms, record] of [
+        [3_600_000, '#6'],
+        [200_000_000, '#5'],
+      ] as const) {
+        desk.restore(copy);
+        desk.tamper((db) =>
+          rewrite(db, (row) => {
+            if (row.position === 6) row.at = new Date(Date.parse(String(row.at)) - ms).toISOString();
+          }),
+        );
 
-    const { findings } = await desk.verify();
+        const { findings } = await desk.verify();
 
-    expect(findings).toContainEqual(expect.objectContaining({ kind: 'malformed', record: '#6' }));
-    expect(findings.map(({ kind }) => kind)).toContain('rewritten');
-  });
+        expect(findings).toContainEqual(expect.objectContaining({ kind: 'malformed', record }));
+        expect(findings.map(({ kind }) => kind)).toContain('rewritten');
+      }
+    },
+  );
 
   proves(
     ['detect.beyond-hashing', 'detect.names'],
@@ -401,13 +419,18 @@ describe('attacks that need more than hashing (PROOFS 1.2)', () => {
       const untouched = desk.positions().length;
       await desk.moreWork();
       await desk.run('anchor', '--file', desk.colibri.path('kept'));
-      const [before] = [desk.lastSigned];
-      forgeAuthor(desk);
-      signAnew(desk, before);
+      desk.tamper((db) =>
+        rewrite(db, (row) => {
+          if (row.position === untouched + 2) row.duration_ms = 12_345;
+        }),
+      );
+      signAnew(desk);
 
       const verdict = await desk.verify();
 
-      expect(verdict.checkpoints.find(({ source }) => source === 'last-signed')?.status).toBe('consistent');
+      expect(verdict.checkpointed_by).toEqual([
+        expect.objectContaining({ through: verdict.size, known: true }),
+      ]);
       expect(verdict.findings.map(({ kind, record }) => [kind, record])).toEqual([
         ['rewritten', desk.colibri.path('kept')],
       ]);
@@ -415,40 +438,72 @@ describe('attacks that need more than hashing (PROOFS 1.2)', () => {
     },
   );
 
+  proves(
+    ['verdict.replay', 'detect.beyond-hashing'],
+    'key theft: what the rules would not have done is found without any anchor, though everything was signed anew',
+    async (desk) => {
+      await desk.work();
+      await desk.moreWork();
+      forgeAuthor(desk);
+      signAnew(desk);
+
+      const { findings } = await desk.verify();
+
+      expect(findings).toEqual([
+        expect.objectContaining({ record: 'Θ-0005', columns: ['hash', 'recorded_by'] }),
+      ]);
+    },
+  );
+
   proves('detect.foreign-key', 'a checkpoint from another key is a finding', async (desk) => {
     await desk.work();
     const { origin, size, root } = headIn(desk.lastSigned);
     const { privateKey } = generateKeyPairSync('ed25519');
-    const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
-    const forged = signNote(formatCheckpoint({ origin, size, root }), noteSigner(origin, pem));
-    writeFileSync(`${desk.dbPath}.checkpoint`, forged);
+    const signer = noteSigner(origin, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+    const forged = signNote(formatCheckpoint({ origin, size, root }), signer);
+    const copy = desk.colibri.path('good.db');
+    desk.copyTo(copy);
 
-    expect(await desk.findings()).toEqual(['foreign-key']);
-    expect((await desk.verify('--against', forged)).against?.verdict).toBe('not comparable');
+    desk.tamper((db) => putHead(db, forged, signer.verifierKey));
+    const besides = await desk.findings();
+    desk.restore(copy);
+    desk.tamper((db) =>
+      db.prepare('INSERT INTO checkpoints VALUES (?, ?, ?)').run(size, signer.verifierKey, forged),
+    );
+    const kept = await desk.findings();
+
+    expect([besides, kept]).toEqual([['foreign-key'], ['foreign-key']]);
+    expect((await desk.verify('--against', forged)).against?.message).toContain('not signed by a known key');
   });
 
   proves('detect.foreign-key', 'a checkpoint whose signature was broken is a finding', async (desk) => {
     await desk.work();
-    const note = desk.lastSigned;
-    writeFileSync(
-      `${desk.dbPath}.checkpoint`,
-      note.replace(/\n(\d+)\n/, (_, size) => `\n${Number(size) - 1}\n`),
-    );
+    const copy = desk.colibri.path('good.db');
+    desk.copyTo(copy);
+    const broken = desk.lastSigned.replace(/\n(\d+)\n/, (_, size) => `\n${Number(size) - 1}\n`);
 
-    expect(await desk.findings()).toEqual(['bad-checkpoint']);
+    desk.tamper((db) => db.prepare('UPDATE log_heads SET checkpoint = ?').run(broken));
+    const head = await desk.findings();
+    desk.restore(copy);
+    desk.tamper((db) => db.prepare('UPDATE checkpoints SET note = ?').run(broken));
+    const kept = await desk.findings();
+
+    expect(head).toEqual(['bad-head', 'foreign']);
+    expect(kept).toEqual(['bad-checkpoint']);
   });
 
   proves(
     ['checkpoint.origin', 'checkpoint.replaced', 'detect.rewritten'],
-    'a log made anew from its first row is another log',
+    'a log made anew from its first row, with another key, is another log',
     async (desk) => {
       await desk.work();
       const kept = desk.lastSigned;
-      desk.tamper((db) =>
-        rewrite(db, (row) => {
-          row.actor = 'nobody';
-        }),
-      );
+      const anew = desk.colibri.path('anew.db');
+      const env = { COLIBRI_DB_PATH: anew, XDG_CONFIG_HOME: desk.colibri.path('config-of-a-stranger') };
+      const server = await desk.colibri.start({ env });
+      await desk.ok(server, 'task_create', { title: 'Build the thing', project: 'demo' });
+      await server.closeInput();
+      desk.restore(anew);
 
       const verdict = await desk.verify('--against', kept);
       const { health } = await desk.refusalAtStart();
@@ -482,45 +537,19 @@ function forge(
   changeEffect: (effect: Record<string, unknown>) => void = () => undefined,
 ): void {
   desk.tamper((db) => {
-    const columns = (db.pragma(`table_info(${table})`) as { name: string }[]).map(({ name }) => name).sort();
-    const row = db.prepare(`SELECT ${columns} FROM ${table} WHERE id = ?`).get(id) as Record<string, unknown>;
+    const row = db.prepare(`SELECT * FROM ${table} WHERE id = ?`).get(id) as Record<string, unknown>;
+    const columns = Object.keys(row);
     change(row);
     db.prepare(`UPDATE ${table} SET ${columns.map((name) => `${name} = @${name}`)} WHERE id = @id`).run(row);
-    const text = `{${columns.map((name) => `${JSON.stringify(name)}:${JSON.stringify(row[name])}`).join(',')}}`;
-    const marks = columns.map((name) =>
-      sha256(`${row.salt}\n${name}\n${JSON.stringify(row[name])}`).slice(0, 4),
-    );
     rewrite(db, (audit) => {
       if (audit.position !== row.position) return;
       for (const effect of audit.effects as Record<string, unknown>[]) {
         if (effect.table !== table || Number(String(effect.id).slice(2)) !== id) continue;
-        effect.hash = sha256(text);
-        effect.columns = marks.join('');
+        effect.hash = sha256(canonical({ ...row, table }));
         changeEffect(effect);
       }
     });
   });
-}
-
-/** What a thief does: the real key under the new head, in every place that this machine looks at. */
-function signAnew(desk: LogDesk, before: string): void {
-  const { origin, size } = headIn(before);
-  const hashes = desk.colibri.readAudit().entries.map((entry) => entry.content_hash);
-  const signer = noteSigner(origin, readFileSync(join(desk.logFolder, 'key.pem'), 'utf8'));
-  const note = signNote(formatCheckpoint({ origin, size, root: treeRoot(hashes) }), signer);
-  writeFileSync(join(desk.logFolder, 'last-signed'), note);
-  writeFileSync(`${desk.dbPath}.checkpoint`, note);
-  writeFileSync(`${desk.dbPath}.checkpoints/${size}`, note);
-}
-
-/** A second configuration folder with the same key that knows nothing later than `note`. */
-function aside(desk: LogDesk, note: string): string {
-  const folder = desk.colibri.path('config-of-bob');
-  cpSync(desk.colibri.path('config'), folder, { recursive: true });
-  const log = desk.logFolder.replace(desk.colibri.path('config'), folder);
-  writeFileSync(join(log, 'last-signed'), note);
-  copyFileSync(join(desk.logFolder, 'key.pem'), join(log, 'key.pem'));
-  return folder;
 }
 
 function headIn(note: string) {

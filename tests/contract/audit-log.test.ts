@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import Sqlite from 'better-sqlite3';
 import { expect } from 'vitest';
-import { type AuditFields, canonical, sha256, withDatabase } from '../driver/audit-file.ts';
+import { type AuditFields, canonical, saltedSha256, sha256, withDatabase } from '../driver/audit-file.ts';
 import { modernMeta } from '../driver/era.ts';
 import type { Playground } from '../driver/playground.ts';
+import { stateFindings } from '../driver/state-file.ts';
 import { toolsMissing } from '../driver/surface.ts';
 import { proves } from './proves.ts';
 
@@ -11,6 +12,7 @@ const noTasks = await toolsMissing('task_create', 'task_update', 'task_get');
 const noThoughts = await toolsMissing('task_create', 'thought_record', 'audit_session_start');
 
 const TASK = { title: 'a task', project: 'demo' };
+const DAY_MS = 86_400_000;
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const FIELDS = [
   'actor',
@@ -25,8 +27,10 @@ const FIELDS = [
   'process',
   'repaired',
   'result_hash',
+  'rules',
   'schema_valid',
   'sequence_no',
+  'source',
   'stage',
   'tool',
 ];
@@ -150,14 +154,29 @@ proves(
   'a row is never earlier than the last one stored, though the clock is',
   async ({ colibri }) => {
     await aServerThatPings(colibri);
-    const future = '2199-01-01T00:00:00.000Z';
-    appendByHand(colibri.dbPath, future);
+    const ahead = new Date(Date.now() + DAY_MS / 2).toISOString();
+    appendByHand(colibri.dbPath, ahead);
 
     await aServerThatPings(colibri);
 
     const { rows, findings } = colibri.readAudit();
     expect(findings).toEqual([]);
-    expect(rows.slice(2).map((row) => row.at)).toEqual([future, future, future]);
+    expect(rows.slice(2).map((row) => row.at)).toEqual([ahead, ahead, ahead]);
+  },
+);
+
+proves(
+  'times.never-back',
+  'a row that says more than a day ahead of the clock is no lower bound for what follows',
+  async ({ colibri }) => {
+    await aServerThatPings(colibri);
+    appendByHand(colibri.dbPath, '2199-01-01T00:00:00.000Z');
+
+    await aServerThatPings(colibri);
+
+    const { rows, findings } = colibri.readAudit();
+    expect(findings).toEqual(['row 4: time runs backwards']);
+    for (const { at } of rows.slice(3)) expect(Math.abs(Date.parse(at) - Date.now())).toBeLessThan(60_000);
   },
 );
 
@@ -194,8 +213,9 @@ proves(
     const [enter] = colibri.readAudit().rows;
     const known = Object.values(enter ?? {}).filter((value) => typeof value === 'string');
     const guesses = known.flatMap((salt) => [salt + canonical(args), canonical(args) + salt]);
+    const asBytes = known.map((salt) => saltedSha256(salt, canonical(args)));
 
-    expect([canonical(args), ...guesses].map(sha256)).not.toContain(enter?.args_hash);
+    expect([...[canonical(args), ...guesses].map(sha256), ...asBytes]).not.toContain(enter?.args_hash);
   },
 );
 
@@ -212,43 +232,125 @@ proves(
     const enters = rows.filter((row) => row.stage === 'enter');
     for (const { position, args_hash } of enters) {
       const payload = payloads.get(position);
-      expect(payload?.salt).toMatch(/^[0-9a-f]{32,}$/);
-      expect(sha256(`${payload?.salt}${payload?.body}`)).toBe(args_hash);
+      expect(saltedSha256(payload?.salt ?? '', payload?.body ?? '')).toBe(args_hash);
     }
     const written = rows[1] as AuditFields;
     const result = payloads.get(written.position);
-    expect(sha256(`${result?.salt}${result?.body}`)).toBe(written.result_hash);
-    expect(JSON.parse(result?.body ?? '')).toMatchObject({ task_id: 'T-0001' });
-    expect(JSON.parse(payloads.get(1)?.body ?? '')).toEqual(TASK);
-    expect(new Set(enters.map((row) => payloads.get(row.position)?.salt)).size).toBe(enters.length);
+    expect(saltedSha256(result?.salt ?? '', result?.body ?? '')).toBe(written.result_hash);
+    expect(JSON.parse(result?.body ?? '')).toEqual({
+      outside: {},
+      result: expect.objectContaining({ task_id: 'T-0001' }),
+    });
+    expect(new Set([...payloads.values()].map(({ salt }) => salt)).size).toBe(payloads.size);
     expect(rows[0]?.args_hash).not.toBe(rows[2]?.args_hash);
+    // What was read is committed to, and the salt of that is kept nowhere.
+    expect(rows[5]).toMatchObject({ tool: 'task_get', result_hash: expect.stringMatching(/^[0-9a-f]{64}$/) });
+    expect(payloads.has(6)).toBe(false);
   },
   { unless: noTasks },
 );
 
 proves(
-  'log.erasable',
-  'erasing a payload leaves the log sound and in use',
+  ['log.complete', 'log.texts'],
+  'what is kept of a call has defaults written in, and a digest in the place of each text',
+  async ({ colibri }) => {
+    const server = await colibri.start({ env: { COLIBRI_WORKFLOW: 'pipeline' } });
+    await server.call('task_create', { ...TASK, labels: ['a'], description: 'long' });
+    await server.call('task_create', TASK);
+    await server.call('thought_record', {
+      task_id: 'T-0001',
+      type: 'risk',
+      content: 'c',
+      tests_run: ['one', 'two'],
+      metadata: { b: 1, a: 2 },
+    });
+
+    const { payloads, texts, findings } = colibri.readAudit();
+    const kept = (position: number) =>
+      JSON.parse(payloads.get(position)?.body ?? '') as Record<string, string>;
+    const textOf = (digest: string | undefined) => texts.get(digest ?? '')?.text;
+
+    const { title, description, ...facts } = kept(1);
+    expect(facts).toEqual({ project: 'demo', labels: ['a'], workflow: 'pipeline' });
+    expect([textOf(title), textOf(description)]).toEqual([TASK.title, 'long']);
+    // The same words again are another digest.
+    expect(textOf(kept(3).title)).toBe(TASK.title);
+    expect(kept(3).title).not.toBe(title);
+    const { content, tests_run, metadata } = kept(5);
+    expect([content, tests_run, metadata].map(textOf)).toEqual(['c', '["one","two"]', '{"a":2,"b":1}']);
+    expect(texts.size).toBe(6);
+    expect(findings).toEqual([]);
+  },
+  { unless: noTasks },
+);
+
+proves(
+  ['log.complete', 'exit.facts'],
+  'a refused write keeps what it was refused with',
+  async ({ colibri }) => {
+    const server = await colibri.start({ env: { COLIBRI_PROJECTS: 'demo,other' } });
+    const { error } = await server.call('task_create', { ...TASK, project: 'dmeo' });
+
+    const { rows, payloads } = colibri.readAudit();
+
+    expect(JSON.parse(payloads.get(2)?.body ?? '')).toEqual({
+      error: { code: 'ERR_PROJECT_NOT_FOUND', message: error?.message },
+      outside: { projects: ['demo', 'other'] },
+    });
+    expect(rows[1]).toMatchObject({ outcome: 'error', result_hash: expect.stringMatching(/^[0-9a-f]{64}$/) });
+  },
+  { unless: noTasks },
+);
+
+proves(
+  'log.one-time',
+  'every time that a call writes is the time of its exit row',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('task_create', TASK);
+    await server.call('task_update', { task_id: 'T-0001', status: 'todo' });
+    await server.call('task_update', { task_id: 'T-0001', status: 'in_progress' });
+    await server.call('audit_session_start', { task_id: 'T-0001', auditor_id: 'me' });
+    await server.call('thought_record', { task_id: 'T-0001', type: 'risk', content: 'c' });
+    await server.call('merkle_finalize', { session_id: 'A-0001' });
+
+    const at = colibri.readAudit().calls.map(({ exits }) => exits[0]?.at);
+    const [task, thought, session] = withDatabase(colibri.dbPath, (db) =>
+      ['tasks', 'thoughts', 'sessions'].map((table) => db.prepare(`SELECT * FROM ${table}`).get()),
+    );
+
+    const moved = { status_since: at[2], held_since: at[2] };
+    expect(task).toMatchObject({ created_at: at[0], updated_at: at[2], ...moved });
+    expect(thought).toMatchObject({ recorded_at: at[4] });
+    expect(session).toMatchObject({ started_at: at[3], finalized_at: at[5] });
+  },
+  { unless: noThoughts },
+);
+
+proves(
+  ['log.erasable', 'log.texts'],
+  'erasing a text with its salt leaves the log sound and in use',
   async ({ colibri }) => {
     const server = await colibri.start();
     await server.call('task_create', { ...TASK, description: 'sk-live-51H8xyzSECRET' });
     await server.closeInput();
 
     const db = new Sqlite(colibri.dbPath);
-    db.prepare('DELETE FROM action_payloads WHERE position IN (1, 2)').run();
+    expect(db.prepare("DELETE FROM texts WHERE text <> 'a task'").run().changes).toBe(1);
     db.close();
     await aServerThatPings(colibri);
 
     const { findings, rows } = colibri.readAudit();
     expect(findings).toEqual([]);
+    expect(stateFindings(colibri.dbPath)).toEqual([]);
     expect(rows).toHaveLength(4);
   },
   { unless: noTasks },
 );
 
 proves(
-  ['log.effects', 'log.effects-salted', 'exit.facts', 'json.canonical'],
-  'an exit row lists each row written with the digest of all its columns',
+  ['log.effects', 'exit.facts', 'json.canonical'],
+  'an exit row lists each row written, with the digest of all that is not counted from others, and who wrote it before',
   async ({ colibri }) => {
     const server = await colibri.start();
     await server.call('task_create', TASK);
@@ -256,33 +358,23 @@ proves(
 
     const { rows } = colibri.readAudit();
     const [created, updated] = rows.filter((row) => row.stage === 'exit');
-    const stored = withDatabase(colibri.dbPath, (db) => {
+    const { unmet, is_final, queue, ...facts } = withDatabase(colibri.dbPath, (db) => {
       const columns = (db.pragma('table_info(tasks)') as { name: string }[]).map(({ name }) => name);
       return db.prepare(`SELECT ${columns.join()} FROM tasks`).get() as Record<string, unknown>;
     });
 
-    expect(created?.effects).toMatchObject([{ table: 'tasks', id: 'T-0001' }]);
-    expect(updated?.effects).toMatchObject([
-      { table: 'tasks', id: 'T-0001', hash: sha256(canonical(stored)) },
+    expect(created?.effects).toMatchObject([{ table: 'tasks', id: 'T-0001', previous: 0 }]);
+    expect(updated?.effects).toEqual([
+      {
+        table: 'tasks',
+        id: 'T-0001',
+        hash: sha256(canonical({ ...facts, table: 'tasks' })),
+        previous: created?.position,
+      },
     ]);
     expect(created?.effects[0]?.hash).not.toBe(updated?.effects[0]?.hash);
-    expect(stored.salt).toMatch(/^[0-9a-f]{32}$/);
+    expect([unmet, is_final, queue]).toEqual([0, 0, 1]);
     for (const row of rows.filter(({ stage }) => stage === 'enter')) expect(row.effects).toEqual([]);
-  },
-  { unless: noTasks },
-);
-
-proves(
-  'log.effects-salted',
-  'two rows that say the same have different salts and digests',
-  async ({ colibri }) => {
-    const server = await colibri.start();
-    await server.call('task_create', TASK);
-    await server.call('task_create', TASK);
-
-    const salts = withDatabase(colibri.dbPath, (db) => db.prepare('SELECT salt FROM tasks').pluck().all());
-
-    expect(new Set(salts).size).toBe(2);
   },
   { unless: noTasks },
 );
@@ -303,13 +395,18 @@ proves(
     });
 
     const { effects } = colibri.readAudit().rows.at(-1) as AuditFields;
-    const thought = withDatabase(colibri.dbPath, (db) => db.prepare('SELECT * FROM thoughts').get());
+    const thought = withDatabase(colibri.dbPath, (db) =>
+      db.prepare('SELECT * FROM thoughts').get(),
+    ) as object;
 
     expect(effects.find(({ table }) => table === 'thoughts')).toMatchObject({
       id: 'Θ-0001',
-      hash: sha256(canonical(thought)),
+      hash: sha256(canonical({ ...thought, table: 'thoughts' })),
     });
-    expect(effects.map(({ table }) => table).sort()).toEqual(['session_records', 'thoughts']);
+    expect(effects.map(({ table, previous }) => [table, previous])).toEqual([
+      ['thoughts', 0],
+      ['session_records', 0],
+    ]);
   },
   { unless: noThoughts },
 );

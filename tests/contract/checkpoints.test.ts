@@ -12,13 +12,13 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { describe, expect } from 'vitest';
 import { generateNoteKey } from '../../src/integrity/note-key.ts';
 import { repository } from '../driver/anchor-places.ts';
+import { withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { tier } from '../driver/tier.ts';
-import { type LogDesk, proves } from './log-desk.ts';
+import { type LogDesk, proves, rewrite, sizeIn } from './log-desk.ts';
 
 interface CheckpointJson {
   readonly origin?: string;
@@ -40,7 +40,7 @@ describe('checkpoints', () => {
       const { note = '', key = '', size } = await checkpoint(desk);
 
       const opened = openStrictly(note, key);
-      expect(opened).toEqual({ origin: expect.stringMatching(/^colibri\/[0-9a-f]{16}$/), size });
+      expect(opened).toEqual({ origin: expect.stringMatching(/^colibri\/[0-9a-f]{32}$/), size });
       expect(size).toBe(desk.positions().length);
       expect(() => openStrictly(note.replace(/\n\d+\n/, '\n1\n'), key)).toThrow('signature');
     },
@@ -65,19 +65,19 @@ describe('checkpoints', () => {
   });
 
   proves(
-    ['checkpoint.meta', 'checkpoint.seconds', 'verdict.against'],
-    'the newest checkpoint reaches the client with its answers within seconds',
+    ['checkpoint.meta', 'verdict.against'],
+    'the checkpoint that comes with the answer to a writing call covers that call, and a read brings the newest durable one',
     async (desk) => {
       const server = await desk.colibri.start();
-      await desk.ok(server, 'task_create', { title: 'a', project: 'demo' });
 
-      const note = await until(
-        async () => metaOf((await server.call('server_ping', {})).message.result),
-        10_000,
-      );
+      const written = await server.call('task_create', { title: 'a', project: 'demo' });
+      const covered = desk.positions().length;
+      const read = await server.call('server_ping', {});
 
+      const note = metaOf(written.message.result) ?? '';
       const key = readFileSync(join(desk.logFolder, 'key.pub'), 'utf8').trim();
-      expect(openStrictly(note, key).size).toBeGreaterThanOrEqual(2);
+      expect(openStrictly(note, key).size).toBe(covered);
+      expect(metaOf(read.message.result)).toBe(note);
       await server.closeInput();
       expect(
         (await desk.verify('--against', JSON.stringify({ _meta: { 'colibri/checkpoint': note } }))).against,
@@ -93,10 +93,78 @@ describe('checkpoints', () => {
     async (desk) => {
       await desk.work();
 
-      const sizes = readdirSync(`${desk.dbPath}.checkpoints`).map(Number);
+      const rows = desk.colibri.readAudit().rows;
+      const sealed = rows.find(({ tool, stage }) => tool === 'merkle_finalize' && stage === 'exit')?.position;
 
-      expect(sizes).toContain(desk.positions().length);
-      expect(readFileSync(`${desk.dbPath}.checkpoint`, 'utf8')).toBe(desk.lastSigned);
+      expect(desk.kept.map(sizeIn)).toEqual(
+        [sealed, rows.length].filter((size, i, all) => all.indexOf(size) === i),
+      );
+      expect(desk.kept.at(-1)).toBe(desk.lastSigned);
+      expect(readdirSync(dirname(desk.dbPath)).filter((name) => name.includes('checkpoint'))).toEqual([]);
+    },
+  );
+
+  proves(
+    'head.every-commit',
+    'both commits of a writing call and the one of a reading call are signed as they are made',
+    async (desk) => {
+      const server = await desk.colibri.start();
+      for (const [tool, args] of [
+        ['task_create', { title: 'a', project: 'demo' }],
+        ['server_ping', {}],
+        ['task_update', { task_id: 'T-0001', status: 'done' }],
+        ['task_create', { nonsense: true }],
+        ['no_such_tool', {}],
+      ] as const) {
+        await server.call(tool, args);
+        const rows = desk.colibri.readAudit().entries;
+        const { size, chain_hash, at } = headRow(desk);
+        expect([size, chain_hash, at], tool).toEqual([
+          rows.length,
+          rows.at(-1)?.chain_hash,
+          rows.at(-1)?.row.at,
+        ]);
+        expect(sizeIn(desk.head), tool).toBe(rows.length);
+      }
+      await server.killHard();
+
+      const verdict = await desk.verify();
+
+      expect(verdict).toMatchObject({ ok: true, checkpointed_through: desk.positions().length });
+    },
+  );
+
+  proves(
+    'head.every-commit',
+    'the enter row of a call that a kill cuts off is signed already',
+    async (desk) => {
+      await desk.work();
+      for (let i = 0; i < 20; i += 1) {
+        const server = await desk.colibri.start();
+        const calls = Array.from({ length: 8 }, () => desk.think(server, 'cut off').catch(() => undefined));
+        await new Promise((resolve) => setTimeout(resolve, i));
+        await server.killHard();
+        await Promise.all(calls);
+        expect(headRow(desk).size).toBe(desk.positions().length);
+      }
+
+      expect((await desk.verify()).findings).toEqual([]);
+    },
+  );
+
+  proves(
+    ['head.durable', 'checkpoint.private'],
+    'what was signed last is remembered outside the workspace, and never more than the database holds',
+    async (desk) => {
+      const server = await desk.colibri.start();
+      for (let i = 0; i < 10; i += 1) {
+        await desk.ok(server, 'task_create', { title: `task ${i}`, project: 'demo' });
+        expect(sizeIn(desk.lastSigned)).toBe(desk.positions().length);
+      }
+      await server.killHard();
+
+      expect(desk.lastSigned).toBe(desk.head);
+      expect((await desk.verify()).findings).toEqual([]);
     },
   );
 
@@ -122,7 +190,7 @@ describe('checkpoints', () => {
 
   proves(
     'checkpoint.one-lock',
-    'several processes that sign at once make one history, and last-signed only grows',
+    'several processes that sign at once make one history, and what is remembered of it only grows',
     async (desk) => {
       await desk.work();
       const servers = await Promise.all([1, 2, 3, 4].map(() => desk.colibri.start()));
@@ -138,7 +206,14 @@ describe('checkpoints', () => {
       const verdict = await desk.verify();
 
       expect(verdict).toMatchObject({ ok: true, findings: [] });
-      expect(verdict.checkpoints.every(({ status }) => status === 'consistent')).toBe(true);
+      expect(verdict.checkpointed_by).toEqual([
+        {
+          key: readFileSync(join(desk.logFolder, 'key.pub'), 'utf8').trim(),
+          through: verdict.size,
+          known: true,
+          vouched: true,
+        },
+      ]);
       expect(verdict.checkpointed_through).toBe(desk.positions().length);
       expect(sizes).toEqual([...sizes].sort((a, b) => a - b));
       for (const server of servers) expect(server.stderr).not.toContain('nothing is signed');
@@ -151,14 +226,15 @@ describe('checkpoints', () => {
     async (desk) => {
       await desk.work();
       await desk.moreWork();
-      const { note = '' } = await checkpoint(desk);
+      const { note = '', key = '' } = await checkpoint(desk);
 
-      const notes = [note, ...readdirSync(`${desk.dbPath}.checkpoints`).map((size) => kept(desk, size))];
+      const notes = [note, ...desk.kept];
       const hashes = desk.colibri.readAudit().entries.map((entry) => entry.content_hash);
+      const publicKey = Buffer.from(key.split('+').slice(2).join('+'), 'base64').subarray(1);
 
       expect(notes.length).toBeGreaterThan(2);
       for (const [origin, size, root] of notes.map((text) => text.split('\n'))) {
-        expect(origin).toBe(`colibri/${hashes[0]?.slice(0, 16)}`);
+        expect(origin).toBe(`colibri/${createHash('sha256').update(publicKey).digest('hex').slice(0, 32)}`);
         expect(Buffer.from(root ?? '', 'base64').toString('hex')).toBe(
           rootOver(hashes.slice(0, Number(size)).map((hash) => nodeOver('00', hash))),
         );
@@ -167,25 +243,31 @@ describe('checkpoints', () => {
   );
 
   proves(
-    'checkpoint.off-path',
-    'a call is answered while nobody can sign, and signed for when somebody can',
+    'checkpoint.unsigned',
+    'where the log may not be signed over, calls are answered, unsigned, and _meta, health and verify say so',
     async (desk) => {
       await desk.work();
+      const signed = desk.positions().length;
+      rmSync(join(desk.logFolder, 'key.pem'));
       const server = await desk.colibri.start();
-      await desk.ok(server, 'server_ping', {});
-      const before = desk.lastSigned;
-      const lock = new Sqlite(join(desk.logFolder, 'lock'));
-      lock.exec('BEGIN EXCLUSIVE');
 
-      for (const content of ['one', 'two', 'three']) await desk.think(server, content);
-      const meanwhile = desk.lastSigned;
-      lock.exec('ROLLBACK');
-      lock.close();
+      const answer = await server.call('thought_record', {
+        task_id: 'T-0001',
+        type: 'plan',
+        content: 'unsigned',
+      });
+      const health = await desk.health(server);
       await server.closeInput();
 
-      expect(meanwhile).toBe(before);
-      expect(sizeIn(desk.lastSigned)).toBe(desk.positions().length);
-      expect(sizeIn(desk.lastSigned)).toBeGreaterThan(sizeIn(before));
+      const meta = answer.message.result?._meta as Record<string, unknown>;
+      expect(answer.envelope).toMatchObject({ ok: true });
+      expect(meta['colibri/unsigned']).toContain('is gone or is another one');
+      expect(meta['colibri/checkpoint']).toBeUndefined();
+      expect(health).toMatchObject({ status: 'degraded', log: { refused: meta['colibri/unsigned'] } });
+      expect(sizeIn(desk.head)).toBe(signed);
+      expect((await desk.verify()).findings).toContainEqual(
+        expect.objectContaining({ kind: 'foreign', record: `#${signed + 1} to #${desk.positions().length}` }),
+      );
     },
   );
 
@@ -195,14 +277,15 @@ describe('checkpoints', () => {
     async (desk) => {
       await desk.work();
 
-      for (const name of ['key.pem', 'last-signed'])
-        expect(statSync(join(desk.logFolder, name)).mode & 0o777, name).toBe(0o600);
-      expect(statSync(desk.logFolder).mode & 0o777).toBe(0o700);
+      const files = ['key.pem', ...readdirSync(desk.memory).map((name) => join('signed', name))];
+      expect(files.length).toBeGreaterThan(2);
+      for (const name of files) expect(statSync(join(desk.logFolder, name)).mode & 0o777, name).toBe(0o600);
+      for (const folder of [desk.logFolder, desk.memory]) expect(statSync(folder).mode & 0o777).toBe(0o700);
       const beside = readdirSync(dirname(desk.dbPath), { recursive: true, withFileTypes: true });
       const texts = beside
         .filter((entry) => entry.isFile())
         .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'));
-      expect(texts.length).toBeGreaterThan(1);
+      expect(texts.length).toBeGreaterThan(0);
       expect(texts.filter((text) => text.includes('PRIVATE KEY'))).toEqual([]);
     },
   );
@@ -275,14 +358,10 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
       lose: (desk) => writeFileSync(join(desk.logFolder, 'key.pem'), 'not a key'),
     },
     {
-      name: 'the whole folder of the log is gone, and the checkpoints beside the database too',
-      says: 'this user has no key for it',
+      name: 'the whole folder of the log is gone',
+      says: 'This user has no key for the log',
       finds: ['lost-key'],
-      lose(desk) {
-        rmSync(desk.logFolder, { recursive: true });
-        rmSync(`${desk.dbPath}.checkpoint`);
-        rmSync(`${desk.dbPath}.checkpoints`, { recursive: true });
-      },
+      lose: (desk) => rmSync(desk.logFolder, { recursive: true }),
     },
     {
       name: 'the public half of the key is gone',
@@ -293,7 +372,7 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
     {
       name: 'the public half of the key is another one',
       says: 'is gone or is another one',
-      finds: ['foreign-key', 'lost-key'],
+      finds: ['foreign', 'foreign-key', 'lost-key'],
       lose: (desk) =>
         writeFileSync(
           join(desk.logFolder, 'key.pub'),
@@ -303,25 +382,35 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
   ];
   const lostMemories: readonly Loss[] = [
     {
-      name: 'last-signed is gone',
+      name: 'the memory of what was signed last is gone',
       says: 'nobody can say what was signed last',
       finds: ['lost-memory'],
-      lose: (desk) => rmSync(join(desk.logFolder, 'last-signed')),
+      lose: (desk) => rmSync(desk.memory, { recursive: true }),
     },
     {
-      name: 'last-signed is damaged',
+      name: 'every file of that memory is damaged',
       says: 'nobody can say what was signed last',
-      finds: ['bad-checkpoint'],
-      lose: (desk) => writeFileSync(join(desk.logFolder, 'last-signed'), desk.lastSigned.slice(0, 40)),
+      finds: ['lost-memory'],
+      lose: (desk) => {
+        for (const name of readdirSync(desk.memory)) {
+          const path = join(desk.memory, name);
+          writeFileSync(path, readFileSync(path, 'latin1').replaceAll('\n', ' '), 'latin1');
+        }
+      },
     },
   ];
   const otherHistories: readonly Loss[] = [
     {
-      name: 'a content_hash is no hash any more',
+      name: 'the last row is another one',
       says: 'history was rewritten',
-      finds: ['altered', 'unexplained', 'unlinked'],
+      finds: ['rewritten', 'unpaired'],
       lose: (desk) =>
-        desk.tamper((db) => db.exec(`UPDATE actions SET content_hash = 'x' WHERE position = 2`)),
+        desk.tamper((db) => {
+          const last = desk.positions().length;
+          rewrite(db, (row) => {
+            if (row.position === last) row.actor = 'somebody else';
+          });
+        }),
     },
     {
       name: 'an older copy was put back',
@@ -360,7 +449,7 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
 
   // All of them go the same way; one of each kind is enough on every change.
   const adoptable = [lostKeys, lostMemories, otherHistories].flatMap((losses) =>
-    losses.filter(({ finds }) => !finds.includes('altered')).slice(0, tier(1, losses.length)),
+    losses.filter(({ finds }) => !finds.includes('unpaired')).slice(0, tier(1, losses.length)),
   );
   for (const { name, lose } of adoptable)
     proves(
@@ -375,8 +464,11 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
         const verdict = await desk.verify();
 
         expect(adopted).toMatchObject({ adopted: true, size: expect.any(Number) });
-        expect(adopted.given_up?.join(' ')).toContain('Nothing vouches any more');
+        expect(adopted.given_up?.join(' ')).toMatch(/is accepted as it is|no longer counts/);
         expect(readFileSync(join(desk.logFolder, 'adopted'), 'utf8')).toContain('"reason"');
+        expect(desk.colibri.readAudit().rows).toContainEqual(
+          expect.objectContaining({ tool: 'owner_adopt', stage: 'exit', outcome: 'ok', source: 'cli' }),
+        );
         expect(verdict).toMatchObject({ ok: true, findings: [] });
         expect(verdict.checkpointed_through).toBe(verdict.size);
       },
@@ -422,7 +514,11 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
       const elsewhere = desk.colibri.path('elsewhere');
       mkdirSync(join(elsewhere, 'colibri'), { recursive: true });
 
+      const untouched = desk.colibri.path('untouched.db');
+      desk.copyTo(untouched);
       const alone = await desk.refusalAtStart({ XDG_CONFIG_HOME: elsewhere });
+      // What was written there without the key stays foreign; here it is the database as it arrived.
+      desk.restore(untouched);
       cpSync(desk.colibri.path('config', 'colibri', 'logs'), join(elsewhere, 'colibri', 'logs'), {
         recursive: true,
       });
@@ -456,7 +552,8 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
       const { stdout } = await runColibri(desk.colibri, ['verify', '--json', copy]);
 
       expect(second.stderr).toContain('nothing is signed');
-      expect(health.log.refused).toMatch(/history was rewritten|were cut off/);
+      expect(second.stderr).toContain('cut off or an older copy was put back');
+      expect(health.log.refused).toContain('did not sign');
       expect(JSON.parse(stdout)).toMatchObject({ ok: false });
       expect((await desk.verify()).ok).toBe(true);
     },
@@ -492,8 +589,12 @@ function metaOf(result: Readonly<Record<string, unknown>> | undefined): string |
   return (result?._meta as Record<string, string> | undefined)?.['colibri/checkpoint'];
 }
 
-function kept(desk: LogDesk, size: string): string {
-  return readFileSync(join(`${desk.dbPath}.checkpoints`, size), 'utf8');
+/** The newest head as the database keeps it. */
+function headRow(desk: LogDesk): { size: number; chain_hash: string; at: string } {
+  return withDatabase(desk.dbPath, (db) => {
+    const row = db.prepare('SELECT size, chain_hash, at FROM log_heads').get();
+    return row as { size: number; chain_hash: string; at: string };
+  });
 }
 
 /** RFC 6962, 2.1, word for word. */
@@ -508,10 +609,6 @@ function nodeOver(prefix: string, hex: string): string {
   return createHash('sha256')
     .update(Buffer.from(prefix + hex, 'hex'))
     .digest('hex');
-}
-
-function sizeIn(note: string): number {
-  return Number(note.split('\n')[1]);
 }
 
 /** C2SP signed-note and tlog-checkpoint, read once more from their texts alone. */
@@ -532,14 +629,4 @@ function openStrictly(note: string, vkey: string): { origin: string; size: numbe
   if (!verifySignature(null, text, publicKey, signature.subarray(4)))
     throw new Error('the signature is wrong');
   return { origin, size: Number(size) };
-}
-
-async function until<T>(look: () => Promise<T | undefined>, msMax: number): Promise<T> {
-  const deadline = performance.now() + msMax;
-  while (performance.now() < deadline) {
-    const found = await look();
-    if (found !== undefined) return found;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  throw new Error(`nothing within ${msMax} ms`);
 }

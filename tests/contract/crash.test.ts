@@ -1,6 +1,5 @@
 import Sqlite from 'better-sqlite3';
 import { expect } from 'vitest';
-import { withDatabase } from '../driver/audit-file.ts';
 import type { Playground } from '../driver/playground.ts';
 import { type Random, seededRandom } from '../driver/random.ts';
 import { type ServerProcess, sleepMs, until } from '../driver/server-process.ts';
@@ -174,12 +173,15 @@ function anyCall(random: Random, mark: string): [tool: string, args: object] {
 
 /** The texts of all calls that the log says were done, from what it keeps of their arguments. */
 function marksIn(colibri: Playground): Set<string> {
-  const payloads = withDatabase(colibri.dbPath, (db) =>
-    db.prepare('SELECT position, body FROM action_payloads').all(),
-  ) as { position: number; body: string }[];
-  const bodies = new Map(payloads.map(({ position, body }) => [position, body]));
-  const done = colibri.readAudit().rows.filter((row) => row.stage === 'exit' && row.outcome === 'ok');
-  return new Set(done.flatMap((row) => /mark-\d+-\d+/.exec(bodies.get(row.sequence_no) ?? '')?.[0] ?? []));
+  const { rows, payloads, texts } = colibri.readAudit();
+  const done = rows.filter((row) => row.stage === 'exit' && row.outcome === 'ok');
+  return new Set(
+    done.flatMap((row) => {
+      const kept = Object.values(JSON.parse(payloads.get(row.sequence_no)?.body ?? '{}') as object);
+      const said = kept.map((value) => texts.get(String(value))?.text ?? String(value));
+      return said.find((text) => /^mark-\d+-\d+$/.test(text)) ?? [];
+    }),
+  );
 }
 
 /**

@@ -1,6 +1,12 @@
-import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
+import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
+import { noteSigner } from '../../src/integrity/note-key.ts';
+import { signNote } from '../../src/integrity/signed-note.ts';
+import { Frontier, treeRoot } from '../../src/integrity/tree.ts';
+import { encodeSlot } from '../../src/trust/memory.ts';
 import { canonical, sha256, withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
 import type { Playground } from '../driver/playground.ts';
@@ -12,15 +18,16 @@ export interface Verdict {
   readonly ok: boolean;
   readonly size: number;
   readonly intact_through: number;
+  readonly replayed_through: number;
   readonly checkpointed_through: number;
   readonly anchored_through: number;
   readonly anchored_by: readonly string[];
   readonly unanchored_tail: number;
   readonly against?: { readonly verdict: string; readonly message: string };
-  readonly checkpoints: readonly {
-    readonly source: string;
-    readonly size: number;
-    readonly status: string;
+  readonly checkpointed_by: readonly {
+    readonly key: string;
+    readonly through: number;
+    readonly known: boolean;
   }[];
   readonly remarks: readonly string[];
   readonly findings: readonly {
@@ -64,11 +71,32 @@ export class LogDesk {
     return join(logs, name ?? 'none');
   }
 
-  get lastSigned(): string {
-    return readFileSync(join(this.logFolder, 'last-signed'), 'utf8');
+  /** Where each process remembers what it signed last. */
+  get memory(): string {
+    return join(this.logFolder, 'signed');
   }
 
-  /** A task, thoughts on it, a sealed session, and a clean stop: everything signed. */
+  /** The largest of all checkpoints that any process remembers. */
+  get lastSigned(): string {
+    const notes = readdirSync(this.memory).flatMap((name) => notesIn(join(this.memory, name)));
+    return notes.sort((a, b) => sizeIn(b) - sizeIn(a))[0] ?? 'none';
+  }
+
+  /** The newest signed head in the database. */
+  get head(): string {
+    return withDatabase(this.dbPath, (db) =>
+      db.prepare('SELECT checkpoint FROM log_heads ORDER BY size DESC').pluck().get(),
+    ) as string;
+  }
+
+  /** Checkpoints that were kept for good, by size. */
+  get kept(): string[] {
+    return withDatabase(this.dbPath, (db) =>
+      db.prepare('SELECT note FROM checkpoints ORDER BY size').pluck().all(),
+    ) as string[];
+  }
+
+  /** A task, thoughts on it, a sealed session, and a clean stop. */
   async work(): Promise<void> {
     const server = await this.colibri.start();
     await this.ok(server, 'task_create', { title: 'Build the thing', project: 'demo' });
@@ -78,7 +106,7 @@ export class LogDesk {
     await server.closeInput();
   }
 
-  /** A few more rows, signed at the stop. */
+  /** A few more rows. */
   async moreWork(content = 'more'): Promise<void> {
     const server = await this.colibri.start();
     await this.think(server, content);
@@ -155,6 +183,23 @@ export class LogDesk {
   }
 }
 
+/** The size a checkpoint speaks of. */
+export function sizeIn(note: string): number {
+  return Number(note.split('\n')[1]);
+}
+
+const SLOT_BYTES = 4_096;
+
+/** A memory file has two slots, each of them a checksum, a chain hash and a note, a line for each of the first two. */
+function notesIn(path: string): string[] {
+  const bytes = readFileSync(path);
+  return [0, SLOT_BYTES].flatMap((start) => {
+    const text = bytes.toString('utf8', start, start + SLOT_BYTES).replace(/\0+$/, '');
+    const body = text.slice(65);
+    return text.slice(0, 64) === sha256(body) ? [body.slice(65)] : [];
+  });
+}
+
 /** Changes what rows say and makes every hash after it fit again, block roots included. */
 export function rewrite(db: Sqlite.Database, change: (row: Record<string, unknown>) => void): void {
   rewriteText(db, (text) => {
@@ -181,10 +226,108 @@ export function rewriteText(db: Sqlite.Database, change: (text: string, position
   }
 }
 
-/** Cuts the log after `end` and takes away everything that would tell: rows of state, payloads, marks. */
+const CUT_TABLES = [
+  ...['session_records', 'thoughts', 'sessions', 'tasks'],
+  ...['task_calls', 'action_payloads', 'open_calls', 'actions'],
+];
+
+/** Cuts the log after `end` and takes away everything that would tell: rows of state, payloads, texts, marks, heads. */
 export function cutCleanly(db: Sqlite.Database, end: number): void {
-  for (const table of ['session_records', 'thoughts', 'sessions', 'tasks'])
-    db.prepare(`DELETE FROM ${table} WHERE position > ?`).run(end);
-  for (const table of ['action_payloads', 'open_calls', 'actions'])
-    db.prepare(`DELETE FROM ${table} WHERE position > ?`).run(end);
+  for (const table of CUT_TABLES) db.prepare(`DELETE FROM ${table} WHERE position > ?`).run(end);
+  db.prepare('DELETE FROM checkpoints WHERE size > ?').run(end);
+  db.prepare(
+    'DELETE FROM texts WHERE NOT EXISTS (SELECT 1 FROM action_payloads WHERE instr(body, digest) > 0)',
+  ).run();
+  db.exec(`DELETE FROM processes;
+    INSERT INTO processes SELECT process, max(at) FROM actions GROUP BY process;
+    DELETE FROM log_heads`);
+  const kept = db.prepare('SELECT note FROM checkpoints WHERE size = ?').pluck().get(end) as
+    | string
+    | undefined;
+  if (kept !== undefined) putHead(db, kept, keyOf(db, end));
+}
+
+function keyOf(db: Sqlite.Database, size: number): string {
+  return db.prepare('SELECT key FROM checkpoints WHERE size = ?').pluck().get(size) as string;
+}
+
+/** Makes a note the head of the log, with everything that stands beside it. */
+export function putHead(db: Sqlite.Database, note: string, key: string): void {
+  const size = sizeIn(note);
+  const rows = db
+    .prepare('SELECT content_hash, chain_hash, at FROM actions WHERE position <= ?')
+    .all(size) as {
+    content_hash: string;
+    chain_hash: string;
+    at: string;
+  }[];
+  const tree = new Frontier();
+  for (const { content_hash } of rows) tree.add(content_hash);
+  const { chain_hash, at } = rows.at(-1) ?? { chain_hash: '', at: '' };
+  db.prepare('INSERT OR REPLACE INTO log_heads VALUES (?, ?, ?, ?, ?, ?)').run(
+    ...[key, size, chain_hash, at, tree.state.hashes.join(''), note],
+  );
+}
+
+/** What a thief does: the real key under the new head, in every place that this machine looks at. */
+export function signAnew(desk: LogDesk): void {
+  const [origin = ''] = desk.head.split('\n');
+  const entries = desk.colibri.readAudit().entries;
+  const signer = noteSigner(origin, readFileSync(join(desk.logFolder, 'key.pem'), 'utf8'));
+  const noteAt = (size: number) => {
+    const root = treeRoot(entries.slice(0, size).map(({ content_hash }) => content_hash));
+    return signNote(formatCheckpoint({ origin, size, root }), signer);
+  };
+  const note = noteAt(entries.length);
+  const sizes = desk.kept.map(sizeIn);
+  desk.tamper((db) => {
+    putHead(db, note, signer.verifierKey);
+    for (const size of sizes)
+      db.prepare('UPDATE checkpoints SET note = ? WHERE size = ?').run(noteAt(size), size);
+  });
+  for (const name of readdirSync(desk.memory)) rmSync(join(desk.memory, name));
+  writeFileSync(join(desk.memory, 'initial'), encodeSlot(entries.at(-1)?.chain_hash ?? '', note));
+}
+
+/** Adds rows behind the last one as somebody does who knows the format and has no key. */
+export function append(db: Sqlite.Database, rows: readonly Readonly<Record<string, unknown>>[]): void {
+  for (const row of rows) {
+    const last = db.prepare('SELECT position, chain_hash FROM actions ORDER BY position DESC').get() as {
+      position: number;
+      chain_hash: string;
+    };
+    const text = canonical({ ...row, position: row.position ?? last.position + 1 });
+    const contentHash = sha256(text);
+    db.prepare('INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (?, ?, ?, ?)').run(
+      ...[
+        Number(row.position ?? last.position + 1),
+        text,
+        contentHash,
+        sha256(contentHash + last.chain_hash),
+      ],
+    );
+  }
+}
+
+/**
+ * Adds a `server_ping` as another process would have written it, with any change to its two rows. Needs one that was
+ * made before, and no key.
+ */
+export function forgeCall(
+  desk: LogDesk,
+  change: { readonly enter?: object; readonly exit?: object } = {},
+  path = desk.dbPath,
+): void {
+  const { rows } = desk.colibri.readAudit(path);
+  const { sequence_no: before = 0, at } = rows.findLast(({ tool }) => tool === 'server_ping') ?? {};
+  const next = { sequence_no: rows.length + 1, correlation_id: randomUUID(), at: rows.at(-1)?.at ?? at };
+  const pair = rows
+    .filter(({ sequence_no }) => sequence_no === before)
+    .map(({ position: _, ...row }) => ({ ...row, ...next, ...change[row.stage] }));
+  desk.tamper((db) => {
+    append(db, pair);
+    db.prepare(
+      'INSERT INTO action_payloads SELECT ?, salt, body FROM action_payloads WHERE position = ?',
+    ).run(...[rows.length + 1, before]);
+  }, path);
 }

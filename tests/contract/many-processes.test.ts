@@ -61,7 +61,11 @@ proves(
     expect(rows).toHaveLength(2 * PROCESSES * CALLS);
     expect(calls.filter(({ exits }) => exits.map((row) => row.outcome).join() !== 'ok')).toEqual([]);
     const tasks = withDatabase(colibri.dbPath, (db) =>
-      db.prepare('SELECT id, title, project, sequence FROM tasks ORDER BY id').all(),
+      db
+        .prepare(
+          'SELECT id, text AS title, project, sequence FROM tasks JOIN texts ON digest = title ORDER BY id',
+        )
+        .all(),
     ) as { id: number; title: string; project: string; sequence: number }[];
     expect(tasks.map((task) => task.id)).toEqual(Array.from({ length: PROCESSES * CALLS }, (_, i) => i + 1));
     expect(new Set(tasks.map((task) => task.title)).size).toBe(PROCESSES * CALLS);

@@ -1,4 +1,5 @@
-import { rmSync } from 'node:fs';
+import { renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { repository, timeStampAuthority } from '../driver/anchor-places.ts';
 import { runColibri } from '../driver/command-line.ts';
@@ -29,11 +30,12 @@ async function log(desk: LogDesk): Promise<{ marks: string[]; code: number | nul
   return { marks: lines.map((line) => (JSON.parse(line) as { proof: string }).proof), code, stderr };
 }
 
-/** Adds rows that nobody signs: the server is killed before it gets to it. */
+/** Adds rows that nobody signs: the key is away meanwhile. */
 async function unsignedWork(desk: LogDesk): Promise<void> {
-  const server = await desk.colibri.start();
-  await desk.think(server, 'unsigned');
-  await server.killHard();
+  const key = join(desk.logFolder, 'key.pem');
+  renameSync(key, `${key}.away`);
+  await desk.moreWork('unsigned');
+  renameSync(`${key}.away`, key);
 }
 
 describe('show and log say how well a record is proved', () => {
@@ -52,12 +54,15 @@ describe('show and log say how well a record is proved', () => {
       const { marks, code } = await log(desk);
       const people = await desk.run('log');
 
-      expect(shown.map(({ intact, checkpointed, anchored }) => [intact, checkpointed, anchored])).toEqual([
-        [true, true, true],
-        [true, true, false],
-        [true, false, false],
+      expect(shown.map(({ checkpointed, anchored }) => [checkpointed, anchored])).toEqual([
+        [true, true],
+        [true, false],
+        [false, false],
       ]);
-      expect(shown.map((one) => one.code)).toEqual([0, 0, 0]);
+      expect(shown.map((one) => one.code)).toEqual([1, 1, 1]);
+      expect(shown[0]?.findings).toEqual([
+        expect.objectContaining({ message: expect.stringContaining("this log's key did not sign") }),
+      ]);
       expect(shown[0]?.anchors).toEqual([expect.objectContaining({ source: 'git', size: anchored })]);
       expect(shown[0]?.history.map(({ proof }) => proof)).toEqual(['anchored']);
       expect(marks).toEqual([...Array(7).fill('anchored'), 'checkpointed', 'unsigned']);
@@ -66,7 +71,7 @@ describe('show and log say how well a record is proved', () => {
         '●',
         '○',
       ]);
-      expect(code).toBe(0);
+      expect(code).toBe(1);
     },
   );
 
@@ -91,7 +96,9 @@ describe('show and log say how well a record is proved', () => {
       expect(named.anchors).toEqual([
         expect.objectContaining({ source: 'tsr', time: expect.stringMatching(/GMT$/) }),
       ]);
-      expect(people.stdout).toMatch(/◆ anchored: time stamp, the checkpoint at \d+ rows, .*stamped/);
+      expect(people.stdout).toMatch(
+        /◆ anchored: time stamp, the checkpoint of \d+ rows, .* with a time stamp of .* GMT/,
+      );
     },
   );
 
@@ -104,7 +111,7 @@ describe('show and log say how well a record is proved', () => {
       await desk.run('anchor', '--git');
       desk.tamper((db) =>
         rewrite(db, (row) => {
-          if (row.position === 5) row.actor = 'nobody';
+          if (row.position === 6) row.duration_ms = 12_345;
         }),
       );
 
@@ -112,7 +119,7 @@ describe('show and log say how well a record is proved', () => {
       const { marks, code, stderr } = await log(desk);
 
       expect(untouched).toMatchObject({ intact: false, checkpointed: false, anchored: false, code: 1 });
-      expect(untouched.findings[0]).toMatchObject({ kind: 'rewritten' });
+      expect(untouched.findings[0]).toMatchObject({ kind: 'unlinked' });
       expect(marks).toEqual(Array(7).fill('wrong'));
       expect(stderr).toContain('history was rewritten');
       expect(code).toBe(1);
@@ -121,7 +128,7 @@ describe('show and log say how well a record is proved', () => {
 
   proves('verdict.record', 'what is shown beside a row is held against the row', async (desk) => {
     await desk.work();
-    desk.tamper((db) => db.exec(`UPDATE action_payloads SET body = replace(body, 'second', 'secret')`));
+    desk.tamper((db) => db.exec(`UPDATE texts SET text = replace(text, 'second', 'secret')`));
 
     const { marks, code } = await log(desk);
 
@@ -142,9 +149,11 @@ describe('show and log say how well a record is proved', () => {
       const { marks, code, stderr } = await log(desk);
 
       expect(shown).toMatchObject({ intact: false, checkpointed: true, code: 1 });
-      expect(shown.findings.map(({ kind }) => kind)).toEqual(['cut-tail']);
+      expect(shown.findings.map(({ message }) => message)).toEqual([
+        expect.stringContaining('cut off or an older copy was put back'),
+      ]);
       expect(marks).toEqual(Array(7).fill('checkpointed'));
-      expect(stderr).toContain('the newest were cut off');
+      expect(stderr).toContain('its newest rows were cut off');
       expect(code).toBe(1);
     },
   );
@@ -172,7 +181,7 @@ describe('show and log say how well a record is proved', () => {
 
   proves(
     ['verdict.record', 'verdict.key'],
-    'without a key nothing is called signed, and without git nothing anchored in it',
+    'without a key of his own a stranger believes the one that the name of the log belongs to; without git nothing is anchored in it',
     async (desk) => {
       repository(desk.colibri);
       await desk.work();
@@ -184,12 +193,9 @@ describe('show and log say how well a record is proved', () => {
       rmSync(desk.colibri.path('.git'), { recursive: true });
       const gone = await show(desk, 'TH-0001');
 
-      expect(JSON.parse(unknown.stdout)).toMatchObject({
-        intact: true,
-        checkpointed: false,
-        anchored: false,
-      });
-      expect(JSON.parse(story.stdout)).toMatchObject({ proof: 'unchecked' });
+      expect(JSON.parse(unknown.stdout)).toMatchObject({ intact: true, checkpointed: true, anchored: true });
+      expect(JSON.parse(unknown.stdout).remarks.join(' ')).toContain('This user has no key of this log');
+      expect(JSON.parse(story.stdout)).toMatchObject({ proof: 'anchored' });
       expect(gone).toMatchObject({ checkpointed: true, anchored: false });
       expect(gone.remarks.join(' ')).toContain('is not there now');
     },

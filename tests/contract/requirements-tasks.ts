@@ -9,7 +9,7 @@ export const TASKS = {
   'tasks.not-found':
     'An id that leads nowhere is ERR_TASK_NOT_FOUND with the field and the nearest ids, also for parent_id and depends_on.',
   'tasks.effects':
-    'The audit row of a write carries the effects of every row the write touched, and of no other.',
+    'The audit row of a write carries the effects of every row whose facts the write changed, and of no other.',
   'tasks.readonly': 'Where the mode does not admit a task tool the refusal is no domain error.',
 
   'tasks.create.fields': 'task_create takes each of its twelve fields up to its limit and nothing beyond it.',
@@ -39,7 +39,8 @@ export const TASKS = {
   'tasks.blocked.reason': 'blocked needs a blocked_reason, which is gone again when the task moves on.',
   'tasks.finish.thought':
     'Finishing without a thought is ERR_WRITEBACK_REQUIRED with missing_fields [thought_record].',
-  'tasks.finish.proof': 'Finishing a proof_grade task without a finalized session is ERR_PROOF_REQUIRED.',
+  'tasks.finish.proof':
+    'Finishing a proof_grade task whose newest thought is not sealed, or with an open session of its own, is ERR_PROOF_REQUIRED.',
   'tasks.finish.progress': 'Finishing sets progress to 100.',
   'tasks.cancel.free': 'Cancelling needs neither a thought nor a session.',
 

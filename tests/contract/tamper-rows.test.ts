@@ -43,9 +43,9 @@ describe('R19: whoever holds the file and knows the format', () => {
     ],
     [
       'writes other bytes that read as the same text',
-      'tasks',
-      `UPDATE tasks SET description = CAST(x'62657461209f' AS TEXT) WHERE id = 1`,
-      'T-0001',
+      'texts',
+      `UPDATE texts SET text = CAST(x'62657461209f' AS TEXT) WHERE text = 'beta ' || char(65533)`,
+      '#1',
     ],
     ['takes the ways into the word index away', 'task_words_idx', 'DELETE FROM task_words_idx', undefined],
     [
@@ -69,7 +69,7 @@ describe('R19: whoever holds the file and knows the format', () => {
   });
 });
 
-describe('R19: whoever knows that the verifier reads a block of audit rows in one piece', () => {
+describe('R19: whoever knows where one audit row ends and the next begins', () => {
   const ROWS = 'WHERE position IN (100, 101)';
   const joined = (column: string) => `(SELECT group_concat(${column}, char(10)) FROM actions ${ROWS})`;
 
@@ -142,7 +142,6 @@ describe('the schema', () => {
       `PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = sql || ' ' WHERE name = 'tasks'`,
       'tasks',
     ],
-    ['the version is lowered', 'PRAGMA user_version = 1', 'schema 1'],
   ];
 
   test.each(cases)(proving('detect.column', 'R18: %s, and that is found by name'), async (_, sql, name) => {
@@ -151,5 +150,12 @@ describe('the schema', () => {
     expect(findings).toContainEqual(
       expect.objectContaining({ kind: 'schema', message: expect.stringContaining(name) }),
     );
+  });
+
+  test.each([
+    ['lowered', 'PRAGMA user_version = 1', /before 0\.2\.0/],
+    ['raised', 'PRAGMA user_version = 1000', /newer/],
+  ])(proving('detect.column', 'R18: the version is %s, and the file is refused'), async (_, sql, reason) => {
+    await expect(bench.copies.afterScript(sql)).rejects.toThrow(reason);
   });
 });

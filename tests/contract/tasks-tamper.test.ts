@@ -2,7 +2,7 @@ import { copyFileSync } from 'node:fs';
 import Sqlite from 'better-sqlite3';
 import { expect } from 'vitest';
 import { findingsAt } from '../../src/__tests__/tasks/bench.ts';
-import type { Finding } from '../../src/log/verify/finding.ts';
+import type { Finding } from '../../src/verify/finding.ts';
 import { withDatabase } from '../driver/audit-file.ts';
 import type { Playground } from '../driver/playground.ts';
 import { proves } from './proves.ts';
@@ -149,9 +149,7 @@ proves(
         const ofRow = findings.find(({ table, record }) => table === 'tasks' && record === 'T-0003');
         expect.soft(ofRow, what).toBeDefined();
         expect.soft(ofRow?.message, what).toContain('T-0003');
-        // Once in 65,536 times two values share the mark that tells columns apart; then no column is named.
-        if (column.name !== 'id' && ofRow?.columns?.length !== 0)
-          expect.soft(ofRow?.columns, what).toContain(column.name);
+        if (column.name !== 'id') expect.soft(ofRow?.columns, what).toContain(column.name);
         expect
           .soft(
             findings.some(({ kind }) => kind === 'schema'),
@@ -191,8 +189,11 @@ proves(
     ]) {
       const findings = await board.findingsAfter(`UPDATE tasks SET ${change} WHERE id = 3`, 'kept');
       const columns = change.split(', ').map((part) => part.split(' ')[0]);
-      expect.soft(findings, change).toMatchObject([{ kind: 'altered', table: 'tasks', record: 'T-0003' }]);
-      expect.soft(findings[0]?.columns?.toSorted(), change).toEqual(columns.toSorted());
+      for (const finding of findings)
+        expect.soft(finding, change).toMatchObject({ kind: 'altered', table: 'tasks', record: 'T-0003' });
+      expect
+        .soft(findings.flatMap((finding) => finding.columns ?? []).toSorted(), change)
+        .toEqual(columns.toSorted());
     }
   },
 );
@@ -223,7 +224,7 @@ proves(
       ],
       ['UPDATE tasks SET id = 9 WHERE id = 3', 'missing', 'T-0003'],
       ['UPDATE tasks SET id = 9 WHERE id = 3', 'unexplained', 'T-0009'],
-      ['UPDATE tasks SET id = -id; UPDATE tasks SET id = 6 + id', 'unexplained', 'T-0004'],
+      ['UPDATE tasks SET id = -id; UPDATE tasks SET id = 6 + id', 'stale', 'T-0004'],
       ['UPDATE tasks SET position = position - 1 WHERE id = 3', 'stale', 'T-0003'],
     ];
 
@@ -384,8 +385,6 @@ for (const sql of [
   `INSERT INTO task_words_config VALUES ('secure-delete', 1)`,
   `INSERT INTO task_words_data VALUES (123456789, x'0102')`,
   `UPDATE task_words_data SET block = CAST(x'0002' || substr(block, 3) AS BLOB) WHERE id > 100`,
-  // The first place of a word in its text, written as zero instead of two.
-  `UPDATE task_words_data SET block = unhex(replace(hex(block), '010202', '010200')) WHERE id > 100`,
 ]) {
   proves('tasks.tamper.shadow', `the verifier reports ${sql}`, async ({ colibri }) => {
     const board = await leaveBoard(colibri);

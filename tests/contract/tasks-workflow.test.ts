@@ -193,7 +193,7 @@ proves(
 
 proves(
   'tasks.finish.proof',
-  'a proof_grade task also needs a finalized session of its own',
+  'a proof_grade task also needs its newest thought sealed and no session of its own open, and is told what is not',
   async ({ colibri }) => {
     const desk = await openDesk(colibri);
     await desk.create({ proof_grade: true });
@@ -203,16 +203,48 @@ proves(
     const noThought = await desk.refused('task_update', done);
     await desk.other('audit_session_start', { task_id: 'T-0001', auditor_id: 'eve' });
     await desk.think('T-0001');
-    const noSeal = await desk.refused('task_update', done);
+    const stillOpen = await desk.refused('task_update', done);
     await desk.other('merkle_finalize', { session_id: 'A-0001' });
     const finished = await desk.ok('task_update', done);
 
     expect(noThought.code).toBe('ERR_WRITEBACK_REQUIRED');
-    expect(noSeal.code).toBe('ERR_PROOF_REQUIRED');
-    expect(noSeal.details).toEqual({ task_id: 'T-0001', missing_fields: ['merkle_finalize'] });
-    for (const part of ['T-0001', 'merkle_finalize', 'audit_session_start'])
-      expect(noSeal.message).toContain(part);
+    expect(stillOpen.code).toBe('ERR_PROOF_REQUIRED');
+    expect(stillOpen.details).toEqual({ task_id: 'T-0001', missing_fields: ['merkle_finalize'] });
+    for (const part of ['T-0001', 'A-0001', 'merkle_finalize']) expect(stillOpen.message).toContain(part);
     expect(finished).toMatchObject({ status: 'done', progress: 100 });
+    expect(finished.warnings).toBeUndefined();
+  },
+);
+
+proves(
+  'tasks.finish.proof',
+  'the seal of an older thought is not enough, and an older one without a seal is a warning',
+  async ({ colibri }) => {
+    const desk = await openDesk(colibri);
+    await desk.create({ title: 'above' });
+    await desk.create({ proof_grade: true, parent_id: 'T-0001' });
+    await desk.move('T-0002', 'todo', 'in_progress', 'review');
+    const done = { task_id: 'T-0002', status: 'done' };
+    // Recorded in a deep session of the task above, which seals the records of that task only.
+    await desk.other('audit_session_start', { task_id: 'T-0001', auditor_id: 'eve', scope: 'deep' });
+    await desk.think('T-0001');
+    await desk.think('T-0002');
+    await desk.other('merkle_finalize', { session_id: 'A-0001', task_id: 'T-0001' });
+
+    const noSeal = await desk.refused('task_update', done);
+    await desk.other('audit_session_start', { task_id: 'T-0001', auditor_id: 'eve', scope: 'deep' });
+    await desk.think('T-0002');
+    const inOpenSession = await desk.refused('task_update', done);
+    await desk.other('merkle_finalize', { session_id: 'A-0002' });
+    const finished = await desk.ok('task_update', done);
+
+    for (const part of ['Θ-0002', 'audit_session_start', 'merkle_finalize'])
+      expect(noSeal.message).toContain(part);
+    expect(inOpenSession).toMatchObject({
+      code: 'ERR_PROOF_REQUIRED',
+      message: expect.stringContaining('Θ-0003'),
+    });
+    expect(finished.warnings).toEqual([expect.stringContaining('1 older thought')]);
   },
 );
 

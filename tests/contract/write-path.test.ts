@@ -141,7 +141,7 @@ proves(
       outcome: 'error',
       error_code: 'ERR_INVALID_TRANSITION',
       effects: [],
-      result_hash: null,
+      result_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
     expect(stateFindings(colibri.dbPath)).toEqual([]);
   },

@@ -16,17 +16,27 @@ export interface AuditFields {
   readonly stage: 'enter' | 'exit';
   readonly tool: string;
   readonly actor: string;
+  readonly source: 'mcp' | 'cli';
   readonly correlation_id: string;
   readonly at: string;
+  readonly rules: number;
   readonly schema_valid: boolean;
   readonly args_hash: string | null;
   readonly outcome: 'running' | 'ok' | 'error' | 'rejected' | 'denied' | 'crashed';
   readonly error_code: string | null;
   readonly duration_ms: number | null;
   readonly result_hash: string | null;
-  readonly effects: readonly { readonly table: string; readonly id: string; readonly hash: string }[];
+  readonly effects: readonly AuditEffect[];
   readonly process: string;
   readonly repaired: readonly string[];
+}
+
+export interface AuditEffect {
+  readonly table: string;
+  readonly id: string;
+  readonly hash: string;
+  readonly previous: number;
+  readonly seal?: { readonly leaf_count: number; readonly merkle_root: string };
 }
 
 interface Payload {
@@ -40,10 +50,18 @@ export interface AuditFile {
   readonly entries: readonly AuditEntry[];
   readonly rows: readonly AuditFields[];
   readonly payloads: ReadonlyMap<number, Payload>;
+  readonly texts: ReadonlyMap<string, KeptText>;
   /** Everything wrong with positions, texts, digests and links. Empty for a sound log. */
   readonly findings: readonly string[];
   /** Enter and exit row of each call, in the order they were begun. */
   readonly calls: readonly AuditCall[];
+}
+
+/** A free text, under its digest. */
+interface KeptText {
+  readonly digest: string;
+  readonly salt: string;
+  readonly text: string;
 }
 
 interface AuditCall {
@@ -61,12 +79,14 @@ export function readAuditFile(path: string): AuditFile {
         row: JSON.parse((entry as AuditEntry).text) as AuditFields,
       }));
     const payloads = db.prepare('SELECT position, salt, body FROM action_payloads').all() as Payload[];
+    const texts = db.prepare('SELECT digest, salt, text FROM texts').all() as KeptText[];
     const rows = entries.map((entry) => entry.row);
     return {
       entries,
       rows,
       payloads: new Map(payloads.map((payload) => [payload.position, payload])),
-      findings: findingsOf(entries),
+      texts: new Map(texts.map((text) => [text.digest, text])),
+      findings: [...findingsOf(entries), ...digestFindings(rows, payloads, texts)],
       calls: callsIn(rows),
     };
   });
@@ -109,6 +129,29 @@ function findingsOf(entries: readonly AuditEntry[]): string[] {
     previous = entry.chain_hash;
   });
   return findings;
+}
+
+/** Payloads against the digests in their rows, and texts against their own. */
+function digestFindings(
+  rows: readonly AuditFields[],
+  payloads: readonly Payload[],
+  texts: readonly KeptText[],
+): string[] {
+  const findings: string[] = [];
+  for (const { position, salt, body } of payloads) {
+    const row = rows[position - 1];
+    const told = row?.stage === 'enter' ? row.args_hash : row?.result_hash;
+    if (saltedSha256(salt, body) !== told) findings.push(`payload ${position}: not what its row says`);
+  }
+  for (const { digest, salt, text } of texts)
+    if (saltedSha256(salt, text) !== digest) findings.push(`text ${digest}: not what its digest says`);
+  return findings;
+}
+
+/** SHA-256 of the 16 bytes of the salt and the text. */
+export function saltedSha256(salt: string, text: string): string {
+  if (!/^[0-9a-f]{32}$/.test(salt)) return `not a salt: ${salt}`;
+  return createHash('sha256').update(Buffer.from(salt, 'hex')).update(text, 'utf8').digest('hex');
 }
 
 export function sha256(text: string): string {

@@ -50,7 +50,7 @@ export function tracing(file: string): readonly string[] {
     '-f',
     '-y',
     '-s',
-    '200',
+    '1000',
     '-o',
     file,
     '-e',
@@ -58,11 +58,16 @@ export function tracing(file: string): readonly string[] {
   ];
 }
 
-/** What starts a server whose nth such system call fails. */
-export function failing(syscall: string, error: string, nth: number): readonly string[] {
+/** What starts a server whose nth such system call fails, counted in each thread or only in the one that serves calls. */
+export function failing(
+  syscall: string,
+  error: string,
+  nth: number,
+  { inAllThreads = true }: { readonly inAllThreads?: boolean } = {},
+): readonly string[] {
   return [
     'strace',
-    '-f',
+    ...(inAllThreads ? ['-f'] : []),
     '-o',
     '/dev/null',
     '-e',

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The second reader: judges a database by the documents alone.
 
-It shares no code with the server: own SQL, own canonical JSON, own hashing, another SQLite, another language.
+It shares no code with the server: docs/verify-database.py judges the rows, with another SQLite in another language.
+What is added here are the tables and columns that are derived from the rows, and the calls that a client was told of.
 
 Reads one job a line from stdin, a JSON object:
 
@@ -13,62 +14,146 @@ has started since, so that no call may be left open. The files are copied first;
 """
 
 import collections
-import hashlib
 import json
 import os
+import pathlib
+import runpy
 import shutil
 import sqlite3
 import sys
 import tempfile
-from decimal import Decimal
 
-ZEROS = "0" * 64
-PREFIXES = {"tasks": "T", "thoughts": "\u0398", "sessions": "A", "session_records": "R"}
-WRITING_TOOLS = {"task_create", "task_update", "thought_record", "audit_session_start", "merkle_finalize"}
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(DOCS))
 
+from colibri_formats import Tree, canonical  # noqa: E402
+from colibri_tools import TRANSITIONS, WRITING_TOOLS  # noqa: E402
 
-def sha256(text):
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
-
-
-def canonical(value):
-    """RFC 8785 for what a column or a JSON text can hold."""
-    if value is None:
-        return "null"
-    if value is True or value is False:
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return number(value)
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, list):
-        return "[" + ",".join(canonical(item) for item in value) + "]"
-    if isinstance(value, dict):
-        names = sorted(value, key=lambda name: name.encode("utf-16-be"))
-        return "{" + ",".join(canonical(name) + ":" + canonical(value[name]) for name in names) + "}"
-    raise TypeError(f"no canonical form for {type(value).__name__}")
+VERIFIER = runpy.run_path(str(DOCS / "verify-database.py"), run_name="verify_database")
+BLOCK_ROWS = 256
 
 
-def number(value):
-    """A finite double as ECMAScript writes it."""
-    if value == 0:
-        return "0"
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    text = "".join(map(str, digits))
-    point = len(text) + exponent
-    if 0 < point <= 21:
-        body = text + "0" * (point - len(text)) if len(text) <= point else text[:point] + "." + text[point:]
-    elif -6 < point <= 0:
-        body = "0." + "0" * -point + text
-    else:
-        mantissa = text[0] + ("." + text[1:] if len(text) > 1 else "")
-        body = f"{mantissa}e{'+' if point > 0 else '-'}{abs(point - 1)}"
-    return ("-" if sign else "") + body
+class DerivedCheck(VERIFIER["DatabaseCheck"]):
+    """Judges the rows, and what is derived from them."""
+
+    def __init__(self, db):
+        super().__init__(VERIFIER["DatabaseSource"](db), None)
+        self.db = db
+        self.block, self.blocks, self.last_seen, self.task_calls = Tree(), [], {}, []
+
+    def run(self):
+        """First the rows."""
+        super().run()
+        self.check_tasks()
+        self.check_words()
+        self.check_tables()
+
+    def check_time(self, where, row):
+        """Remembers the root of each full block of rows, and when each process last wrote."""
+        super().check_time(where, row)
+        self.last_seen[row["process"]] = row["at"]
+        self.block.add(self.row_hash)
+        if self.block.size == BLOCK_ROWS:
+            self.blocks.append(self.block.root())
+            self.block = Tree()
+
+    def check_effects(self, where, row, args, answer):
+        """Remembers writing calls by the task that they name, or that task_create made."""
+        super().check_effects(where, row, args, answer)
+        if row["tool"] in WRITING_TOOLS and row["schema_valid"]:
+            made = row["tool"] == "task_create" and row["outcome"] == "ok"
+            name = answer.get("result", {}).get("task_id") if made else args.get("task_id")
+            if isinstance(name, str) and name.startswith("T-") and name[2:].isdecimal():
+                self.task_calls.append((int(name[2:]), row["position"]))
+
+    def check_tasks(self):
+        """Counters of a task: is it final, does it wait to be done, and how many tasks does it wait for."""
+        tasks = self.db.execute(
+            "SELECT id, workflow, status, parent_id, depends_on, is_final, queue, unmet FROM tasks").fetchall()
+        unfinished, children = set(), {}
+        for number, workflow, status, parent, *_ in tasks:
+            if TRANSITIONS.get(workflow, {}).get(status) != []:
+                unfinished.add(number)
+                children.setdefault(parent, set()).add(number)
+        for number, workflow, status, _, depends_on, *found in tasks:
+            waits_for = children.get(number, set()) | (set(json.loads(depends_on)) & unfinished)
+            waiting = status == "todo" or (workflow == "pipeline" and number in unfinished)
+            queue = 2 if status == "blocked" else int(waiting)
+            if found != [int(number not in unfinished), queue, len(waits_for)]:
+                self.finding(f"T-{number:04d}", "is_final, queue or unmet is not what its tasks give")
+
+    def check_words(self):
+        """The index for search holds the words of each title and description, and no others."""
+        self.db.execute("CREATE VIRTUAL TABLE temp.words USING fts5 "
+                        "(title, description, tokenize = 'unicode61 remove_diacritics 2')")
+        self.db.execute(
+            "INSERT INTO temp.words (rowid, title, description) SELECT id, "
+            "coalesce((SELECT text FROM texts WHERE digest = title), ''), "
+            "coalesce((SELECT text FROM texts WHERE digest = description), '') FROM main.tasks")
+        self.db.execute("CREATE VIRTUAL TABLE temp.due USING fts5vocab (temp, words, instance)")
+        self.db.execute("CREATE VIRTUAL TABLE temp.found USING fts5vocab (main, task_words, instance)")
+        rows = "SELECT rowid, title, description FROM"
+        for due, found in (("temp.due", "temp.found"), (f"({rows} temp.words)", f"({rows} main.task_words)")):
+            for one, other in ((due, found), (found, due)):
+                if self.db.execute(f"SELECT * FROM {one} EXCEPT SELECT * FROM {other} LIMIT 1").fetchone():
+                    self.finding("task_words", "the index for search is not that of the tasks")
+                    return
+
+    def check_tables(self):
+        """Tables that are worked out from others hold what these give."""
+        labels, dependencies = set(), set()
+        for number, texts, depends_on in self.db.execute("SELECT id, labels, depends_on FROM tasks"):
+            labels.update((label, number) for label in json.loads(texts))
+            dependencies.update((number, other) for other in json.loads(depends_on))
+        still_open = [row for row, _ in self.open_calls.values()]
+        still_open = [row for row in still_open if row["tool"] in WRITING_TOOLS and row["schema_valid"]]
+        self.compare("task_labels (label, task_id)", labels)
+        self.compare("task_dependencies (task_id, depends_on)", dependencies)
+        self.compare("open_calls (position, process)", {(row["position"], row["process"]) for row in still_open})
+        self.compare("processes (process, last_seen)", set(self.last_seen.items()))
+        self.compare("task_calls (task_id, position)", set(self.task_calls))
+        self.compare("log_blocks (block, hash)", set(enumerate(self.blocks)))
+
+    def compare(self, table, due):
+        """A table of two columns holds these rows and no others."""
+        name, columns = table.rstrip(")").split(" (")
+        found = set(self.db.execute(f"SELECT {columns} FROM {name}"))
+        for row in sorted(due - found, key=str):
+            self.finding(name, f"{row} is missing")
+        for row in sorted(found - due, key=str):
+            self.finding(name, f"{row} should not be there")
+
+
+class ToldCheck(DerivedCheck):
+    """Judges the database, and remembers what every call answered."""
+
+    def __init__(self, db):
+        super().__init__(db)
+        self.answers, self.outcomes = collections.Counter(), collections.Counter()
+
+    def check_effects(self, where, row, args, answer):
+        """An answer is known by its tool and its very text, a refusal by its code."""
+        super().check_effects(where, row, args, answer)
+        told = canonical(answer["result"]) if "result" in answer else row["error_code"]
+        self.answers[row["tool"], told] += 1
+        self.outcomes[row["outcome"]] += 1
+        self.outcomes["written"] += row["outcome"] == "ok" and row["tool"] in WRITING_TOOLS
+
+    def lost(self, acked):
+        """Acked calls that the log knows nothing of. Each answer is found only once."""
+        lost = []
+        for call in acked:
+            key = call["tool"], canonical(call["data"]) if "data" in call else call["code"]
+            if self.answers[key] == 0:
+                lost.append(call)
+            self.answers[key] -= 1
+        return lost
 
 
 def judge(job):
+    """Copies the files and judges the copy, which SQLite may repair from its WAL."""
+    acked = job.get("acked", [])
     with tempfile.TemporaryDirectory(prefix="colibri-checker-") as folder:
         path = os.path.join(folder, "copy.db")
         # -shm is left behind on purpose: what is only there is not on the disk.
@@ -76,159 +161,50 @@ def judge(job):
             if os.path.exists(job["db"] + end):
                 shutil.copyfile(job["db"] + end, path + end)
         if not os.path.exists(path) or os.path.getsize(path) == 0:
-            return verdict(["there is no database"] if job.get("acked") else [], lost=len(job.get("acked", [])))
-        db = sqlite3.connect(path)
+            return verdict(["there is no database"] if acked else [], lost=len(acked))
+        db = sqlite3.connect(path, isolation_level=None)
+        db.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
         try:
-            return judge_open(db, job)
-        except sqlite3.DatabaseError as error:
-            return verdict([f"SQLite: {error}"], lost=len(job.get("acked", [])))
+            return judge_open(db, acked, job.get("settled", False))
+        except (sqlite3.DatabaseError, ValueError, KeyError, TypeError) as error:
+            return verdict([f"it cannot be read: {error!r}"], lost=len(acked))
         finally:
             db.close()
 
 
 def verdict(findings, **facts):
+    """What is said of a file, with zeros where nothing is known."""
     return {"findings": findings, "rows": 0, "version": 0, "lost": 0, "open": 0, "crashed": 0, "ok": 0, **facts}
 
 
-def judge_open(db, job):
-    findings = [f"integrity_check: {row[0]}" for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
+def judge_open(db, acked, settled):
+    """The file, then the calls that the client was told of."""
     version = db.execute("PRAGMA user_version").fetchone()[0]
-    objects = [row[0] for row in db.execute("SELECT name FROM sqlite_schema ORDER BY name")]
-    acked = job.get("acked", [])
+    objects = [name for name, in db.execute("SELECT name FROM sqlite_schema ORDER BY name")]
     if "actions" not in objects:
-        return verdict(findings, version=version, objects=objects, lost=len(acked))
-    rows = read_chain(db, findings)
-    payloads = {position: (salt, body) for position, salt, body in db.execute("SELECT * FROM action_payloads")}
-    check_payloads(rows, payloads, findings)
-    check_calls(db, rows, job.get("settled", False), findings)
-    if "thoughts" in objects:
-        check_state(db, rows, findings)
-        check_thoughts(db, findings)
-    lost = lost_calls(rows, payloads, acked)
+        return verdict([], version=version, objects=objects, lost=len(acked))
+    check = ToldCheck(db)
+    check.run()
+    findings = list(check.findings)
+    if settled and check.open_calls:
+        findings.append(f"calls {sorted(check.open_calls)} are still unexplained after a start")
+    lost = check.lost(acked)
     findings += [f"acked and lost: {json.dumps(call)[:200]}" for call in lost[:5]]
-    exits = [row for row in rows if row["stage"] == "exit"]
     return verdict(
         findings,
-        rows=len(rows),
+        rows=check.size,
         version=version,
         objects=objects,
         lost=len(lost),
-        open=sum(row["stage"] == "enter" for row in rows) - len(exits),
-        crashed=sum(row["outcome"] == "crashed" for row in exits),
-        ok=sum(row["outcome"] == "ok" and row["tool"] in WRITING_TOOLS for row in exits),
-        head=db.execute("SELECT chain_hash FROM actions ORDER BY position DESC LIMIT 1").fetchone(),
+        open=len(check.open_calls),
+        crashed=check.outcomes["crashed"],
+        ok=check.outcomes["written"],
+        head=[check.chain_hash] if check.size else None,
     )
 
 
-def read_chain(db, findings):
-    rows, previous, time = [], ZEROS, ""
-    stored = db.execute("SELECT position, text, content_hash, chain_hash FROM actions ORDER BY position")
-    for due, (position, text, content_hash, chain_hash) in enumerate(stored, start=1):
-        row = json.loads(text)
-        rows.append(row)
-        if position != due or row["position"] != due:
-            findings.append(f"audit row {position}: {due} was due")
-        if canonical(row) != text:
-            findings.append(f"audit row {position}: the text is not canonical")
-        if sha256(text) != content_hash:
-            findings.append(f"audit row {position}: content_hash is not that of the text")
-        if sha256(content_hash + previous) != chain_hash:
-            findings.append(f"audit row {position}: chain_hash does not follow")
-        if row["at"] < time:
-            findings.append(f"audit row {position}: time runs backwards")
-        if (row["duration_ms"] or 0) < 0:
-            findings.append(f"audit row {position}: a duration below zero")
-        previous, time = chain_hash, row["at"]
-    return rows
-
-
-def check_payloads(rows, payloads, findings):
-    for row in rows:
-        if row["position"] in payloads:
-            salt, body = payloads[row["position"]]
-            due = row["args_hash"] if row["stage"] == "enter" else row["result_hash"]
-            if sha256(salt + body) != due:
-                findings.append(f"audit row {row['position']}: the payload is not the one that was hashed")
-    for position in payloads:
-        if not 0 < position <= len(rows):
-            findings.append(f"a payload for audit row {position}, which is not there")
-
-
-def check_calls(db, rows, settled, findings):
-    """Every call ends at most once; those that have not are exactly the ones marked open."""
-    exits = collections.Counter(row["sequence_no"] for row in rows if row["stage"] == "exit")
-    enters = {row["position"] for row in rows if row["stage"] == "enter"}
-    for sequence_no, count in exits.items():
-        if count > 1:
-            findings.append(f"call {sequence_no} was explained {count} times")
-        if sequence_no not in enters:
-            findings.append(f"call {sequence_no} ends but never began")
-    unexplained = {position for position in enters if position not in exits}
-    marked = {position for (position,) in db.execute("SELECT position FROM open_calls")}
-    if unexplained != marked:
-        findings.append(f"open calls are {sorted(unexplained)}, marked are {sorted(marked)}")
-    if settled and unexplained:
-        findings.append(f"calls {sorted(unexplained)} are still unexplained after a start")
-
-
-def check_state(db, rows, findings):
-    """The last effect of each row is the digest of the row as it is; no row without an effect, no effect without a row."""
-    last = {}
-    for row in rows:
-        for effect in row["effects"]:
-            last[effect["table"], effect["id"]] = effect["hash"]
-    for table, prefix in PREFIXES.items():
-        columns = [column[1] for column in db.execute(f"PRAGMA table_info({table})")]
-        for values in db.execute(f"SELECT {', '.join(columns)} FROM {table}"):
-            row = dict(zip(columns, values))
-            name = f"{prefix}-{row['id']:04d}"
-            due = last.pop((table, name), None)
-            if due is None:
-                findings.append(f"{table} {name}: no call wrote it")
-            elif sha256(canonical(row)) != due:
-                findings.append(f"{table} {name}: it is not what its last call left")
-    findings += [f"{table} {name}: a call wrote it and it is gone" for table, name in last]
-
-
-def check_thoughts(db, findings):
-    previous = {}
-    fields = "id, task_id, type, content, previous_hash, recorded_at, recorded_by, hash"
-    for number_, task, kind, content, before, at, by, found in db.execute(f"SELECT {fields} FROM thoughts ORDER BY id"):
-        text = json.dumps(
-            {
-                "task_id": f"T-{task:04d}",
-                "type": kind,
-                "content": content,
-                "previous_hash": before,
-                "recorded_at": at,
-                "recorded_by": by,
-            },
-            ensure_ascii=False,
-            separators=(",", ":"),
-        )
-        if before != previous.get(task) or sha256(text) != found:
-            findings.append(f"thought {number_}: its hash or its link is wrong")
-        previous[task] = found
-
-
-def lost_calls(rows, payloads, acked):
-    """Acked calls the log knows nothing of. An answer is found by its tool and its very text, and only once."""
-    stored = collections.Counter()
-    for row in rows:
-        if row["stage"] == "exit":
-            body = payloads.get(row["position"], ("", row["error_code"]))[1]
-            stored[row["tool"], body] += 1
-    lost = []
-    for call in acked:
-        key = call["tool"], canonical(call["data"]) if "data" in call else call["code"]
-        if stored[key] > 0:
-            stored[key] -= 1
-        else:
-            lost.append(call)
-    return lost
-
-
 def main():
+    """One job a line, one verdict a line."""
     for line in sys.stdin:
         print(json.dumps(judge(json.loads(line))), flush=True)
 

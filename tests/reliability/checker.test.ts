@@ -12,21 +12,24 @@ afterAll(() => checker?.close());
 
 /** What the second reader must not overlook, and a word of what it must say. */
 const TAMPERINGS: Readonly<Record<string, readonly [sql: string, says: RegExp]>> = {
-  'a changed task': ["UPDATE tasks SET title = 'other' WHERE id = 1", /tasks T-0001: it is not/],
-  'a changed number': ['UPDATE tasks SET progress = 12.25 WHERE id = 1', /tasks T-0001: it is not/],
-  'a task nobody made': [
-    'INSERT INTO tasks SELECT 99, project, 99, title, description, workflow, status, status_since, status_by, is_final, queue, unmet, blocked_reason, progress, priority, type, proof_grade, assignee, labels, estimate_hours, parent_id, depends_on, created_at, created_by, updated_at, updated_by, salt, position FROM tasks WHERE id = 1',
-    /tasks T-0099: no call wrote it/,
+  'a changed task': ["UPDATE tasks SET assignee = 'other' WHERE id = 1", /T-0001: it is not as #\d+ left it/],
+  'a changed number': ['UPDATE tasks SET progress = 12.25 WHERE id = 1', /T-0001: it is not as #\d+ left it/],
+  'a changed counter': ['UPDATE tasks SET unmet = 3 WHERE id = 1', /T-0001: is_final, queue or unmet/],
+  'a record nobody made': [
+    'INSERT INTO session_records SELECT 99, session_id, task_id, kind, ref, position FROM session_records WHERE id = 1',
+    /R-0099: no call wrote it/,
   ],
-  'a thought that is gone': ['DELETE FROM thoughts WHERE id = 1', /thoughts Θ-0001: .* gone/],
+  'a thought that is gone': ['DELETE FROM thoughts WHERE id = 1', /Θ-0001: .* gone/],
   'a changed audit row': [
     "UPDATE actions SET text = replace(text, 'task_create', 'task_delete') WHERE position = 1",
-    /row 1: content_hash/,
+    /#1: content_hash/,
   ],
-  'a missing audit row': ['DELETE FROM actions WHERE position = 3', /3 was due/],
-  'a changed argument': ["UPDATE action_payloads SET body = '{}' WHERE position = 1", /row 1: the payload/],
-  'a cut tail': ['DELETE FROM actions WHERE position > 12', /acked and lost/],
-  'a mark without a call': ["INSERT INTO open_calls VALUES (1, 'x')", /open calls are/],
+  'a missing audit row': ['DELETE FROM actions WHERE position = 3', /#4: row 3 was due/],
+  'a changed argument': ["UPDATE action_payloads SET body = '{}' WHERE position = 1", /#1: its payload/],
+  'a changed text': ["UPDATE texts SET text = text || '!'", /#1: title is not the text/],
+  'a cut tail': ['DELETE FROM actions WHERE position > 12', /rows were signed.*acked and lost/s],
+  'a head that is gone': ['DELETE FROM log_heads', /#1 to #\d+: signed by nobody/],
+  'a mark without a call': ["INSERT INTO open_calls VALUES (1, 'x')", /open_calls: .* should not be there/],
 };
 
 for (const [what, [sql, says]] of Object.entries(TAMPERINGS)) {

@@ -1,6 +1,8 @@
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { afterAll, expect } from 'vitest';
+import { treeRoot } from '../../src/integrity/tree.ts';
+import { readAuditFile } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
 import type { Playground } from '../driver/playground.ts';
 import { type Random, seededRandom } from '../driver/random.ts';
@@ -25,14 +27,20 @@ afterAll(() => checker?.close());
 
 battery(
   'R4',
-  `no acked call is lost to a power cut, ${3 * CUTS_A_FATE} cuts: unsynced writes dropped, half kept and torn, all kept`,
+  `no acked call is lost to a power cut, and no checkpoint that left the process contradicted, ${3 * CUTS_A_FATE} cuts: unsynced writes dropped, half kept and torn, all kept`,
   async (colibri) => {
     const random = seededRandom('R4');
     const run = await traceLoad(colibri);
 
     const result = await cutPower(colibri, run, random, FATES);
 
-    figure('R4', { ...result.counts, calls: run.acks.length, events: run.events.length });
+    figure('R4', {
+      ...result.counts,
+      calls: run.acks.length,
+      checkpoints: run.signed.length,
+      events: run.events.length,
+    });
+    expect(run.signed.length).toBeGreaterThan(run.acks.length);
     expect(result.findings).toEqual([]);
     await expectServable(colibri, run, random);
   },
@@ -67,17 +75,24 @@ battery(
     figure('R4', { control: 'no fdatasync', ...counts });
     expect(findings.filter((finding) => finding.includes('acked and lost'))).not.toEqual([]);
     expect(counts.cuts_that_lose).toBeGreaterThan(counts.cuts / 2);
+    expect(counts.contradicted).toBeGreaterThan(counts.cuts / 2);
   },
   { unless: noStrace },
 );
+
+interface Left {
+  readonly moment: number;
+  readonly size: number;
+  readonly root: string;
+}
 
 /** A load as the disk saw it, with the moment at which each answer left the process. */
 interface TracedRun {
   readonly events: readonly TraceEvent[];
   readonly disk: ForgetfulDisk;
   readonly acks: readonly { readonly moment: number; readonly call: Answered }[];
-  /** Heads that were signed, each with the moment the signature could first be seen. */
-  readonly signed: readonly { readonly moment: number; readonly size: number }[];
+  /** Checkpoints that left the process, in an answer or into the memory of what was signed last, each with its moment. */
+  readonly signed: readonly Left[];
   /** How often somebody began the write-ahead log anew. */
   readonly restarts: number;
   /** What was acked before the trace began. */
@@ -168,20 +183,38 @@ function acksIn(events: readonly TraceEvent[], { acked, thread }: AnsweredBy): T
   return acks;
 }
 
-function signaturesIn(events: readonly TraceEvent[]): TracedRun['signed'] {
-  const texts = new Map<string, string>();
-  const signed: { moment: number; size: number }[] = [];
-  for (const event of events) {
-    if (event.kind === 'append') texts.set(event.path, event.bytes.toString());
-    if (event.kind === 'rename' && basename(event.to) === 'last-signed')
-      signed.push({ moment: event.at, size: Number(texts.get(event.path)?.split('\n')[1]) });
-  }
-  return signed;
+/** A checkpoint, as it stands in a file or inside JSON. */
+const CHECKPOINT = /colibri\/[0-9a-f]{32}(?:\n|\\n)(\d+)(?:\n|\\n)([A-Za-z0-9+/]{43}=)(?:\n|\\n){2}/g;
+
+function signaturesIn(events: readonly TraceEvent[]): Left[] {
+  return events.flatMap((event) => {
+    const isMemory = event.kind === 'write' && basename(dirname(event.path)) === 'signed';
+    if (event.kind !== 'output' && !isMemory) return [];
+    return [...event.bytes.toString('latin1').matchAll(CHECKPOINT)].map(([, size, root = '']) => ({
+      moment: event.at,
+      size: Number(size),
+      root: Buffer.from(root, 'base64').toString('hex'),
+    }));
+  });
+}
+
+/** What the log that a cut has left says against the checkpoints that were out by then. */
+function contradictionsOf(db: string, signed: readonly Left[]): string[] {
+  const largest = signed.reduce<Left | undefined>(
+    (most, one) => (one.size > (most?.size ?? 0) ? one : most),
+    undefined,
+  );
+  if (largest === undefined) return [];
+  const hashes = readAuditFile(db).entries.map(({ content_hash }) => content_hash);
+  if (hashes.length < largest.size) return [`${largest.size} rows were signed, ${hashes.length} are there`];
+  const isSame = treeRoot(hashes.slice(0, largest.size)) === largest.root;
+  return isSame ? [] : [`the first ${largest.size} rows are not those that were signed`];
 }
 
 interface Counts extends Record<string, number> {
   cuts: number;
   cuts_that_lose: number;
+  contradicted: number;
   acked_lost: number;
   worst_lost: number;
 }
@@ -194,7 +227,7 @@ async function cutPower(
   cutsAFate = CUTS_A_FATE,
 ): Promise<{ findings: string[]; counts: Counts }> {
   const findings: string[] = [];
-  const counts: Counts = { cuts: 0, cuts_that_lose: 0, acked_lost: 0, worst_lost: 0 };
+  const counts: Counts = { cuts: 0, cuts_that_lose: 0, contradicted: 0, acked_lost: 0, worst_lost: 0 };
   for (const fate of fates) {
     for (let i = 0; i < cutsAFate; i += 1) {
       const moment = momentIn(run, random);
@@ -206,11 +239,10 @@ async function cutPower(
       counts.cuts_that_lose += verdict.lost > 0 ? 1 : 0;
       counts.worst_lost = Math.max(counts.worst_lost, verdict.lost);
       findings.push(...verdict.findings.map((finding) => `cut at ${moment}, ${fate} kept: ${finding}`));
-      const signed = run.signed.filter((head) => head.moment < moment).at(-1)?.size ?? 0;
-      if (verdict.rows < signed)
-        findings.push(
-          `cut at ${moment}, ${fate} kept: ${signed} rows were signed, ${verdict.rows} are there`,
-        );
+      const signed = run.signed.filter((head) => head.moment < moment);
+      const contradictions = contradictionsOf(join(folder, basename(colibri.dbPath)), signed);
+      counts.contradicted += contradictions.length;
+      findings.push(...contradictions.map((what) => `cut at ${moment}, ${fate} kept: ${what}`));
       rmSync(folder, { recursive: true });
     }
   }
@@ -237,12 +269,22 @@ function writeOut(
   return { folder, acked: [...run.owed, ...acked] };
 }
 
+/** The key of the log, and a memory that was lost with the power: only that the log was begun. */
+function keyWithoutMemory(colibri: Playground, folder: string): string {
+  const config = join(folder, 'config');
+  cpSync(colibri.path('config'), config, { recursive: true });
+  const [log = ''] = readdirSync(join(config, 'colibri', 'logs'));
+  const signed = join(config, 'colibri', 'logs', log, 'signed');
+  for (const name of readdirSync(signed)) if (name !== 'initial') rmSync(join(signed, name));
+  return config;
+}
+
 /** A server takes up what a cut has left, explains what was open, and `colibri verify` has nothing to say. */
 async function expectServable(colibri: Playground, run: TracedRun, random: Random): Promise<void> {
   for (const fate of FATES) {
     const { folder, acked } = writeOut(colibri, run, momentIn(run, random), fate, random);
     const db = join(folder, basename(colibri.dbPath));
-    const env = { COLIBRI_DB_PATH: db, XDG_CONFIG_HOME: join(folder, 'config') };
+    const env = { COLIBRI_DB_PATH: db, XDG_CONFIG_HOME: keyWithoutMemory(colibri, folder) };
     const server = await colibri.start({ env });
     await server.call('task_create', { title: 'after the cut', project: 'load' });
     await server.closeInput();

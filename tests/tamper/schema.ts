@@ -1,5 +1,5 @@
 import Sqlite from 'better-sqlite3';
-import { MIGRATIONS } from '../../src/storage/sqlite/migrations.ts';
+import { SCHEMA } from '../../src/storage/sqlite/schema.ts';
 
 export interface Column {
   readonly name: string;
@@ -34,7 +34,7 @@ export function triggersOfSchema(): readonly string[] {
 function inFreshSchema<T>(read: (db: Sqlite.Database) => T): T {
   const db = new Sqlite(':memory:');
   try {
-    for (const step of MIGRATIONS) db.exec(step);
+    db.exec(SCHEMA);
     return read(db);
   } finally {
     db.close();
@@ -89,13 +89,23 @@ type Cells = Readonly<Record<string, unknown>>;
 
 const audit = (row: Cells) => `#${row.position}`;
 const task = (id: unknown) => `T-${String(id).padStart(4, '0')}`;
+const keyId = (key: unknown) => String(key).split('+')[1] ?? String(key).slice(0, DIGEST_SHOWN);
 
-/** How findings name a row. Undefined where rows have no name of their own: the inside of the word index. */
+/** As much of a digest as a finding shows. */
+export const DIGEST_SHOWN = 16;
+
+/** How findings name a row. Undefined where rows have no name of their own: the only row of log, the inside of the word index. */
 const NAMES: Readonly<Record<string, ((row: Cells) => string) | undefined>> = {
   actions: audit,
   action_payloads: audit,
   open_calls: audit,
   log_blocks: (row) => `block ${row.block}`,
+  log: undefined,
+  log_heads: (row) => `the head of key ${keyId(row.key)}`,
+  checkpoints: (row) => `the kept checkpoint ${row.size} of key ${keyId(row.key)}`,
+  texts: (row) => String(row.digest).slice(0, DIGEST_SHOWN),
+  processes: (row) => String(row.process),
+  task_calls: (row) => task(row.task_id),
   tasks: (row) => task(row.id),
   task_labels: (row) => task(row.task_id),
   task_dependencies: (row) => task(row.task_id),

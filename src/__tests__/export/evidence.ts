@@ -5,12 +5,20 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Random } from '../../../tests/driver/random.ts';
 import { type WrittenBundle, writeBundle } from '../../export/bundle.ts';
-import { buildCertificate, type Certificate } from '../../export/certificate.ts';
-import { type BundleVerdict, verifyBundle } from '../../export/verify-bundle.ts';
-import { type ProofVerdict, verifyProofFile } from '../../export/verify-proof.ts';
-import type { Finding } from '../../log/verify/finding.ts';
+import { buildCertificate } from '../../export/certificate.ts';
+import { openBundle } from '../../export/open-bundle.ts';
+import { parseVerifierKey } from '../../integrity/note-key.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
+import type { Finding } from '../../verify/finding.ts';
+import type { Source } from '../../verify/source.ts';
+import { bundleSource } from '../../verify/sources/bundle.ts';
+import { type CarriedAnchor, type CarriedSource, damagedSource } from '../../verify/sources/carried.ts';
+import { type Certificate, certificateSource } from '../../verify/sources/certificate.ts';
+import { DatabaseSource } from '../../verify/sources/database.ts';
+import { SourceError } from '../../verify/sources/files.ts';
+import type { Verdict } from '../../verify/verdict.ts';
+import { verify } from '../../verify/verify.ts';
 import type { RealLog } from './real-log.ts';
 
 interface Trust {
@@ -18,7 +26,7 @@ interface Trust {
   readonly against?: string;
 }
 
-export const SCRIPT = fileURLToPath(new URL('../../../docs/verify-bundle.py', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('../../../docs/verify-bundle.py', import.meta.url));
 
 export async function exportTo(
   log: RealLog,
@@ -44,22 +52,54 @@ async function reading<T>(log: RealLog, work: (storage: StorageEngine) => Promis
   }
 }
 
-export async function checkBundle(
-  path: string,
-  trust: Trust = {},
-): Promise<{ verdict: BundleVerdict; findings: Finding[] }> {
+export interface Checked {
+  readonly verdict: Verdict;
+  readonly findings: Finding[];
+}
+
+/** Verifies any source, with a key that is pinned and a checkpoint that is kept elsewhere. */
+async function checkSource(source: Source, { trustedKey, against }: Trust = {}): Promise<Checked> {
   const findings: Finding[] = [];
-  const verdict = await verifyBundle(path, { report: (finding) => void findings.push(finding), ...trust });
+  const verdict = await verify(source, {
+    report: (finding) => void findings.push(finding),
+    now: Date.now(),
+    keys: { trusted: trustedKey === undefined ? [] : [parseVerifierKey(trustedKey)] },
+    evidence: against === undefined ? [] : [{ source: 'against', where: 'the one you gave', note: against }],
+  });
   return { verdict, findings };
 }
 
-export async function checkProof(
-  path: string,
-  trust: Trust = {},
-): Promise<{ verdict: ProofVerdict; findings: Finding[] }> {
-  const findings: Finding[] = [];
-  const verdict = await verifyProofFile(path, { report: (finding) => void findings.push(finding), ...trust });
-  return { verdict, findings };
+export async function checkDatabase(log: RealLog, trust: Trust = {}): Promise<Checked> {
+  return await reading(log, (storage) =>
+    storage.read((tx) => checkSource(new DatabaseSource(storage, tx), trust)),
+  );
+}
+
+export async function checkBundle(path: string, trust: Trust = {}): Promise<CheckedCarried> {
+  const files = await openBundle(path).catch((error: unknown) => {
+    if (error instanceof SourceError) return error;
+    throw error;
+  });
+  if (files instanceof SourceError) return await checkCarried(damagedSource(files.message), trust);
+  try {
+    return await checkCarried(await bundleSource(files), trust);
+  } finally {
+    files.close();
+  }
+}
+
+export async function checkCertificate(text: string, trust: Trust = {}): Promise<CheckedCarried> {
+  return await checkCarried(certificateSource(text), trust);
+}
+
+interface CheckedCarried extends Checked {
+  readonly subject: string;
+  readonly anchors: readonly CarriedAnchor[];
+}
+
+async function checkCarried(source: CarriedSource, trust: Trust): Promise<CheckedCarried> {
+  const checked = await checkSource(source, trust);
+  return { ...checked, subject: source.subject, anchors: source.anchors };
 }
 
 /** The second verifier: Python and openssl. */

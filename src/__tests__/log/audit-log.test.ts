@@ -1,34 +1,38 @@
-import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { AuditSink, ToolEnterEvent, ToolExitEvent } from '../../audit-sink.ts';
-import { appendRow, readHead, timeAfter } from '../../log/append.ts';
 import { createAuditLog } from '../../log/audit-log.ts';
+import { type HeadKeeper, readHead, UNSIGNED } from '../../log/head.ts';
 import { recoverOpenCalls } from '../../log/recovery.ts';
-import type { StorageEngine } from '../../storage/engine.ts';
+import { takeTexts } from '../../log/texts.ts';
+import type { StorageEngine, Transaction } from '../../storage/engine.ts';
 import { openScratch, scratchPath } from '../storage/scratch.ts';
-import { ENTER_ROW, openCalls, payloads, verifiedRows } from './log-rows.ts';
+import { openCalls, payloads, saltedSha256, taskCalls, verifiedRows } from './log-rows.ts';
 import { NEW_YEAR, stillClock } from './still-clock.ts';
-
-const sha256 = (text: string) => createHash('sha256').update(text, 'utf8').digest('hex');
 
 const GONE = 'another.machine.1.1';
 
-async function aLog(storage?: StorageEngine) {
+type Facts = Partial<ToolEnterEvent> & { readonly texts?: readonly string[] };
+
+async function aLog(storage?: StorageEngine, keeper: HeadKeeper = UNSIGNED) {
   const engine = storage ?? (await openScratch());
   const clock = stillClock();
-  const log = createAuditLog({ storage: engine, clock, process: GONE });
-  const entering = (facts: Partial<ToolEnterEvent> = {}): ToolEnterEvent =>
-    Object.freeze({
+  const log = createAuditLog({ storage: engine, clock, process: GONE, keeper });
+  const entering = ({ texts = [], ...facts }: Facts = {}): ToolEnterEvent => {
+    const { args = { b: 1, a: 'é' }, schemaValid = true } = facts;
+    return Object.freeze({
       tool: 'probe',
-      args: { b: 1, a: 'é' },
+      args,
+      kept: schemaValid ? takeTexts(args as Record<string, unknown>, texts, clock) : undefined,
       timestamp: clock.monotonic(),
       correlationId: clock.uuid(),
       actor: 'ada',
+      source: 'mcp',
       mutates: true,
-      schemaValid: true,
+      schemaValid,
       repaired: [],
       ...facts,
     });
+  };
   return { engine, clock, log, entering };
 }
 
@@ -40,10 +44,17 @@ const leaving = (entered: ToolEnterEvent, facts: Partial<ToolExitEvent> = {}): T
     durationMs: 5,
     outcome: 'ok',
     effects: [],
+    outside: {},
     ...facts,
   });
 
-/** A whole writing call, its end in a transaction of its own as the stages do it. */
+/** The end of a writing call in the transaction of its effects, as the stages do it. */
+async function end(log: AuditSink, tx: Transaction, event: ToolExitEvent): Promise<void> {
+  const reserved = await log.reserve?.(tx);
+  await log.exit(event, tx, reserved);
+}
+
+/** A whole writing call. */
 async function call(
   log: AuditSink,
   engine: StorageEngine,
@@ -51,14 +62,14 @@ async function call(
   facts: Partial<ToolExitEvent> = {},
 ) {
   await log.enter(event);
-  await engine.write(async (tx) => log.exit(leaving(event, facts), tx));
+  await engine.write((tx) => end(log, tx, leaving(event, facts)));
 }
 
 describe('a writing call', () => {
   test('is two rows that share their number, and say everything of the call', async () => {
     const { engine, log, entering } = await aLog();
     const event = entering({ repaired: ['a: text taken as number'] });
-    const effects = [{ table: 'tasks', id: 'T-0001', hash: 'b'.repeat(64), columns: '0123' }];
+    const effects = [{ table: 'tasks', id: 'T-0001', hash: 'b'.repeat(64), previous: 0 }];
 
     await call(log, engine, event, { result: { done: true }, effects });
     const [enter, exit] = await verifiedRows(engine);
@@ -69,8 +80,10 @@ describe('a writing call', () => {
       stage: 'enter',
       tool: 'probe',
       actor: 'ada',
+      source: 'mcp',
       correlation_id: event.correlationId,
       at: '2026-01-01T00:00:00.000Z',
+      rules: 1,
       schema_valid: true,
       args_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
       outcome: 'running',
@@ -94,18 +107,92 @@ describe('a writing call', () => {
     });
   });
 
-  test('keeps arguments and result beside its rows, under salted digests', async () => {
+  test('keeps arguments and result beside its rows, under salted digests with a salt each', async () => {
     const { engine, log, entering } = await aLog();
 
-    await call(log, engine, entering(), { result: { z: 1, y: [2] } });
+    await call(log, engine, entering(), { result: { z: 1, y: [2] }, outside: { seen: true } });
     const [enter, exit] = await verifiedRows(engine);
     const kept = await payloads(engine);
     const [args, result] = [kept.get(1), kept.get(2)];
 
     expect(args?.body).toBe('{"a":"é","b":1}');
-    expect(result?.body).toBe('{"y":[2],"z":1}');
-    expect(enter?.args_hash).toBe(sha256(`${args?.salt}${args?.body}`));
-    expect(exit?.result_hash).toBe(sha256(`${result?.salt}${result?.body}`));
+    expect(result?.body).toBe('{"outside":{"seen":true},"result":{"y":[2],"z":1}}');
+    expect(enter?.args_hash).toBe(saltedSha256(args?.salt, args?.body));
+    expect(exit?.result_hash).toBe(saltedSha256(result?.salt, result?.body));
+    expect(args?.salt).not.toBe(result?.salt);
+  });
+
+  test('that was refused keeps the code, the message and what was seen outside', async () => {
+    const { engine, log, entering } = await aLog();
+    const event = entering();
+    const error = new Error('Not from here.');
+
+    await log.enter(event);
+    await log.exit(
+      leaving(event, {
+        outcome: 'error',
+        errorCode: 'ERR_INVALID_TRANSITION',
+        error,
+        outside: { seen: true },
+      }),
+    );
+    const [, exit] = await verifiedRows(engine);
+    const kept = (await payloads(engine)).get(2);
+
+    expect(kept?.body).toBe(
+      '{"error":{"code":"ERR_INVALID_TRANSITION","message":"Not from here."},"outside":{"seen":true}}',
+    );
+    expect(exit).toMatchObject({
+      error_code: 'ERR_INVALID_TRANSITION',
+      result_hash: saltedSha256(kept?.salt, kept?.body),
+    });
+  });
+
+  test('keeps each of its texts beside the call, with a digest in the place of it', async () => {
+    const { engine, log, entering } = await aLog();
+    const event = entering({
+      args: { title: 'a title', size: 1, list: ['b', 'a'] },
+      texts: ['title', 'list'],
+    });
+
+    await call(log, engine, event);
+    const args = JSON.parse((await payloads(engine)).get(1)?.body ?? '') as Record<string, unknown>;
+    const texts = await engine.read((tx) =>
+      tx.all<{ digest: string; salt: string; text: string }>(
+        'SELECT digest, salt, text FROM texts ORDER BY text DESC',
+      ),
+    );
+
+    expect(texts.map(({ text }) => text)).toEqual(['a title', '["b","a"]']);
+    for (const { digest, salt, text } of texts) expect(digest).toBe(saltedSha256(salt, text));
+    expect(args).toEqual({ title: texts[0]?.digest, size: 1, list: texts[1]?.digest });
+  });
+
+  test.each<[what: string, facts: Facts, ended: Partial<ToolExitEvent>, indexed: [number, number][]]>([
+    ['by the task that its arguments name', { args: { task_id: 'T-0012' } }, {}, [[12, 2]]],
+    [
+      'by the task that it made',
+      { tool: 'task_create', args: { parent_id: 'T-0001' } },
+      { result: { task_id: 'T-0007' } },
+      [[7, 2]],
+    ],
+    [
+      'also when it was refused',
+      { args: { task_id: 'T-0012' } },
+      { outcome: 'error', errorCode: 'ERR_TASK_NOT_FOUND', error: new Error('no') },
+      [[12, 2]],
+    ],
+    ['not by a text that is no id', { args: { task_id: 'T-12' } }, {}, []],
+    ['not where it names none', {}, {}, []],
+    ['not where it only reads', { args: { task_id: 'T-0012' }, mutates: false }, {}, []],
+  ])('is found %s', async (_, facts, ended, indexed) => {
+    const { engine, log, entering } = await aLog();
+    const event = entering(facts);
+
+    await log.enter(event);
+    await log.exit(leaving(event, ended));
+
+    expect(await taskCalls(engine)).toEqual(indexed);
   });
 
   test('has another digest for the same arguments each time', async () => {
@@ -155,7 +242,7 @@ describe('a writing call', () => {
 
     await engine
       .write(async (tx) => {
-        await log.exit(leaving(event), tx);
+        await end(log, tx, leaving(event));
         throw new Error('the commit did not happen');
       })
       .catch(() => undefined);
@@ -169,11 +256,11 @@ describe('a writing call', () => {
     const event = entering();
     await log.enter(event);
     clock.set(NEW_YEAR + 3_600_000);
-    await recoverOpenCalls(engine, clock, 'the next one');
+    await recoverOpenCalls({ storage: engine, clock, process: 'the next one', keeper: UNSIGNED });
 
     const late = engine.write(async (tx) => {
       await tx.run("INSERT INTO action_payloads VALUES (99, '', '')");
-      await log.exit(leaving(event), tx);
+      await end(log, tx, leaving(event));
     });
 
     await expect(late).rejects.toThrow('already explained');
@@ -210,7 +297,20 @@ describe('a reading call', () => {
     const kept = await payloads(engine);
 
     expect([...kept.keys()]).toEqual([1]);
-    expect(exit?.result_hash).toBe(sha256(`${kept.get(1)?.salt}{"found":1}`));
+    expect(exit?.result_hash).toMatch(/^[0-9a-f]{64}$/);
+    // Its salt is kept nowhere: nobody can confirm a guess of what was read.
+    expect(exit?.result_hash).not.toBe(saltedSha256(kept.get(1)?.salt, '{"found":1}'));
+  });
+
+  test('that fails has no digest of a result', async () => {
+    const { engine, log, entering } = await aLog();
+    const event = entering({ mutates: false });
+
+    await log.enter(event);
+    await log.exit(leaving(event, { outcome: 'error', errorCode: 'HANDLER_ERROR', error: new Error('no') }));
+
+    expect((await verifiedRows(engine))[1]).toMatchObject({ outcome: 'error', result_hash: null });
+    expect([...(await payloads(engine)).keys()]).toEqual([1]);
   });
 });
 
@@ -274,9 +374,9 @@ describe('the log', () => {
     }
   });
 
-  test('never runs backwards in time, whatever the clock does', async () => {
+  test('never runs backwards in time while the clock is wrong by a day at most', async () => {
     const { engine, clock, log, entering } = await aLog();
-    const jumps = [0, 5_000, -86_400_000, 4_999, 5_001, -1];
+    const jumps = [0, 5_000, -86_395_000, 4_999, 5_001, -1];
 
     for (const jump of jumps) {
       clock.set(NEW_YEAR + jump);
@@ -292,19 +392,35 @@ describe('the log', () => {
     ]);
   });
 
+  test('starts over from the clock where the last time is more than a day ahead of it', async () => {
+    const { engine, clock, log, entering } = await aLog();
+
+    for (const jump of [86_400_001, 0, -1]) {
+      clock.set(NEW_YEAR + jump);
+      await call(log, engine, entering());
+    }
+    const times = (await verifiedRows(engine)).filter(({ stage }) => stage === 'exit').map(({ at }) => at);
+
+    expect(times).toEqual([
+      '2026-01-02T00:00:00.001Z',
+      '2026-01-01T00:00:00.000Z',
+      '2026-01-01T00:00:00.000Z',
+    ]);
+  });
+
   test('knows where the end of the call that runs will stand, and its time', async () => {
     const { engine, log, entering } = await aLog();
     const event = entering();
     await log.enter(event);
 
-    const place = await engine.write(async (tx) => {
-      const promised = await log.place?.(tx);
-      await log.exit(leaving(event), tx);
-      return promised;
+    const promised = await engine.write(async (tx) => {
+      const reserved = await log.reserve?.(tx);
+      await log.exit(leaving(event), tx, reserved);
+      return reserved;
     });
     const [, exit] = await verifiedRows(engine);
 
-    expect(place).toEqual({ position: exit?.position, at: exit?.at });
+    expect(promised).toEqual({ position: exit?.position, at: exit?.at, process: exit?.process });
   });
 
   test('cannot be changed', async () => {
@@ -327,6 +443,107 @@ describe('the log', () => {
     await expect(log.enter(entering({ args: { when: new Date() } }))).rejects.toThrow();
 
     expect(await verifiedRows(engine)).toEqual([]);
+  });
+
+  test('knows when each process last wrote', async () => {
+    const { engine, clock, log, entering } = await aLog();
+    await call(log, engine, entering());
+    clock.set(NEW_YEAR + 1_000);
+
+    await call(log, engine, entering());
+
+    expect(await engine.read((tx) => tx.all('SELECT process, last_seen FROM processes'))).toEqual([
+      { process: GONE, last_seen: '2026-01-01T00:00:01.000Z' },
+    ]);
+  });
+});
+
+describe('a call whose end could not be written', () => {
+  /** A keeper that fails for as long as it is told to, as a full disk does. */
+  function failing() {
+    const state = { fails: false };
+    const keeper: HeadKeeper = {
+      open: readHead,
+      close: () => (state.fails ? Promise.reject(new Error('no room')) : Promise.resolve()),
+    };
+    return { state, keeper };
+  }
+
+  test('is closed by the next commit of this process, whichever call that is', async () => {
+    const { state, keeper } = failing();
+    const { engine, log, entering } = await aLog(undefined, keeper);
+    const [first, next] = [entering({ tool: 'first' }), entering({ tool: 'next', mutates: false })];
+    await log.enter(first);
+    state.fails = true;
+    const refused = log.exit(
+      leaving(first, { outcome: 'error', errorCode: 'HANDLER_ERROR', error: new Error('no') }),
+    );
+    await expect(refused).rejects.toThrow('no room');
+    state.fails = false;
+
+    await log.enter(next);
+    await log.exit(leaving(next, { result: {} }));
+
+    expect((await verifiedRows(engine)).map(({ tool, outcome }) => `${tool} ${outcome}`)).toEqual([
+      'first running',
+      'first error',
+      'next running',
+      'next ok',
+    ]);
+    expect(await openCalls(engine)).toEqual([]);
+  });
+
+  test('is closed once, also when the disk fails several times in between', async () => {
+    const { state, keeper } = failing();
+    const { engine, log, entering } = await aLog(undefined, keeper);
+    const first = entering({ tool: 'first' });
+    await log.enter(first);
+    state.fails = true;
+    await expect(log.exit(leaving(first, { outcome: 'error', error: new Error('no') }))).rejects.toThrow(
+      'no room',
+    );
+    await expect(log.enter(entering({ tool: 'second' }))).rejects.toThrow('no room');
+    state.fails = false;
+
+    await call(log, engine, entering({ tool: 'third' }));
+    await call(log, engine, entering({ tool: 'fourth' }));
+
+    expect((await verifiedRows(engine)).map(({ tool, outcome }) => `${tool} ${outcome}`)).toEqual([
+      'first running',
+      'first error',
+      'third running',
+      'third ok',
+      'fourth running',
+      'fourth ok',
+    ]);
+  });
+});
+
+describe('the keeper of heads', () => {
+  test('sees every commit before it is made, with the hashes of exactly the rows it adds', async () => {
+    const seen: { hashes: number; position: number; keep: boolean }[] = [];
+    const keeper: HeadKeeper = {
+      open: readHead,
+      close: async (_tx, head, hashes, keep) => {
+        seen.push({ hashes: hashes.length, position: head.position, keep });
+      },
+    };
+    const { engine, log, entering } = await aLog(undefined, keeper);
+    const reading = entering({ mutates: false });
+
+    await call(log, engine, entering());
+    await call(log, engine, entering({ tool: 'merkle_finalize' }));
+    await log.enter(reading);
+    await log.exit(leaving(reading));
+
+    expect(seen).toEqual([
+      { hashes: 1, position: 1, keep: false },
+      { hashes: 1, position: 2, keep: false },
+      { hashes: 1, position: 3, keep: false },
+      // A sealed session is worth a checkpoint that is kept for good.
+      { hashes: 1, position: 4, keep: true },
+      { hashes: 2, position: 6, keep: false },
+    ]);
   });
 });
 
@@ -363,29 +580,5 @@ describe('the columns for whoever looks with SQL', () => {
         duration_ms: 5,
       },
     ]);
-  });
-});
-
-describe('appendRow', () => {
-  test('continues behind the head it is given and gives the next', async () => {
-    const { engine, clock } = await aLog();
-    const fields = { ...ENTER_ROW, process: GONE };
-
-    const [empty, first, read] = await engine.write(async (tx) => {
-      const none = await readHead(tx);
-      return [none, await appendRow(tx, none, fields, clock), await readHead(tx)];
-    });
-
-    expect(empty).toEqual({ position: 0, chainHash: '0'.repeat(64), at: '' });
-    expect(first).toEqual(read);
-    expect(first).toMatchObject({ position: 1, at: '2026-01-01T00:00:00.000Z' });
-  });
-
-  test('timeAfter is now, or the last time when the clock is behind it', () => {
-    const head = { position: 1, chainHash: '', at: '2026-01-01T00:00:00.000Z' };
-
-    expect(timeAfter(head, stillClock(NEW_YEAR + 1))).toBe('2026-01-01T00:00:00.001Z');
-    expect(timeAfter(head, stillClock(NEW_YEAR))).toBe('2026-01-01T00:00:00.000Z');
-    expect(timeAfter(head, stillClock(NEW_YEAR - 1))).toBe('2026-01-01T00:00:00.000Z');
   });
 });

@@ -1,14 +1,17 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
-import type { NewRow } from '../../log/append.ts';
+import { Appending, type NewRow } from '../../log/append.ts';
+import { UNSIGNED } from '../../log/head.ts';
 import type { AuditRow } from '../../log/row.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
+import { stillClock } from './still-clock.ts';
 
 /** The beginning of a call, for tests that need a row and do not care which. */
 export const ENTER_ROW: NewRow = {
   stage: 'enter',
   tool: 'server_ping',
   actor: 'ada',
+  source: 'mcp',
   correlation_id: 'c',
   schema_valid: true,
   args_hash: null,
@@ -17,11 +20,31 @@ export const ENTER_ROW: NewRow = {
   duration_ms: null,
   result_hash: null,
   effects: [],
-  process: 'p',
   repaired: [],
 };
 
+/** Adds rows in one commit, without a call around them. */
+export async function appendRows(
+  storage: StorageEngine,
+  rows: readonly NewRow[],
+  process = 'p',
+): Promise<void> {
+  await storage.write(async (tx) => {
+    const appending = await Appending.open(tx, UNSIGNED, stillClock(), process);
+    for (const row of rows) await appending.append(row);
+    await appending.close(false);
+  });
+}
+
 const sha256 = (text: string) => createHash('sha256').update(text, 'utf8').digest('hex');
+
+/** The digest of a text under a salt, with nothing of Colibri's own: 16 bytes, then the text. */
+export function saltedSha256(salt: string | undefined, text: string | undefined): string {
+  return createHash('sha256')
+    .update(Buffer.from(salt ?? '', 'hex'))
+    .update(text ?? '', 'utf8')
+    .digest('hex');
+}
 
 /** Every audit row, after every hash was computed again from the stored text with nothing of Colibri's own. */
 export async function verifiedRows(storage: StorageEngine): Promise<AuditRow[]> {
@@ -59,3 +82,13 @@ export const openCalls = async (storage: StorageEngine): Promise<number[]> =>
   (await storage.read((tx) => tx.all<{ position: number }>('SELECT position FROM open_calls'))).map(
     ({ position }) => position,
   );
+
+/** The index of calls by task, in pairs. */
+export const taskCalls = async (storage: StorageEngine): Promise<[task: number, position: number][]> =>
+  (
+    await storage.read((tx) =>
+      tx.all<{ task_id: number; position: number }>(
+        'SELECT task_id, position FROM task_calls ORDER BY position',
+      ),
+    )
+  ).map(({ task_id, position }) => [task_id, position]);

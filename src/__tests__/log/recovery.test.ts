@@ -1,12 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Clock } from '../../clock.ts';
 import { createAuditLog } from '../../log/audit-log.ts';
+import { UNSIGNED } from '../../log/head.ts';
 import { isGone, processIdentity } from '../../log/process-identity.ts';
 import { recoverOpenCalls } from '../../log/recovery.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { openScratch, scratchPath } from '../storage/scratch.ts';
-import { openCalls, verifiedRows } from './log-rows.ts';
+import { openCalls, taskCalls, verifiedRows } from './log-rows.ts';
 import { NEW_YEAR, stillClock } from './still-clock.ts';
 
 const clock = stillClock();
@@ -34,11 +36,13 @@ async function deadProcess(): Promise<string> {
 }
 
 /** Begins a writing call in the name of a process, and leaves it open. */
-async function begin(storage: StorageEngine, process: string, tool = 'probe'): Promise<void> {
-  const log = createAuditLog({ storage, clock, process });
+async function begin(storage: StorageEngine, process: string, tool = 'probe', args = {}): Promise<void> {
+  const log = createAuditLog({ storage, clock, process, keeper: UNSIGNED });
   await log.enter({
     tool,
-    args: {},
+    args,
+    kept: { args, texts: [] },
+    source: 'cli',
     timestamp: 0,
     correlationId: clock.uuid(),
     actor: 'ada',
@@ -48,6 +52,9 @@ async function begin(storage: StorageEngine, process: string, tool = 'probe'): P
   });
 }
 
+const recover = (storage: StorageEngine, process = processIdentity(), at: Clock = clock) =>
+  recoverOpenCalls({ storage, clock: at, process, keeper: UNSIGNED });
+
 const endings = async (storage: StorageEngine) =>
   (await verifiedRows(storage)).map(({ tool, outcome }) => `${tool} ${outcome}`);
 
@@ -56,7 +63,7 @@ describe('recovery', () => {
     const storage = await openScratch();
     await begin(storage, await deadProcess());
 
-    const explained = await recoverOpenCalls(storage, clock, processIdentity());
+    const explained = await recover(storage);
     const [enter, exit] = await verifiedRows(storage);
 
     expect(explained).toBe(1);
@@ -71,6 +78,17 @@ describe('recovery', () => {
     expect(await openCalls(storage)).toEqual([]);
   });
 
+  test('files what it explains under the task that the call named', async () => {
+    const storage = await openScratch();
+    const dead = await deadProcess();
+    await begin(storage, dead, 'task_update', { task_id: 'T-0003', progress: 5 });
+    await begin(storage, dead, 'task_create', { title: 'a' });
+
+    await recover(storage);
+
+    expect(await taskCalls(storage)).toEqual([[3, 3]]);
+  });
+
   test('explains each call once, however often it runs', async () => {
     const path = scratchPath();
     const [one, other] = [await openScratch(path), await openScratch(path)];
@@ -78,11 +96,7 @@ describe('recovery', () => {
     await begin(one, dead, 'first');
     await begin(one, dead, 'second');
 
-    const explained = await Promise.all([
-      recoverOpenCalls(one, clock, 'a'),
-      recoverOpenCalls(other, clock, 'b'),
-      recoverOpenCalls(one, clock, 'c'),
-    ]);
+    const explained = await Promise.all([recover(one, 'a'), recover(other, 'b'), recover(one, 'c')]);
 
     expect(explained.reduce((sum, count) => sum + count)).toBe(2);
     expect(await endings(one)).toEqual([
@@ -99,7 +113,7 @@ describe('recovery', () => {
     await begin(storage, identity);
     await begin(storage, processIdentity());
 
-    const explained = await recoverOpenCalls(storage, stillClock(NEW_YEAR + 86_400_000), processIdentity());
+    const explained = await recover(storage, processIdentity(), stillClock(NEW_YEAR + 86_400_000));
 
     expect(explained).toBe(0);
     expect(await openCalls(storage)).toEqual([1, 2]);
@@ -109,18 +123,18 @@ describe('recovery', () => {
     const storage = await openScratch();
     const { identity, kill } = await aProcess();
     await begin(storage, identity);
-    const whileItLived = await recoverOpenCalls(storage, clock, processIdentity());
+    const whileItLived = await recover(storage);
 
     await kill();
 
     expect(whileItLived).toBe(0);
-    expect(await recoverOpenCalls(storage, clock, processIdentity())).toBe(1);
+    expect(await recover(storage)).toBe(1);
   });
 
   test('has nothing to say of a log without open calls', async () => {
     const storage = await openScratch();
 
-    expect(await recoverOpenCalls(storage, clock, processIdentity())).toBe(0);
+    expect(await recover(storage)).toBe(0);
     expect(await verifiedRows(storage)).toEqual([]);
   });
 
@@ -128,7 +142,7 @@ describe('recovery', () => {
     const storage = await openScratch();
     await begin(storage, await deadProcess());
 
-    await recoverOpenCalls(storage, stillClock(NEW_YEAR - 5_000), processIdentity());
+    await recover(storage, processIdentity(), stillClock(NEW_YEAR - 5_000));
 
     expect((await verifiedRows(storage)).map(({ at }) => at)).toEqual([
       '2026-01-01T00:00:00.000Z',

@@ -1,32 +1,39 @@
 import * as z from 'zod';
-import type { CallContext, Tool } from '../../tool.ts';
+import type { ReadingTool, WritingContext, WritingTool } from '../../tool.ts';
 
-/** A tool with nothing special about it, but for what the test asks for. */
-export function aTool(parts: Partial<Tool> = {}): Tool {
-  return {
-    name: 'probe',
-    title: 'Probe',
-    summary: 'Does nothing in particular.',
-    family: 'system',
-    effect: 'reads',
-    input: z.strictObject({}),
-    output: z.object({}),
-    handle: () => ({}),
-    ...parts,
-  };
+const FACTS = {
+  name: 'probe',
+  title: 'Probe',
+  summary: 'Does nothing in particular.',
+  family: 'system',
+  input: z.strictObject({}),
+  output: z.object({}),
+} as const;
+
+/** A reading tool with nothing special about it, but for what the test asks for. */
+export function aTool(parts: Partial<ReadingTool> = {}): ReadingTool {
+  return { ...FACTS, effect: 'reads', handle: () => ({}), ...parts };
 }
 
-/** A call as a handler sees it, with the same salt every time. */
-export function aCall(parts: Partial<CallContext> = {}): CallContext {
+/** The same for a tool that writes. */
+export function aWritingTool(parts: Partial<WritingTool> = {}): WritingTool {
+  return { ...FACTS, name: 'change', effect: 'writes', handle: () => ({}), ...parts };
+}
+
+/** A call as a handler sees it. */
+export function aCall(parts: Partial<WritingContext> = {}): WritingContext {
   return {
     tool: 'probe',
     actor: 'ada',
+    source: 'mcp',
     correlationId: '00000000-0000-4000-8000-000000000000',
     at: '2026-01-01T00:00:00.000Z',
+    process: 'p',
     position: 2,
+    outside: {},
+    texts: [],
     effects: [],
-    salt: () => '5a17'.repeat(8),
-    breathe: () => Promise.resolve(),
+    yieldToWaiting: () => Promise.resolve(),
     ...parts,
   };
 }

@@ -3,14 +3,15 @@ import * as z from 'zod';
 import { ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import { createAuditLog } from '../../log/audit-log.ts';
+import { UNSIGNED } from '../../log/head.ts';
 import { type Backing, composeCall, UnknownToolError } from '../../middleware/compose.ts';
 import { createToolLock } from '../../middleware/tool-lock.ts';
 import type { StorageEngine, Transaction } from '../../storage/engine.ts';
-import type { CallContext, Tool } from '../../tool.ts';
+import type { Tool, WritingContext, WritingTool } from '../../tool.ts';
 import { openCalls, payloads, verifiedRows } from '../log/log-rows.ts';
 import { stillClock } from '../log/still-clock.ts';
 import { openScratch, scratchPath } from '../storage/scratch.ts';
-import { aTool } from './a-tool.ts';
+import { aTool, aWritingTool } from './a-tool.ts';
 
 /** State to write that no rule of the log looks at. */
 const leaveMark = (tx: Transaction, mark: number) =>
@@ -23,11 +24,12 @@ async function stages(tools: readonly Tool[], backing: Partial<Backing> = {}, en
   const storage = engine ?? (await openScratch());
   const clock = stillClock();
   const log = vi.fn();
-  const sink = createAuditLog({ storage, clock, process: 'here' });
+  const sink = createAuditLog({ storage, clock, process: 'here', keeper: UNSIGNED });
   const call = composeCall({
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     lock: createToolLock(),
     clock,
+    source: 'mcp',
     log,
     admission: { mode: 'FULL', degraded: () => undefined },
     ready: async () => ({ storage, sink, ...backing }),
@@ -38,12 +40,12 @@ async function stages(tools: readonly Tool[], backing: Partial<Backing> = {}, en
 const outcomes = async (storage: StorageEngine) =>
   (await verifiedRows(storage)).map(({ stage, tool, outcome }) => `${stage} ${tool} ${outcome}`);
 
-const writing = (handle: Tool['handle'], parts: Partial<Tool> = {}) =>
-  aTool({ name: 'change', effect: 'writes', handle, ...parts });
+const writing = (handle: WritingTool['handle'], parts: Partial<WritingTool> = {}) =>
+  aWritingTool({ handle, ...parts });
 
 describe('a writing call', () => {
   test('commits its effects and its exit row together', async () => {
-    const effect = { table: 'things', id: 'X-0001', hash: 'a'.repeat(64), columns: '0000' };
+    const effect = { table: 'things', id: 'X-0001', hash: 'a'.repeat(64), previous: 0 };
     const { storage, call } = await stages([
       writing(async (_args, context, tx) => {
         await leaveMark(tx, 100);
@@ -87,7 +89,7 @@ describe('a writing call', () => {
       writing(
         async (_args, context, tx) => {
           await leaveMark(tx, 100);
-          context.effects.push({ table: 'things', id: 'X-0001', hash: 'a'.repeat(64), columns: '0000' });
+          context.effects.push({ table: 'things', id: 'X-0001', hash: 'a'.repeat(64), previous: 0 });
           throw new ColibriError('ERR_INVALID_TRANSITION', 'Not from here.', { allowed: ['todo'] });
         },
         { family: 'tasks' },
@@ -106,7 +108,10 @@ describe('a writing call', () => {
     });
     expect(await marks(storage)).toEqual([]);
     expect(rows.map(({ outcome }) => outcome)).toEqual(['running', 'error']);
-    expect(rows[1]).toMatchObject({ error_code: 'ERR_INVALID_TRANSITION', effects: [], result_hash: null });
+    expect(rows[1]).toMatchObject({ error_code: 'ERR_INVALID_TRANSITION', effects: [] });
+    expect((await payloads(storage)).get(2)?.body).toBe(
+      '{"error":{"code":"ERR_INVALID_TRANSITION","message":"Not from here."},"outside":{}}',
+    );
     expect(await openCalls(storage)).toEqual([]);
   });
 
@@ -127,7 +132,7 @@ describe('a writing call', () => {
   });
 
   test('knows the position and the time its exit row will have', async () => {
-    let known: Pick<CallContext, 'position' | 'at' | 'actor' | 'correlationId'> | undefined;
+    let known: Pick<WritingContext, 'position' | 'at' | 'actor' | 'correlationId'> | undefined;
     const { storage, call } = await stages([
       writing((_args, context) => {
         known = context;
@@ -144,6 +149,78 @@ describe('a writing call', () => {
       actor: 'ada',
       correlationId: exit?.correlation_id,
     });
+  });
+
+  test('gets digests in the place of its texts, and the texts beside them', async () => {
+    const seen: unknown[] = [];
+    const { storage, call } = await stages([
+      writing(
+        (args, context) => {
+          seen.push(args, context.texts);
+          return {};
+        },
+        { input: z.strictObject({ title: z.string(), size: z.number() }), texts: ['title'] },
+      ),
+    ]);
+
+    await call('change', { title: 'a secret plan', size: 3 });
+    const [text] = await storage.read((tx) => tx.all('SELECT digest, salt, text FROM texts'));
+
+    expect(text).toMatchObject({ text: 'a secret plan' });
+    expect(seen).toEqual([{ title: text?.digest, size: 3 }, [{ ...text }]]);
+    expect((await payloads(storage)).get(1)?.body).toBe(`{"size":3,"title":"${text?.digest}"}`);
+  });
+
+  test('is told what was seen outside before its transaction, and keeps it; defaults are kept with its arguments', async () => {
+    let told: unknown;
+    const { storage, call } = await stages([
+      writing(
+        (args, context) => {
+          told = { args, outside: context.outside };
+          return { done: true };
+        },
+        { prepare: async (args) => ({ args: { workflow: 'kanban', ...args }, outside: { git: 'main' } }) },
+      ),
+    ]);
+
+    await call('change');
+    const kept = await payloads(storage);
+
+    expect(told).toEqual({ args: { workflow: 'kanban' }, outside: { git: 'main' } });
+    expect(kept.get(1)?.body).toBe('{"workflow":"kanban"}');
+    expect(kept.get(2)?.body).toBe('{"outside":{"git":"main"},"result":{"done":true}}');
+  });
+
+  test('looks at nothing outside for arguments that are refused', async () => {
+    const prepare = vi.fn(async () => ({ args: {}, outside: {} }));
+    const { call } = await stages([writing(() => ({}), { prepare })]);
+
+    await call('change', { unknown: 1 });
+
+    expect(prepare).not.toHaveBeenCalled();
+  });
+
+  test('tells the signer what is durable: what was committed before an fsync, after it; a reading call has none', async () => {
+    const order: string[] = [];
+    const engine = await openScratch();
+    const sync = async () => void order.push('fsync');
+    const signer = {
+      committed: () => {
+        order.push('committed');
+        return 'a mark';
+      },
+      durable: (mark: unknown) => void order.push(`durable: ${mark}`),
+    };
+    const { call } = await stages(
+      [writing(() => ({})), aTool()],
+      { storage: wrap(engine, { sync }), signer },
+      engine,
+    );
+
+    await call('change');
+    await call('probe');
+
+    expect(order).toEqual(['committed', 'fsync', 'durable: a mark', 'committed']);
   });
 
   test('is answered only after it is on the disk, and the next one runs meanwhile', async () => {
@@ -221,7 +298,8 @@ describe('a reading call', () => {
     const { storage, call } = await stages([
       aTool({
         handle: async (_args, _context, tx) => {
-          await leaveMark(tx, 100);
+          // Its type has no `run`; what has one underneath is still a snapshot that takes no writing.
+          await leaveMark(tx as Transaction, 100);
           return {};
         },
       }),
@@ -253,7 +331,7 @@ describe('a reading call', () => {
         name: 'long',
         handle: async (_args, context) => {
           order.push('long begins');
-          await context.breathe();
+          await context.yieldToWaiting();
           order.push('long ends');
           return { long: true };
         },
@@ -269,6 +347,25 @@ describe('a reading call', () => {
     expect(order).toEqual(['long begins', 'change', 'long ends']);
     expect(long).toEqual({ ok: true, data: { long: true } });
   });
+});
+
+test.each(['mcp', 'cli'] as const)('both rows of a call say that it came from %s', async (source) => {
+  const storage = await openScratch();
+  const clock = stillClock();
+  const sink = createAuditLog({ storage, clock, process: 'here', keeper: UNSIGNED });
+  const call = composeCall({
+    tools: new Map([['probe', aTool()]]),
+    lock: createToolLock(),
+    clock,
+    source,
+    log: () => undefined,
+    admission: { mode: 'FULL', degraded: () => undefined },
+    ready: async () => ({ storage, sink }),
+  });
+
+  await call('probe', {}, 'ada');
+
+  expect((await verifiedRows(storage)).map((row) => row.source)).toEqual([source, source]);
 });
 
 describe('a call that is refused', () => {
@@ -352,6 +449,7 @@ describe('before boot is over', () => {
       tools: new Map([['probe', aTool({ handle })]]),
       lock: createToolLock(),
       clock,
+      source: 'mcp',
       log: () => undefined,
       admission: { mode: 'FULL', degraded: () => undefined },
       ready: () => ready,
@@ -360,7 +458,7 @@ describe('before boot is over', () => {
     const answered = call('probe', {}, 'ada');
     await new Promise((resolve) => setImmediate(resolve));
     const before = handle.mock.calls.length;
-    open({ storage, sink: createAuditLog({ storage, clock, process: 'here' }) });
+    open({ storage, sink: createAuditLog({ storage, clock, process: 'here', keeper: UNSIGNED }) });
 
     expect(await answered).toEqual({ ok: true, data: {} });
     expect(before).toBe(0);

@@ -73,14 +73,14 @@ describe('run', () => {
   });
 });
 
-describe('breathe', () => {
+describe('yieldToWaiting', () => {
   test('lets everybody who waits go first, then goes on', async () => {
     const lock = createToolLock();
     const order: string[] = [];
 
     const long = lock.run(async () => {
       order.push('long begins');
-      await lock.breathe();
+      await lock.yieldToWaiting();
       order.push('long goes on');
     });
     const waiting = ['a', 'b'].map((name) => lock.run(async () => void order.push(name)));
@@ -92,7 +92,7 @@ describe('breathe', () => {
   test('returns at once when nobody waits', async () => {
     const lock = createToolLock();
 
-    await expect(lock.run(() => lock.breathe())).resolves.toBeUndefined();
+    await expect(lock.run(() => lock.yieldToWaiting())).resolves.toBeUndefined();
   });
 
   test('lets in what arrives in the same moment', async () => {
@@ -101,9 +101,9 @@ describe('breathe', () => {
     let late: Promise<void> | undefined;
 
     await lock.run(async () => {
-      const breathed = lock.breathe();
+      const yielded = lock.yieldToWaiting();
       late = lock.run(async () => void order.push('late'));
-      await breathed;
+      await yielded;
       order.push('long goes on');
     });
     await late;
@@ -111,8 +111,8 @@ describe('breathe', () => {
     expect(order).toEqual(['late', 'long goes on']);
   });
 
-  test('keeps one at a time, whoever breathes and whoever fails', async () => {
-    const works = fc.array(fc.record({ breaths: fc.nat(3), turns: fc.nat(2), fails: fc.boolean() }), {
+  test('keeps one at a time, whoever yields and whoever fails', async () => {
+    const works = fc.array(fc.record({ yields: fc.nat(3), turns: fc.nat(2), fails: fc.boolean() }), {
       maxLength: 12,
     });
     await fc.assert(
@@ -128,11 +128,11 @@ describe('breathe', () => {
         };
 
         const ends = await Promise.allSettled(
-          plans.map(({ breaths, turns, fails }) =>
+          plans.map(({ yields, turns, fails }) =>
             lock.run(async () => {
               await alone(turns);
-              for (let i = 0; i < breaths; i += 1) {
-                await lock.breathe();
+              for (let i = 0; i < yields; i += 1) {
+                await lock.yieldToWaiting();
                 await alone(turns);
               }
               if (fails) throw new Error('as planned');
@@ -174,11 +174,11 @@ describe('close', () => {
     expect(order).toEqual(['ran to its end', 'closed']);
   });
 
-  test('lets work that is breathing come back and end', async () => {
+  test('lets work that is yielding come back and end', async () => {
     const lock = createToolLock();
     const { opened, open } = gate();
     const long = lock.run(async () => {
-      await lock.breathe();
+      await lock.yieldToWaiting();
       return 'ended';
     });
     const begun = gate();
@@ -195,13 +195,13 @@ describe('close', () => {
     await Promise.all([running, closed]);
   });
 
-  test.each([1, 3])('waits for work that breathes %i times with nobody else there', async (breaths) => {
+  test.each([1, 3])('waits for work that yields %i times with nobody else there', async (yields) => {
     const lock = createToolLock();
     const order: string[] = [];
     const begun = gate();
     const long = lock.run(async () => {
       begun.open();
-      for (let i = 0; i < breaths; i += 1) await lock.breathe();
+      for (let i = 0; i < yields; i += 1) await lock.yieldToWaiting();
       order.push('ran to its end');
     });
     await begun.opened;

@@ -1,9 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { readDeclaration } from '../../domains/skills/declaration.ts';
+import { Refusal } from '../../domains/skills/disk.ts';
+import { cutFrontMatter } from '../../domains/skills/front-matter.ts';
 import { SKILL_LIMITS } from '../../domains/skills/limits.ts';
 
 function read(file: string | Buffer, folder = 'demo', fileName = 'SKILL.md') {
-  return readDeclaration(Buffer.from(file as string), folder, fileName).declared;
+  try {
+    return readDeclaration(cutFrontMatter(Buffer.from(file as string)), folder, fileName);
+  } catch (error) {
+    if (error instanceof Refusal) return { reason: error.message };
+    throw error;
+  }
 }
 
 function loaded(file: string | Buffer, folder?: string, fileName?: string) {

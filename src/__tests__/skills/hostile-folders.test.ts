@@ -229,7 +229,10 @@ describe('R35: what lies in a skills folder is refused with its file and reason,
     mkdirSync(join(workspace.path, '.claude'));
     symlinkSync('../.agents/skills', join(workspace.path, '.claude', 'skills'));
 
-    expect(await workspace.registry().counts()).toEqual({ loaded: 1, skipped: 0 });
+    const { skills, skipped } = await workspace.registry().list();
+
+    expect(skills).toHaveLength(1);
+    expect(skipped).toEqual([]);
   });
 
   test.each([
@@ -291,43 +294,29 @@ describe('R35: what the operating system saw', () => {
   const STRACE = 'strace';
   const TRACED = `
     import { createSkillRegistry } from ${JSON.stringify(join(import.meta.dirname, '../../domains/skills/index.ts'))};
-    import { existsSync } from 'node:fs';
     const workspace = process.argv[2];
-    const registry = createSkillRegistry({
-      roots: [workspace + '/.agents/skills'],
-      workspace,
-      clock: { now: () => Date.now() + 60_000, monotonic: () => performance.now() },
-    });
-    const first = await registry.list();
-    existsSync('/second-list');
-    await registry.list();
-    existsSync('/end-of-lists');
-    process.stdout.write(JSON.stringify(first));
+    const registry = createSkillRegistry({ roots: [workspace + '/.agents/skills'], workspace });
+    process.stdout.write(JSON.stringify(await registry.list()));
   `;
 
-  /** Every open of a path below the workspace, in the two lists of a process of its own. */
-  function trace(workspace: Workspace): { first: string[]; second: string[]; listing: string } {
+  /** Every open of a path below the workspace, in a process of its own. */
+  function trace(workspace: Workspace): { opened: string[]; listing: string } {
     const program = join(workspace.path, 'program.mjs');
     const stdin = { contents: TRACED, resolveDir: import.meta.dirname, loader: 'ts' } as const;
     buildSync({ stdin, bundle: true, platform: 'node', format: 'esm', outfile: program, logLevel: 'error' });
     const log = join(workspace.path, 'trace.log');
-    const calls = 'trace=open,openat,openat2,access,faccessat,faccessat2,stat,statx,newfstatat';
+    const calls = 'trace=open,openat,openat2';
     const args = ['-f', '-s', '4096', '-e', calls, '-o', log, process.execPath, program, workspace.path];
     const listing = spawnSync(STRACE, args, { encoding: 'utf8' }).stdout;
-    const lines = readFileSync(log, 'utf8').split('\n');
-    const second = lines.findIndex((line) => line.includes('"/second-list"'));
-    const end = lines.findIndex((line) => line.includes('"/end-of-lists"'));
-    const opened = (part: string[]) =>
-      part
-        .filter((line) => /\bopen(at2?)?\(/.test(line) && !line.includes('O_PATH'))
-        .map((line) => line.split('"')[1] ?? '')
-        .filter((path) => path.startsWith(workspace.path) && path !== program);
-    expect(second).toBeGreaterThan(0);
-    expect(end).toBeGreaterThan(second);
-    return { first: opened(lines.slice(0, second)), second: opened(lines.slice(second, end)), listing };
+    const opened = readFileSync(log, 'utf8')
+      .split('\n')
+      .filter((line) => /\bopen(at2?)?\(/.test(line) && !line.includes('O_PATH'))
+      .map((line) => line.split('"')[1] ?? '')
+      .filter((path) => path.startsWith(workspace.path) && path !== program);
+    return { opened, listing };
   }
 
-  test('nothing outside the root is opened, and nothing twice that did not change', ({ skip }) => {
+  test('nothing outside the root is opened', ({ skip }) => {
     if (spawnSync(STRACE, ['-V']).status !== 0) skip('strace is not installed');
     const workspace = makeWorkspaceWithSecret();
     workspace.write('.agents/skills/good/scripts/run.sh', 'echo');
@@ -338,12 +327,11 @@ describe('R35: what the operating system saw', () => {
     workspace.skill('named', skillText('../../../secret/SKILL.md'));
     workspace.skill('absolute', skillText(join(workspace.path, 'secret', 'SKILL.md')));
 
-    const { first, second, listing } = trace(workspace);
+    const { opened, listing } = trace(workspace);
 
-    expect(first.filter((path) => !path.startsWith(root(workspace)))).toEqual([]);
-    expect(first).toContain(root(workspace, 'good', 'SKILL.md'));
-    expect(first).toContain(root(workspace, 'good', 'scripts', 'run.sh'));
-    expect(second).toEqual([]);
+    expect(opened.filter((path) => !path.startsWith(root(workspace)))).toEqual([]);
+    expect(opened).toContain(root(workspace, 'good', 'SKILL.md'));
+    expect(opened).toContain(root(workspace, 'good', 'scripts', 'run.sh'));
     expect(JSON.parse(listing).skills).toHaveLength(3);
     rmSync(join(workspace.path, 'trace.log'));
   });

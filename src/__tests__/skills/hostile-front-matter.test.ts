@@ -1,9 +1,18 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
 import { readDeclaration } from '../../domains/skills/declaration.ts';
+import { Refusal } from '../../domains/skills/disk.ts';
+import { cutFrontMatter } from '../../domains/skills/front-matter.ts';
 
-const read = (yaml: string) =>
-  readDeclaration(Buffer.from(`---\n${yaml}\n---\n`), 'demo', 'SKILL.md').declared;
+const read = (yaml: string) => readFile(Buffer.from(`---\n${yaml}\n---\n`));
+const readFile = (file: Buffer) => {
+  try {
+    return readDeclaration(cutFrontMatter(file), 'demo', 'SKILL.md');
+  } catch (error) {
+    if (error instanceof Refusal) return { reason: error.message };
+    throw error;
+  }
+};
 const outcome = (yaml: string): string => {
   const declared = read(yaml);
   return 'reason' in declared ? declared.reason : 'loaded';
@@ -68,7 +77,7 @@ describe('R36: hostile front matter is refused, and nothing in it runs', () => {
 
   test.each(['js', 'javascript', 'json', 'yaml', ' js', '-'])('the fence ---%s', (language) => {
     const file = Buffer.from(`---${language}\nglobalThis.executed = true;\n---\n`);
-    const { declared } = readDeclaration(file, 'demo', 'SKILL.md');
+    const declared = readFile(file);
 
     expect(declared).toEqual({ reason: 'no front matter: the first line is not ---' });
     expect('executed' in globalThis).toBe(false);
@@ -122,7 +131,7 @@ describe('R36: hostile front matter is refused, and nothing in it runs', () => {
 
     fc.assert(
       fc.property(bytes, (file) => {
-        const { declared } = readDeclaration(file, 'demo', 'SKILL.md');
+        const declared = readFile(file);
 
         expect('reason' in declared ? declared.reason : declared.name).not.toBe('');
         expect(JSON.stringify(declared).isWellFormed()).toBe(true);

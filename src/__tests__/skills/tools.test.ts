@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { skillTools } from '../../domains/skills/index.ts';
 import type { SkillRegistry } from '../../domains/skills/registry.ts';
-import { SkillListOutput } from '../../domains/skills/schema.ts';
+import { SkillListOutput } from '../../domains/skills/tools.ts';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
-import type { CallContext, Tool } from '../../tool.ts';
+import type { Tool } from '../../tool.ts';
+import { aCall } from '../middleware/a-tool.ts';
 import { makeWorkspace, skillText } from './workspace.ts';
-
-const call = { breathe: async () => undefined } as unknown as CallContext;
 
 function toolOf(registry: SkillRegistry): Tool {
   const [tool, ...others] = skillTools(registry);
@@ -16,7 +15,7 @@ function toolOf(registry: SkillRegistry): Tool {
 
 async function list(registry: SkillRegistry, args: Record<string, unknown> = {}) {
   const tool = toolOf(registry);
-  const result = await tool.handle(tool.input.parse(args), call, undefined as never);
+  const result = await tool.handle(tool.input.parse(args), aCall(), undefined as never);
   return SkillListOutput.parse(result);
 }
 

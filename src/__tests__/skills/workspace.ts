@@ -3,14 +3,8 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Clock } from '../../clock.ts';
+import { type Clock, systemClock } from '../../clock.ts';
 import { createSkillRegistry, type SkillRegistry } from '../../domains/skills/index.ts';
-
-/** A clock for which everything on disk is old enough to be remembered. */
-const LATER: Pick<Clock, 'now' | 'monotonic'> = {
-  now: () => Date.now() + 60_000,
-  monotonic: () => performance.now(),
-};
 
 export interface Workspace {
   readonly path: string;
@@ -18,7 +12,7 @@ export interface Workspace {
   write(path: string, content: string | Uint8Array): void;
   /** Writes `.agents/skills/<name>/SKILL.md`. */
   skill(name: string, content?: string | Uint8Array): void;
-  registry(roots?: readonly string[], clock?: Pick<Clock, 'now' | 'monotonic'>): SkillRegistry;
+  registry(roots?: readonly string[], clock?: Pick<Clock, 'monotonic'>): SkillRegistry;
 }
 
 /** A real folder of its own, gone when the test is over. */
@@ -33,7 +27,7 @@ export function makeWorkspace(): Workspace {
     path,
     write,
     skill: (name, content = skillText(name)) => write(join('.agents', 'skills', name, 'SKILL.md'), content),
-    registry: (roots = ['.agents/skills', '.claude/skills'], clock = LATER) =>
+    registry: (roots = ['.agents/skills', '.claude/skills'], clock = systemClock) =>
       createSkillRegistry({ roots: roots.map((root) => join(path, root)), workspace: path, clock }),
   };
 }

@@ -6,7 +6,7 @@ import { ColibriError } from '../../errors.ts';
 import type { Reader, StorageEngine, Transaction } from '../../storage/engine.ts';
 import { createNoStorage } from '../../storage/none.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
-import { MIGRATIONS } from '../../storage/sqlite/migrations.ts';
+import { SCHEMA_VERSION } from '../../storage/sqlite/schema.ts';
 import { availableDrivers } from './drivers.ts';
 import { openScratch, scratchFolder, scratchPath } from './scratch.ts';
 
@@ -342,7 +342,7 @@ describe.each(await availableDrivers())('a file through %s', (_, driver) => {
 
     expect(facts).toEqual({
       path,
-      schemaVersion: MIGRATIONS.length,
+      schemaVersion: SCHEMA_VERSION,
       engine: `SQLite ${driver.sqliteVersion} (${driver.name})`,
       journal: 'wal',
       writable: true,
@@ -366,7 +366,7 @@ describe.each(await availableDrivers())('a file through %s', (_, driver) => {
 
       const engine = await openScratch(path, { driver: refusing, readingIsEnough: true });
 
-      expect(engine.facts).toMatchObject({ writable: false, schemaVersion: MIGRATIONS.length });
+      expect(engine.facts).toMatchObject({ writable: false, schemaVersion: SCHEMA_VERSION });
       expect(await counted(engine)).toBe(1);
       await expect(engine.write((tx) => add(tx, 2))).rejects.toThrow();
       expect(await counted(engine)).toBe(1);

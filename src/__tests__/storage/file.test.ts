@@ -14,7 +14,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadDriver } from '../../storage/sqlite/driver.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 import { UnusableFileError } from '../../storage/sqlite/file.ts';
-import { APPLICATION_ID, MIGRATIONS } from '../../storage/sqlite/migrations.ts';
+import { APPLICATION_ID, SCHEMA_VERSION } from '../../storage/sqlite/schema.ts';
 import { fingerprint, openScratch, scratchFolder, scratchPath } from './scratch.ts';
 
 const driver = await loadDriver();
@@ -129,11 +129,20 @@ describe('a file that is not Colibri’s is refused and left as it was', () => {
       (path) =>
         makeDatabase(
           path,
-          `PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${MIGRATIONS.length + 1}; CREATE TABLE t (a)`,
+          `PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION + 1}; CREATE TABLE t (a)`,
         ),
       new RegExp(
-        `newer Colibri \\(schema ${MIGRATIONS.length + 1}, this one knows ${MIGRATIONS.length}\\).*update`,
+        `newer Colibri \\(schema ${SCHEMA_VERSION + 1}, this one knows ${SCHEMA_VERSION}\\).*update`,
       ),
+    ],
+    [
+      'one of a build before 0.2.0',
+      (path) =>
+        makeDatabase(
+          path,
+          `PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION - 1}; CREATE TABLE t (a)`,
+        ),
+      /before 0\.2\.0 \(schema 4, this one knows 5\).*untouched; move it away/,
     ],
   ])('%s', async (_, make, message) => {
     const folder = scratchFolder();
@@ -178,7 +187,7 @@ describe('a file that is not Colibri’s is refused and left as it was', () => {
     await (await openSqlite({ path: source })).close();
     const db = driver.open(source, { readOnly: false });
     onTestFinished(() => db.close());
-    db.exec(`PRAGMA journal_mode = WAL; PRAGMA user_version = ${MIGRATIONS.length + 1}`);
+    db.exec(`PRAGMA journal_mode = WAL; PRAGMA user_version = ${SCHEMA_VERSION + 1}`);
     for (const end of ['', '-wal']) copyFileSync(source + end, join(folder, `colibri.db${end}`));
     const before = fingerprint(folder);
 
@@ -222,7 +231,7 @@ describe('a file that holds nothing yet becomes the database', () => {
 
     const engine = await openScratch(path);
 
-    expect(engine.facts.schemaVersion).toBe(MIGRATIONS.length);
+    expect(engine.facts.schemaVersion).toBe(SCHEMA_VERSION);
   });
 
   test('one that another process holds at that very moment, once it lets go', async () => {
@@ -236,6 +245,6 @@ describe('a file that holds nothing yet becomes the database', () => {
     await sleep(30);
     holder.exec('ROLLBACK');
 
-    await expect(opening).resolves.toMatchObject({ facts: { schemaVersion: MIGRATIONS.length } });
+    await expect(opening).resolves.toMatchObject({ facts: { schemaVersion: SCHEMA_VERSION } });
   });
 });

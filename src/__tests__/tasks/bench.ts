@@ -1,18 +1,17 @@
 import { join } from 'node:path';
-import type { Parameters as PropertyParameters } from 'fast-check';
-import { tier } from '../../../tests/driver/tier.ts';
 import { type Clock, systemClock } from '../../clock.ts';
 import { proofTools } from '../../domains/proof/index.ts';
 import { type TaskSettings, taskTools } from '../../domains/tasks/index.ts';
 import { trailTools } from '../../domains/trail/index.ts';
 import { createAuditLog } from '../../log/audit-log.ts';
-import type { Finding } from '../../log/verify/finding.ts';
-import { verifyDatabase } from '../../log/verify/verify.ts';
+import { UNSIGNED } from '../../log/head.ts';
 import { composeCall } from '../../middleware/compose.ts';
 import { createToolLock } from '../../middleware/tool-lock.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import type { SqliteDriver } from '../../storage/sqlite/driver.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
+import type { Finding } from '../../verify/finding.ts';
+import { findingsOf } from './findings.ts';
 
 interface Fault {
   readonly code: string;
@@ -51,12 +50,15 @@ export async function openBench(
 ): Promise<Bench> {
   const path = join(folder, 'colibri.db');
   const storage = await openSqlite({ path, ...(driver !== undefined && { driver }) });
-  const sink = createAuditLog({ storage, clock, process });
+  const sink = createAuditLog({ storage, clock, process, keeper: UNSIGNED });
   const tools = [
     ...taskTools({ ...DEFAULTS, ...settings }),
     ...trailTools({
       evidence: { current: async () => undefined, commitExists: async () => undefined },
-      monotonic: () => systemClock.monotonic(),
+      verifyChain: async (tx, subject, options) => {
+        const { verifyChain } = await import('../../verify/chain.ts');
+        return await verifyChain(tx, subject, { ...options, clock });
+      },
     }),
     ...proofTools({ skillsInForce: async () => [] }),
   ];
@@ -64,6 +66,7 @@ export async function openBench(
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     lock: createToolLock(),
     clock,
+    source: 'mcp',
     admission: { mode: 'FULL', degraded: () => undefined },
     log,
     ready: async () => ({ storage: withoutWaitingForTheDisk(storage), sink }),
@@ -82,16 +85,10 @@ export async function openBench(
 export async function findingsAt(path: string): Promise<Finding[]> {
   const storage = await openSqlite({ path });
   try {
-    return await findingsIn(storage);
+    return await findingsOf(storage);
   } finally {
     await storage.close();
   }
-}
-
-export async function findingsIn(storage: StorageEngine): Promise<Finding[]> {
-  const findings: Finding[] = [];
-  await verifyDatabase(storage, { report: (finding) => findings.push(finding) });
-  return findings;
 }
 
 /** Durability is proved elsewhere; thousands of calls need not wait for it here. */
@@ -110,11 +107,4 @@ function toAnswer<T>(envelope: { ok: boolean; data?: unknown; error?: unknown })
   const inner = envelope.data as { ok?: boolean; error?: Fault } | undefined;
   const error = (envelope.error ?? (inner?.ok === false ? inner.error : undefined)) as Fault | undefined;
   return error === undefined ? { ok: true, data: envelope.data as T } : { ok: false, error };
-}
-
-/** How often a property is tried, and from which seed. COLIBRI_TEST_SEED repeats a failure. */
-export function trials<T>(what: string, runs: number, full = runs): PropertyParameters<T> {
-  const seed = Number(process.env.COLIBRI_TEST_SEED ?? (Date.now() ^ process.pid) >>> 0);
-  console.error(`${what}: COLIBRI_TEST_SEED=${seed}`);
-  return { seed, numRuns: tier(runs, full), endOnFailure: false };
 }

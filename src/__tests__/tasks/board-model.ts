@@ -120,7 +120,8 @@ export class BoardModel {
       if (!this.arrowsOf(id).includes(changes.status)) codes.add('ERR_INVALID_TRANSITION');
       else if (changes.status.toLowerCase() === 'done') {
         if (task.thoughts === 0) codes.add('ERR_WRITEBACK_REQUIRED');
-        else if (task.proofGrade && !task.sealed) codes.add('ERR_PROOF_REQUIRED');
+        else if (task.proofGrade && (!task.sealed || task.session !== undefined))
+          codes.add('ERR_PROOF_REQUIRED');
       }
     }
     if (changes.dependsOn?.some((other) => !this.tasks.has(other))) codes.add('ERR_TASK_NOT_FOUND');

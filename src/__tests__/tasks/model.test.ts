@@ -7,7 +7,7 @@ import { proves } from '../../../tests/contract/proves.ts';
 import { canonical, sha256 } from '../../../tests/driver/audit-file.ts';
 import { randomFrom } from '../../../tests/driver/random.ts';
 import { figure, tier } from '../../../tests/driver/tier.ts';
-import { type Answer, type Bench, trials } from './bench.ts';
+import type { Answer, Bench } from './bench.ts';
 import {
   BoardModel,
   type Changes,
@@ -16,7 +16,7 @@ import {
   PRIORITIES,
   STATUSES,
 } from './board-model.ts';
-
+import { trials } from './trials.ts';
 import { openTroubledBench, TROUBLES } from './troubled-bench.ts';
 
 /** The real thing beside the model, and who is speaking. */
@@ -268,7 +268,7 @@ proves(
 
 async function create(model: BoardModel, real: Real, task: NewTask): Promise<void> {
   const refusals = model.refusalsOfCreate(task);
-  const touched = [...(task.parent === undefined ? [] : [task.parent]), model.tasks.size + 1];
+  const touched = model.tasks.size + 1;
   const args = {
     title: task.title,
     project: task.project,
@@ -298,8 +298,6 @@ async function update(model: BoardModel, real: Real, id: number, changes: Change
   if (Object.keys(changes).length === 0) return;
   const refusals = model.refusalsOfUpdate(id, changes);
   const before = model.tasks.get(id)?.status;
-  const ends = changes.status !== undefined && /^(done|cancelled)$/i.test(changes.status);
-  const waiting = [...model.tasks.keys()].filter((other) => model.awaitedBy(other).has(id));
   const args = {
     task_id: idOf(id),
     ...given({ status: changes.status, progress: changes.progress, title: changes.title }),
@@ -311,7 +309,7 @@ async function update(model: BoardModel, real: Real, id: number, changes: Change
     }),
     ...given({ depends_on: changes.dependsOn?.map(idOf) }),
   };
-  const answer = await callWatched(real, 'task_update', args, ends ? [id, ...waiting] : [id], refusals);
+  const answer = await callWatched(real, 'task_update', args, id, refusals);
   if (!answer.ok) return;
   const task = model.update(id, changes, answer.data.updated_at as string, real.actor);
   const { warnings: _, ...rest } = answer.data;
@@ -338,6 +336,8 @@ async function think(model: BoardModel, real: Real, id: number): Promise<void> {
   else {
     expect(answer.ok).toBe(true);
     task.thoughts += 1;
+    // The newest thought is in no seal until its session is finalized.
+    task.sealed = false;
   }
 }
 
@@ -499,12 +499,12 @@ async function expectNext(
   }
 }
 
-/** A write, with the rows before and after: what changed must be what was to be touched, and what the log says. */
+/** A write, with the facts before and after: what changed must be what was to be touched, and what the log says. */
 async function callWatched(
   real: Real,
   tool: 'task_create' | 'task_update',
   args: object,
-  touched: readonly number[],
+  touched: number,
   refusals: ReadonlySet<string>,
 ): Promise<Answer> {
   const before = await rowsOf(real.bench);
@@ -515,14 +515,19 @@ async function callWatched(
 
   if (refusals.size > 0) expect([...refusals]).toContain(codeOf(answer));
   else expect(answer).toMatchObject({ ok: true });
-  expect(changed).toEqual(answer.ok ? [...new Set(touched.map(idOf))].toSorted() : []);
+  expect(changed).toEqual(answer.ok ? [idOf(touched)] : []);
   expect(effects).toEqual(changed.map((id) => [id, sha256(after.get(id) as string)]));
   return answer;
 }
 
 async function rowsOf(bench: Bench): Promise<Rows> {
   const rows = await bench.storage.read((tx) => tx.all('SELECT * FROM tasks'));
-  return new Map(rows.map(({ urgency: _, ...row }) => [idOf(row.id as number), canonical(row)]));
+  return new Map(
+    rows.map(({ urgency, unmet, is_final, queue, ...facts }) => [
+      idOf(facts.id as number),
+      canonical({ ...facts, table: 'tasks' }),
+    ]),
+  );
 }
 
 async function lastEffects(bench: Bench): Promise<[string, string][]> {

@@ -17,7 +17,8 @@ import {
 } from '../../domains/tasks/workflows.ts';
 import { ColibriError } from '../../errors.ts';
 import { scratchFolder } from '../storage/scratch.ts';
-import { openBench, trials } from './bench.ts';
+import { openBench } from './bench.ts';
+import { trials } from './trials.ts';
 
 /** The machines as the contract prints them. */
 const CONTRACT: Readonly<Record<Workflow, string>> = {

@@ -2,15 +2,16 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { proofTools } from '../../domains/proof/index.ts';
-import { requireSession } from '../../domains/trail/index.ts';
 import { listThoughts } from '../../domains/trail/thoughts.ts';
-import { integrityScore, pauseEvery, walkSession, walkTask } from '../../domains/trail/verify-chain.ts';
 import { LIMITS } from '../../limits.ts';
-import type { Finding } from '../../log/verify/finding.ts';
 import type { Reader, StorageEngine, Transaction } from '../../storage/engine.ts';
+import { type ChainReport, verifyChain } from '../../verify/chain.ts';
+import type { Finding } from '../../verify/finding.ts';
+import { stillClock } from '../log/still-clock.ts';
 import { aCall } from '../middleware/a-tool.ts';
 import { openScratch, scratchFolder } from '../storage/scratch.ts';
-import { findingsIn, openBench } from '../tasks/bench.ts';
+import { openBench } from '../tasks/bench.ts';
+import { findingsOf } from '../tasks/findings.ts';
 
 // Whoever holds the file can store numbers that no reader of it can count exactly. A walk must end all the same.
 
@@ -54,14 +55,15 @@ function multiply(
   );
 }
 
-/** Options of a walk that fails the test instead of going on for ever. */
-function impatient() {
-  let pauses = 0;
+/** Verifies the only task or session, and fails the test instead of going on for ever. */
+async function walked(storage: StorageEngine, kind: 'task' | 'session'): Promise<ChainReport> {
+  let [now, pauses] = [Date.now(), 0];
+  const clock = { ...stillClock(Date.now()), monotonic: () => (now += LIMITS.sliceMsMax) };
   const pause = async () => {
     pauses += 1;
-    if (pauses > 100) throw new Error('the walk does not end');
+    if (pauses > 1_000) throw new Error('the walk does not end');
   };
-  return { trace: false, pause };
+  return await storage.read((tx) => verifyChain(tx, { kind, id: 1 }, { trace: false, pause, clock }));
 }
 
 function kindsOf(findings: readonly Finding[], table: string): string[] {
@@ -71,21 +73,21 @@ function kindsOf(findings: readonly Finding[], table: string): string[] {
 test('nothing is wrong with what was left', async () => {
   const storage = await forged();
 
-  expect(await findingsIn(storage)).toEqual([]);
+  expect(await findingsOf(storage)).toEqual([]);
 });
 
 test.each([
-  ['actions', { position: BEYOND }],
-  ['thoughts', { id: BEYOND, chain_position: 10n }],
-  ['session_records', { id: BEYOND }],
+  ['actions', 'stray', { position: BEYOND }],
+  ['thoughts', 'unexplained', { id: BEYOND, chain_position: 10n }],
+  ['session_records', 'unexplained', { id: BEYOND }],
 ])(
   'thousands of rows of %s with numbers that are read alike are found, and the verifier ends',
-  async (table, counting) => {
+  async (table, kind, counting) => {
     const storage = await forged((db) => multiply(db, table, 2_500, counting));
 
-    const findings = await findingsIn(storage);
+    const findings = await findingsOf(storage);
 
-    expect(kindsOf(findings, table)).toContain('stray');
+    expect(kindsOf(findings, table)).toContain(kind);
     expect(findings.filter(({ record }) => record.includes(String(BEYOND)))).not.toEqual([]);
   },
 );
@@ -99,7 +101,7 @@ test.each(['0', '-1', '-9223372036854775808'])(
       ),
     );
 
-    expect(await findingsIn(storage)).toContainEqual(
+    expect(await findingsOf(storage)).toContainEqual(
       expect.objectContaining({ kind: 'stray', table: 'actions', record: `#${position}` }),
     );
   },
@@ -108,7 +110,7 @@ test.each(['0', '-1', '-9223372036854775808'])(
 test('a walk over thoughts whose places are read alike ends and names them', async () => {
   const storage = await forged((db) => multiply(db, 'thoughts', 1_000, { id: 10n, chain_position: BEYOND }));
 
-  const { broken } = await storage.read((tx) => walkTask(tx, 1, impatient()));
+  const { broken } = await walked(storage, 'task');
 
   expect(broken.map(({ record }) => record)).toContain('Θ-0010');
 });
@@ -118,7 +120,7 @@ test('a thought put far below the first is found from its task', async () => {
     db.exec('UPDATE thoughts SET chain_position = -9223372036854775808 WHERE id = 3'),
   );
 
-  const { broken } = await storage.read((tx) => walkTask(tx, 1, impatient()));
+  const { broken } = await walked(storage, 'task');
 
   expect(broken.map(({ record }) => record)).toContain('Θ-0003');
 });
@@ -131,9 +133,7 @@ test.each([BEYOND, -BEYOND - 2_000n])(
       db.exec('DELETE FROM session_records WHERE id = 3');
     });
 
-    const { broken } = await storage.read(async (tx) =>
-      walkSession(tx, await requireSession(tx, 'A-0001'), impatient()),
-    );
+    const { broken } = await walked(storage, 'session');
 
     expect(broken.map(({ record }) => record)).toContain('R-0003');
   },
@@ -157,7 +157,7 @@ test('a character moved from the kept arguments to their salt is found, although
     ),
   );
 
-  expect(await findingsIn(storage)).toEqual([
+  expect(await findingsOf(storage)).toEqual([
     expect.objectContaining({ kind: 'altered', table: 'action_payloads', record: '#1', columns: ['salt'] }),
   ]);
 });
@@ -169,21 +169,19 @@ test('a character moved from the salt to the kept arguments is found too', async
     ),
   );
 
-  expect(kindsOf(await findingsIn(storage), 'action_payloads')).toEqual(['altered']);
+  expect(kindsOf(await findingsOf(storage), 'action_payloads')).toEqual(['altered']);
 });
 
-test('a thought whose audit row was changed is said to be uncheckable, not to be forged', async () => {
+test('an audit row that was changed is one finding: the thought it wrote is not said to be forged', async () => {
   const storage = await forged((db) =>
     db.exec(
       `UPDATE actions SET text = replace(text, '"actor":"ada"', '"actor":"eve"') WHERE position = (SELECT position FROM thoughts WHERE id = 2)`,
     ),
   );
 
-  const ofThought = (await findingsIn(storage)).filter(({ record }) => record === 'Θ-0002');
+  const findings = await findingsOf(storage);
 
-  expect(ofThought).toEqual([expect.objectContaining({ kind: 'unexplained', table: 'thoughts' })]);
-  expect(ofThought[0]?.message).toContain('was itself changed');
-  expect(ofThought[0]?.columns).toBeUndefined();
+  expect(findings).toEqual([expect.objectContaining({ kind: 'altered', table: 'actions', record: '#8' })]);
 });
 
 test('counting all thoughts of a task reads an index and no row', async () => {
@@ -199,7 +197,7 @@ test('counting all thoughts of a task reads an index and no row', async () => {
       },
       all: (sql, ...params) => tx.all(sql, ...params),
     };
-    return await listThoughts(explaining, { column: 'task_id', id: 1, type: undefined }, 1, 0);
+    return await listThoughts(explaining, { task: 1, session: undefined, type: undefined }, 1, 0);
   });
 
   expect(plans).toEqual([expect.stringContaining('COVERING INDEX thoughts_by_task')]);
@@ -208,53 +206,36 @@ test('counting all thoughts of a task reads an index and no row', async () => {
 test('a type still filters, and is counted', async () => {
   const storage = await forged();
   const list = (type: string | undefined) =>
-    storage.read((tx) => listThoughts(tx, { column: 'task_id', id: 1, type }, 2, 0));
+    storage.read((tx) => listThoughts(tx, { task: 1, session: undefined, type }, 2, 0));
 
-  expect(await list('plan')).toMatchObject({ count: 3, rows: [{ id: 1 }, { id: 2 }] });
-  expect(await list('risk')).toEqual({ count: 0, rows: [] });
+  expect(await list('plan')).toMatchObject({ count: 3, thoughts: [{ id: 1 }, { id: 2 }] });
+  expect(await list('risk')).toEqual({ count: 0, thoughts: [] });
   expect((await list(undefined)).count).toBe(3);
 });
 
-test('a score is 100 only where nothing is broken, however long the chain', () => {
-  const link = (position: number) => ({
-    position,
-    record: `Θ-${position}`,
-    what: 'broken',
-    expected_hash: '',
-    actual_hash: '',
-  });
-  const score = (total: number, ...positions: number[]) =>
-    integrityScore({ total, broken: positions.map(link), trace: [] });
+test.each<[what: string, change: string, score: number]>([
+  ['nothing', 'UPDATE thoughts SET type = type', 100],
+  ['one record of three', "UPDATE thoughts SET branch = 'x' WHERE id = 2", 66.66],
+  ['one record in two ways', "UPDATE thoughts SET branch = 'x', recorded_by = 'y' WHERE id = 2", 66.66],
+  ['every record', "UPDATE thoughts SET branch = 'x'", 0],
+])('a score counts records that something was found against: %s', async (_, change, score) => {
+  const storage = await forged((db) => db.exec(change));
 
-  expect(score(0)).toBe(100);
-  expect(score(1_000_000, 7)).toBe(99.99);
-  expect(score(4, 2)).toBe(75);
-  expect(score(4, 2, 2, 2)).toBe(75);
-  expect(score(3, 1, 2, 3)).toBe(0);
-  expect(score(0, 1, 2)).toBe(0);
+  expect((await walked(storage, 'task')).score).toBe(score);
 });
 
-test('a walk pauses when a slice has lasted long enough, and not before', async () => {
-  let now = 0;
-  let breaths = 0;
-  const pause = pauseEvery(
-    () => now,
-    async () => {
-      breaths += 1;
-      now += 500;
-    },
-  );
+test.each<[what: string, turnMs: number, pauses: boolean]>([
+  ['when a slice has lasted long enough', LIMITS.sliceMsMax, true],
+  ['and not before', 0, false],
+])('a walk pauses %s', async (_, turnMs, pauses) => {
+  const storage = await forged();
+  let [now, paused] = [0, 0];
+  const clock = { ...stillClock(Date.now()), monotonic: () => (now += turnMs) };
+  const pause = async () => {
+    paused += 1;
+  };
 
-  now = LIMITS.sliceMsMax - 1;
-  await pause();
-  expect(breaths).toBe(0);
+  await storage.read((tx) => verifyChain(tx, { kind: 'task', id: 1 }, { trace: false, pause, clock }));
 
-  now = LIMITS.sliceMsMax;
-  await pause();
-  expect(breaths).toBe(1);
-
-  // What others took meanwhile is not counted against the next slice.
-  now += LIMITS.sliceMsMax - 1;
-  await pause();
-  expect(breaths).toBe(1);
+  expect(paused > 0).toBe(pauses);
 });

@@ -16,7 +16,12 @@ test(`other calls are answered while a chain of ${THOUGHTS} thoughts is verified
   const colibri = new Playground();
   try {
     mkdirSync(dirname(colibri.dbPath), { recursive: true });
-    await fillDatabase(colibri.dbPath, { tasks: 1, rows: 0, thoughtsOnFirst: THOUGHTS });
+    await fillDatabase(colibri.dbPath, {
+      tasks: 1,
+      rows: 0,
+      thoughtsOnFirst: THOUGHTS,
+      configDir: colibri.path('config', 'colibri'),
+    });
     const server = await colibri.start();
     const restBytes = server.rssBytes;
 

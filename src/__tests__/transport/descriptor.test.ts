@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { describeTool } from '../../transport/descriptor.ts';
-import { aTool } from '../middleware/a-tool.ts';
+import { aTool, aWritingTool } from '../middleware/a-tool.ts';
 
 const input = z.strictObject({
   task_id: z.string().min(1).max(32),
@@ -62,14 +62,19 @@ describe('inputSchema', () => {
 
 describe('annotations', () => {
   test.each([
-    ['reads', undefined, { readOnlyHint: true, idempotentHint: true }],
-    ['reads', false, { readOnlyHint: true, idempotentHint: true }],
-    ['writes', undefined, { readOnlyHint: false, idempotentHint: false }],
-    ['writes', true, { readOnlyHint: false, idempotentHint: true }],
-    ['writes', false, { readOnlyHint: false, idempotentHint: false }],
-  ] as const)('follow from the effect: %s, idempotent %s', (effect, idempotent, expected) => {
-    const tool = aTool({ effect, ...(idempotent !== undefined && { idempotent }) });
-
+    ['one that reads', aTool(), { readOnlyHint: true, idempotentHint: true }],
+    ['one that writes', aWritingTool(), { readOnlyHint: false, idempotentHint: false }],
+    [
+      'one that writes the same however often',
+      aWritingTool({ idempotent: true }),
+      { readOnlyHint: false, idempotentHint: true },
+    ],
+    [
+      'one that writes more each time',
+      aWritingTool({ idempotent: false }),
+      { readOnlyHint: false, idempotentHint: false },
+    ],
+  ] as const)('follow from the tool: %s', (_, tool, expected) => {
     expect(describeTool(tool).annotations).toEqual({
       destructiveHint: false,
       openWorldHint: false,

@@ -6,11 +6,11 @@ import { fileURLToPath } from 'node:url';
 export interface Answer {
   readonly ok: boolean;
   readonly data: Readonly<Record<string, unknown>>;
-  /** Set when the call was refused, in whichever pattern. */
+  /** Set when the call was refused, in either pattern. */
   readonly refused: { readonly code: string; readonly message: string } | undefined;
 }
 
-/** An agent's side of the wire: a real server process, real stdio. */
+/** An agent's side of the connection: a real server process over real stdio. */
 export class DemoClient {
   readonly #server: ChildProcess;
   readonly #waiting = new Map<number, { resolve(message: Message): void; reject(error: Error): void }>();
@@ -53,7 +53,7 @@ export class DemoClient {
     };
   }
 
-  /** Closes its end, as a client does; the server signs its log and goes. */
+  /** Closes its end, as a client does; the server then stops cleanly. */
   async stop(): Promise<void> {
     const exited = new Promise((resolve) => this.#server.once('exit', resolve));
     this.#server.stdin?.end();

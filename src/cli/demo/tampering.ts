@@ -1,33 +1,24 @@
 import { sha256Hex } from '../../integrity/digest.ts';
+import { chainHash, GENESIS } from '../../log/row.ts';
 import { loadDriver } from '../../storage/sqlite/driver.ts';
 
-/** One way to cheat with the file, as somebody who holds it could. */
+/** One way to change the file that anybody who can write to it has. */
 export interface Tampering {
   readonly title: string;
-  /** What the verifier must call it. */
+  /** The kind of finding that the verifier must report. */
   readonly finding: string;
-  /** Statements, or statements made from what is there. */
   readonly sql: readonly string[];
+  /** Applied to the text of every audit row; all hashes are then recomputed. */
   readonly rewrite?: (text: string) => string;
 }
-
-/** Whoever holds the file can drop a trigger; that is why triggers are no proof. */
-const UNLOCK = [
-  'DROP TRIGGER actions_no_update',
-  'DROP TRIGGER actions_no_delete',
-  'DROP TRIGGER thoughts_no_update',
-];
-const LOCK = [
-  "CREATE TRIGGER actions_no_update BEFORE UPDATE ON actions BEGIN SELECT RAISE(ABORT, 'actions is append-only'); END",
-  "CREATE TRIGGER actions_no_delete BEFORE DELETE ON actions BEGIN SELECT RAISE(ABORT, 'actions is append-only'); END",
-  "CREATE TRIGGER thoughts_no_update BEFORE UPDATE ON thoughts BEGIN SELECT RAISE(ABORT, 'thoughts is append-only'); END",
-];
 
 export const TAMPERINGS: readonly Tampering[] = [
   {
     title: 'a thought is edited afterwards',
     finding: 'altered',
-    sql: ["UPDATE thoughts SET content = 'All tests passed.' WHERE id = 1"],
+    sql: [
+      "UPDATE texts SET text = 'All tests passed.' WHERE digest = (SELECT content FROM thoughts WHERE id = 1)",
+    ],
   },
   {
     title: 'one audit row is deleted',
@@ -50,38 +41,42 @@ export const TAMPERINGS: readonly Tampering[] = [
   },
 ];
 
-/** Cheats with a copy of the database. */
+/** Tampers with a copy of the database. */
 export async function tamper(path: string, { sql, rewrite }: Tampering): Promise<void> {
   const db = (await loadDriver()).open(path, { readOnly: false });
   try {
-    for (const statement of [...UNLOCK, ...sql]) db.exec(statement);
+    // Whoever can write to the file can drop its triggers and put them back: they are no proof.
+    const triggers = rowsOf(db, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'");
+    for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
+    for (const statement of sql) db.exec(statement);
     if (rewrite !== undefined) rewriteHistory(db, rewrite);
-    for (const statement of LOCK) db.exec(statement);
+    for (const trigger of triggers) db.exec(String(trigger.sql));
   } finally {
     db.close();
   }
 }
 
-/** What a plain hash chain cannot see: every later hash is recomputed, so the chain is whole again. */
-function rewriteHistory(
-  db: { prepare(sql: string): { all(): object[]; run(...params: (string | number)[]): unknown } },
-  rewrite: (text: string) => string,
-): void {
-  const rows = db.prepare('SELECT position, text FROM actions ORDER BY position').all() as {
-    position: number;
-    text: string;
-  }[];
-  let link = '0'.repeat(64);
-  for (const { position, text } of rows) {
-    // The first row names the log; a clever forger leaves it as it is.
-    const changed = position === 1 ? text : rewrite(text);
+interface Database {
+  prepare(sql: string): { all(): object[]; run(...params: (string | number)[]): unknown };
+}
+
+/** Every later hash is recomputed, so the hash chain holds again. Only a signed head shows the difference. */
+function rewriteHistory(db: Database, rewrite: (text: string) => string): void {
+  const update = db.prepare(
+    'UPDATE actions SET text = ?, content_hash = ?, chain_hash = ? WHERE position = ?',
+  );
+  let link = GENESIS;
+  for (const { position, text } of rowsOf(db, 'SELECT position, text FROM actions ORDER BY position')) {
+    const changed = rewrite(String(text));
     const content = sha256Hex(changed);
-    link = sha256Hex(content + link);
-    db.prepare('UPDATE actions SET text = ?, content_hash = ?, chain_hash = ? WHERE position = ?').run(
-      changed,
-      content,
-      link,
-      position,
-    );
+    link = chainHash(content, link);
+    update.run(changed, content, link, Number(position));
   }
+}
+
+function rowsOf(db: Database, sql: string): Record<string, unknown>[] {
+  return db
+    .prepare(sql)
+    .all()
+    .map((row) => ({ ...row }));
 }

@@ -1,21 +1,14 @@
 import { ColibriError } from '../../errors.ts';
 import { isHash } from '../../integrity/digest.ts';
-import { Frontier, treeDepth } from '../../integrity/tree.ts';
-import { formatId } from '../../log/state.ts';
-import { TASKS } from '../../log/tables.ts';
-import type { Reader, Transaction } from '../../storage/engine.ts';
-import { type CallContext, defineTool, type Tool } from '../../tool.ts';
-import {
-  insertSession,
-  lastChangeOf,
-  openSessionOf,
-  requireSession,
-  requireTaskReference,
-  type SessionRow,
-  sessionId,
-  sessionLeaves,
-  updateSession,
-} from '../trail/index.ts';
+import { Frontier } from '../../integrity/tree.ts';
+import { formatId, SESSIONS } from '../../log/tables.ts';
+import type { Reader } from '../../storage/engine.ts';
+import { defineTool, type Tool } from '../../tool.ts';
+import type { SessionRow } from '../facts.ts';
+import { sessionLeaves } from '../lookup.ts';
+import { ruled } from '../ruled.ts';
+import { requireSession } from '../subjects.ts';
+import { PROOF_RULES } from './rules.ts';
 import * as schema from './schema.ts';
 
 export interface ProofDeps {
@@ -36,7 +29,8 @@ export function proofTools(deps: ProofDeps): Tool[] {
       effect: 'writes',
       input: schema.StartInput,
       output: schema.StartOutput,
-      handle: (args, call, tx) => startSession(deps, tx, call, args),
+      prepare: async (args) => ({ args, outside: { skills: await deps.skillsInForce() } }),
+      ...ruled(PROOF_RULES.audit_session_start),
     }),
     defineTool({
       name: 'merkle_finalize',
@@ -46,7 +40,7 @@ export function proofTools(deps: ProofDeps): Tool[] {
       effect: 'writes',
       input: schema.FinalizeInput,
       output: schema.FinalizeOutput,
-      handle: (args, call, tx) => finalizeSession(tx, call, args),
+      ...ruled(PROOF_RULES.merkle_finalize),
     }),
     defineTool({
       name: 'merkle_root',
@@ -58,120 +52,48 @@ export function proofTools(deps: ProofDeps): Tool[] {
       output: schema.RootOutput,
       async handle(args, _call, tx) {
         const session = await requireSession(tx, args.session_id);
-        return { session_id: sessionId(session), ...(await rootOf(tx, session)) };
+        return { session_id: formatId(SESSIONS, session.id), ...(await rootOf(tx, session)) };
       },
     }),
   ];
 }
 
-async function startSession(deps: ProofDeps, tx: Transaction, call: CallContext, args: schema.StartArgs) {
-  const task = await requireTaskReference(tx, args.task_id);
-  const open = await openSessionOf(tx, task.id);
-  if (open !== undefined) {
-    throw new ColibriError(
-      'ERR_SESSION_EXISTS',
-      `${args.task_id} has the open session ${sessionId(open)}, started by ${open.started_by} at ${open.started_at}. Use it, or seal it with merkle_finalize first.`,
-      { session_id: sessionId(open), started_by: open.started_by, started_at: open.started_at },
-    );
-  }
-  const session = await insertSession(tx, call, {
-    task_id: task.id,
-    auditor_id: args.auditor_id,
-    reason: args.reason ?? null,
-    scope: args.scope ?? 'shallow',
-    status: 'open',
-    started_at: call.at,
-    started_by: call.actor,
-    skills: JSON.stringify(await deps.skillsInForce()),
-    sealed_task_id: null,
-    merkle_root: null,
-    tree_depth: null,
-    leaf_count: null,
-    finalized_at: null,
-    finalized_by: null,
-  });
-  const { auditor_id, started_at, scope } = session;
-  return { session_id: sessionId(session), task_id: formatId(TASKS, task.id), auditor_id, started_at, scope };
-}
-
-async function finalizeSession(tx: Transaction, call: CallContext, args: schema.FinalizeArgs) {
-  const session = await requireSession(tx, args.session_id);
-  if (session.status === 'finalized') {
-    throw new ColibriError(
-      'ERR_ALREADY_FINALIZED',
-      `${args.session_id} was finalized at ${session.finalized_at} by ${session.finalized_by}. merkle_root returns its root.`,
-      { session_id: args.session_id, finalized_at: session.finalized_at, merkle_root: session.merkle_root },
-    );
-  }
-  const only = args.task_id === undefined ? null : (await requireTaskReference(tx, args.task_id)).id;
-  const tree = await buildTree(tx, session, only);
-  if (tree.size === 0) {
-    const of = args.task_id === undefined ? '' : ` of ${args.task_id}`;
-    throw new ColibriError(
-      'ERR_NO_RECORDS',
-      `${args.session_id} has no records${of} to seal. Record a thought with thought_record first.`,
-      {
-        session_id: args.session_id,
-      },
-    );
-  }
-  const seal = { merkle_root: tree.root(), tree_depth: treeDepth(tree.size), leaf_count: tree.size };
-  await updateSession(tx, call, session, {
-    status: 'finalized',
-    sealed_task_id: only,
-    ...seal,
-    finalized_at: call.at,
-    finalized_by: call.actor,
-  });
-  sealInLog(call, session, seal);
-  return { session_id: sessionId(session), ...seal, finalized_at: call.at, frozen: true as const };
-}
-
-/** The exit row says root and size in plain text, so that the log alone proves the seal. */
-function sealInLog(
-  call: CallContext,
-  session: SessionRow,
-  seal: { readonly merkle_root: string; readonly leaf_count: number },
-): void {
-  const index = call.effects.findIndex(
-    (effect) => effect.table === 'sessions' && effect.id === sessionId(session),
-  );
-  const effect = call.effects[index];
-  if (effect === undefined) throw new Error('a sealed session left no effect');
-  call.effects[index] = { ...effect, seal: { merkle_root: seal.merkle_root, leaf_count: seal.leaf_count } };
-}
-
 async function rootOf(tx: Reader, session: SessionRow) {
-  if (session.merkle_root !== null && session.finalized_at !== null) {
+  if (session.merkle_root !== null && session.finalized_at !== null)
     return { merkle_root: session.merkle_root, is_finalized: true, as_of: session.finalized_at };
-  }
-  const tree = await buildTree(tx, session, null);
-  if (tree.size === 0) {
-    const id = sessionId(session);
-    throw new ColibriError(
-      'ERR_NOT_FINALIZED',
-      `${id} is open and has no records yet, so it has no root. Record a thought, then ask again.`,
-      {
-        session_id: id,
-      },
-    );
-  }
-  return { merkle_root: tree.root(), is_finalized: false, as_of: await lastChangeOf(tx, session) };
+  const tree = await buildTree(tx, session);
+  if (tree.size > 0)
+    return { merkle_root: tree.root(), is_finalized: false, as_of: await lastChangeOf(tx, session) };
+  const session_id = formatId(SESSIONS, session.id);
+  throw new ColibriError(
+    'ERR_NOT_FINALIZED',
+    `${session_id} is open and has no records yet, so it has no root. Record a thought, then ask again.`,
+    { session_id },
+  );
 }
 
-async function buildTree(tx: Reader, session: SessionRow, onlyTask: number | null): Promise<Frontier> {
+async function buildTree(tx: Reader, session: SessionRow): Promise<Frontier> {
   const tree = new Frontier();
-  let last = 0;
-  for (;;) {
-    const page = await sessionLeaves(tx, session.id, onlyTask, last, PAGE);
+  for (let last = 0; ; ) {
+    const page = await sessionLeaves(tx, session.id, null, last, PAGE);
     for (const leaf of page) {
       if (leaf.hash === null || !isHash(leaf.hash) || !Number.isSafeInteger(leaf.id))
         throw new Error(
-          `record ${leaf.id} of ${sessionId(session)} is damaged; audit_verify_chain tells more`,
+          `record ${leaf.id} of session ${session.id} is damaged; audit_verify_chain tells more`,
         );
       tree.add(leaf.hash);
       last = leaf.id;
     }
     if (page.length < PAGE) return tree;
   }
+}
+
+/** When the last record joined the session, or when it began. */
+async function lastChangeOf(tx: Reader, session: SessionRow): Promise<string> {
+  const row = await tx.get<{ at: string }>(
+    `SELECT a.at FROM actions a WHERE a.position =
+       (SELECT position FROM session_records WHERE session_id = ? ORDER BY id DESC LIMIT 1)`,
+    session.id,
+  );
+  return row?.at ?? session.started_at;
 }

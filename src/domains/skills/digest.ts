@@ -34,12 +34,6 @@ function lineOf(part: Part): string {
 }
 
 function firstColumn(part: Part): string {
-  switch (part.kind) {
-    case 'file':
-      return part.sha256;
-    case 'link':
-      return `link:${sha256Hex(part.target)}`;
-    case 'unread':
-      return 'unread';
-  }
+  if (part.kind === 'file') return part.sha256;
+  return part.kind === 'link' ? `link:${sha256Hex(part.target)}` : 'unread';
 }

@@ -1,196 +1,139 @@
-import {
-  type BigIntStats,
-  closeSync,
-  constants,
-  fstatSync,
-  lstatSync,
-  opendirSync,
-  openSync,
-  readdirSync,
-  readlinkSync,
-  readSync,
-  realpathSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { sep } from 'node:path';
 import { SKILL_LIMITS } from './limits.ts';
 
-// Hostile input enters here: whatever lies in a skills folder is seen, opened and read through this file only.
-// The calls are synchronous because they are five to eight times as fast so (4,000 lstat: 10 to 15 ms against
-// 70 to 90); callers rest between slices.
+// Hostile input enters here: everything in a skills folder is examined, opened and read through this file only.
+// The calls are synchronous because that is five to eight times as fast (4,000 lstat: 10 to 15 ms instead of 70 to 90);
+// callers let others run between slices.
 
-/** Why something was not read, in words for the person who put it there. */
-export interface Refusal {
-  readonly reason: string;
-}
+/** Thrown when something in a skills folder is not used. The message tells the person who put it there why. */
+export class Refusal extends Error {}
 
-export function isRefusal(value: object): value is Refusal {
-  return 'reason' in value;
-}
+export const LINK_TO_NO_FILE = 'a symbolic link to something that is not a file';
+export const VANISHED = 'it vanished while it was being read; ask again';
 
-/** A file or folder as it looked at one moment. Two equal stamps mean: nothing was changed between. */
-export interface Seen {
-  readonly kind: 'file' | 'folder';
-  readonly stamp: string;
-  readonly bytes: number;
-  /** When the content or anything about it last changed. */
-  readonly changedMs: number;
-}
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: 'Colibri may not read it (EACCES)',
+  EPERM: 'Colibri may not read it (EPERM)',
+  ELOOP: 'it is or became a symbolic link (ELOOP)',
+  ENOENT: VANISHED,
+};
 
-/** What a path is, without following it; undefined where nothing is. */
-export function look(path: string): Seen | { readonly kind: 'link' } | Refusal | undefined {
-  const stat = attempt(() => lstatSync(path, { bigint: true, throwIfNoEntry: false }));
-  if (stat === undefined) return path.includes('\ufffd') ? { reason: 'its name is not UTF-8' } : undefined;
-  if (isRefusal(stat)) return stat;
-  if (stat.isSymbolicLink()) return { kind: 'link' };
-  if (stat.isFile()) return seenAs('file', stat);
-  if (stat.isDirectory()) return seenAs('folder', stat);
-  return { reason: `${specialKind(stat)}, not a file` };
-}
-
-/** The file or the folder at a path, if that is what is there. */
-export function lookFor(kind: Seen['kind'], path: string): Seen | undefined {
-  const there = look(path);
-  return there !== undefined && 'stamp' in there && there.kind === kind ? there : undefined;
-}
-
-/** The names in a folder, sorted. */
-export function namesIn(folder: string, seen: Seen): readonly string[] | Refusal {
-  const names = attempt(() =>
-    seen.bytes > LARGE_FOLDER_BYTES ? firstNames(folder, SKILL_LIMITS.entriesMax + 1) : readdirSync(folder),
-  );
-  if (isRefusal(names)) return names;
-  if (names.length > SKILL_LIMITS.entriesMax) {
-    return { reason: `a folder with more than ${SKILL_LIMITS.entriesMax} entries` };
-  }
-  return names.sort();
-}
-
-/** Reading name by name costs three times as much, so only folders pay for it that are large by their own account. */
-const LARGE_FOLDER_BYTES = 65_536;
-
-function firstNames(folder: string, count: number): string[] {
-  const names: string[] = [];
-  const dir = opendirSync(folder, { bufferSize: 256 });
+/** The result of `act`, or else of `otherwise` if that is refused. */
+export function attempt<T>(act: () => T, otherwise: (reason: string) => T): T {
   try {
-    while (names.length < count) {
-      const entry = dir.readSync();
-      if (entry === null) break;
-      names.push(entry.name);
-    }
-  } finally {
-    dir.closeSync();
+    return act();
+  } catch (error) {
+    return otherwise(reasonOf(error));
   }
-  return names;
 }
 
-/** The real place of a link that stays inside one of the given folders. */
-export function followLink(path: string, folders: readonly string[]): string | Refusal {
-  const real = attempt(() => realpathSync.native(path));
-  if (typeof real === 'object') return { reason: `a symbolic link that leads nowhere (${real.code})` };
-  return folders.some((folder) => isInside(real, folder))
-    ? real
-    : { reason: 'a symbolic link out of the skills folder' };
+/** Why something is not used. A refusal and a file system error are outcomes here; any other error is a bug. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof Refusal) return error.message;
+  if (!(error instanceof Error && 'syscall' in error && 'code' in error)) throw error;
+  return REASONS[String(error.code)] ?? `it cannot be read (${error.code})`;
 }
 
-/** A regular file, and where it really is. */
-export interface RegularFile {
-  readonly real: string;
-  readonly seen: Seen;
+/** A file or folder; for a link, the one it leads to. `path` has no link in it below the root. */
+export interface Found {
+  readonly kind: 'file' | 'folder';
+  readonly isLink: boolean;
+  readonly path: string;
+  readonly bytes: number;
 }
 
-/** The regular file at a path, or behind a link there that stays inside one of the folders. */
-export function regularFile(path: string, folders: readonly string[]): RegularFile | Refusal {
-  const seen = look(path);
-  if (seen === undefined) return { reason: 'it vanished while it was being read; ask again' };
-  if (isRefusal(seen)) return seen;
-  if (seen.kind === 'file') return { real: path, seen };
-  if (seen.kind === 'folder') return { reason: 'a folder, not a file' };
-  const real = followLink(path, folders);
-  if (typeof real !== 'string') return real;
-  const target = lookFor('file', real);
-  return target === undefined
-    ? { reason: 'a symbolic link to something that is not a file' }
-    : { real, seen: target };
+/** What is at a path; undefined if nothing is. A link is followed only if it leads into one of the `roots`. */
+export function look(path: string, roots: readonly string[]): Found | undefined {
+  const stat = fs.lstatSync(path, { throwIfNoEntry: false });
+  if (stat === undefined) {
+    if (path.includes('\ufffd')) throw new Refusal('its name is not UTF-8');
+    return undefined;
+  }
+  if (stat.isSymbolicLink()) return follow(path, roots);
+  if (stat.isFile() || stat.isDirectory()) return describe(path, stat, false);
+  const special = stat.isFIFO() ? 'a named pipe' : stat.isSocket() ? 'a socket' : 'a device';
+  throw new Refusal(`${special}, not a file`);
 }
 
-/** What a link says, whatever may be behind it. */
-export function linkText(path: string): string | Refusal {
-  return attempt(() => readlinkSync(path));
+function follow(path: string, roots: readonly string[]): Found {
+  const real = resolveLink(path);
+  if (!isInsideAny(real, roots)) throw new Refusal('a symbolic link out of the skills folder');
+  const stat = fs.lstatSync(real);
+  if (!stat.isFile() && !stat.isDirectory()) throw new Refusal(LINK_TO_NO_FILE);
+  return describe(real, stat, true);
 }
 
-/** The path without any link in it. */
-export function realPath(path: string): string | Refusal | undefined {
-  const real = attempt(() => realpathSync.native(path));
-  return typeof real === 'object' && real.code === 'ENOENT' ? undefined : real;
+function resolveLink(path: string): string {
+  try {
+    return realPath(path);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
+    throw new Refusal(`a symbolic link that leads nowhere${code}`);
+  }
 }
 
-/**
- * Opens a regular file that really lies inside one of the folders: never through a link, and without waiting for a
- * writer should a pipe have taken its place. What it answers was seen after opening and is true of the open file.
- */
-export function openFile(
-  path: string,
-  folders: readonly string[],
-): { readonly fd: number; readonly seen: Seen } | Refusal {
-  const real = attempt(() => realpathSync.native(path));
-  if (typeof real === 'object') return real;
-  if (!folders.some((folder) => isInside(real, folder)))
-    return { reason: 'it lies outside the skills folder' };
-  return attempt(() => {
-    const fd = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
-    const stat = fstatSync(fd, { bigint: true });
-    if (stat.isFile() && stat.size <= SKILL_LIMITS.bytesMax) return { fd, seen: seenAs('file', stat) };
-    closeSync(fd);
-    return { reason: 'it was replaced while it was being read; ask again' };
-  });
+function describe(path: string, stat: fs.Stats, isLink: boolean): Found {
+  return { kind: stat.isFile() ? 'file' : 'folder', isLink, path, bytes: stat.size };
 }
 
-/** Reads the next bytes into `buffer`, as many as there are and fit; none at the end of the file. */
-export function readNext(fd: number, buffer: Uint8Array): number | Refusal {
-  return attempt(() => readSync(fd, buffer, 0, buffer.length, null));
+/** The path with every link in it resolved. */
+export function realPath(path: string): string {
+  return fs.realpathSync.native(path);
 }
 
-export function close(fd: number): void {
-  closeSync(fd);
+/** The text of a link, whatever it leads to; undefined if there is no link. */
+export function linkText(path: string): string | undefined {
+  return attempt<string | undefined>(
+    () => fs.readlinkSync(path),
+    () => undefined,
+  );
 }
 
 export function isInside(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
-function seenAs(kind: 'file' | 'folder', stat: BigIntStats): Seen {
-  return {
-    kind,
-    stamp: stampOf(stat),
-    bytes: Number(stat.size),
-    changedMs: Number(stat.ctimeNs > stat.mtimeNs ? stat.ctimeNs : stat.mtimeNs) / 1e6,
-  };
+function isInsideAny(path: string, folders: readonly string[]): boolean {
+  return folders.some((folder) => isInside(path, folder));
 }
 
-// The time of modification can be set back by hand, the time of change cannot.
-function stampOf(stat: BigIntStats): string {
-  return `${stat.dev}.${stat.ino}.${stat.size}.${stat.mtimeNs}.${stat.ctimeNs}`;
-}
-
-function specialKind(stat: BigIntStats): string {
-  if (stat.isFIFO()) return 'a named pipe';
-  if (stat.isSocket()) return 'a socket';
-  return 'a device';
-}
-
-/** An error of the file system is an outcome here: the folder belongs to somebody else. Any other is a bug. */
-function attempt<T>(act: () => T): T | (Refusal & { readonly code: string }) {
+/** The names in a folder, sorted. They are read one by one, so a huge folder costs no more than the limit. */
+export function namesIn(folder: string): readonly string[] {
+  const max = SKILL_LIMITS.entriesMax;
+  const names: string[] = [];
+  const dir = fs.opendirSync(folder, { bufferSize: 256 });
   try {
-    return act();
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) throw error;
-    return { code: error.code, reason: SAYINGS[error.code] ?? `it cannot be read (${error.code})` };
+    for (let entry = dir.readSync(); entry !== null; entry = dir.readSync()) {
+      if (names.push(entry.name) > max) throw new Refusal(`a folder with more than ${max} entries`);
+    }
+  } finally {
+    dir.closeSync();
+  }
+  return names.sort();
+}
+
+// Never through a link, and without waiting for a writer if a pipe has taken the file's place.
+const OPEN_FLAGS = fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0) | (fs.constants.O_NONBLOCK ?? 0);
+
+/** The bytes of a regular file inside one of the roots. */
+export function readFile(path: string, roots: readonly string[], bytesMax: number): Buffer {
+  if (!isInsideAny(realPath(path), roots)) throw new Refusal('it lies outside the skills folder');
+  const fd = fs.openSync(path, OPEN_FLAGS);
+  try {
+    const stat = fs.fstatSync(fd);
+    if (stat.isFile() && stat.size <= bytesMax) return readBytes(fd, stat.size);
+    throw new Refusal('it was replaced while it was being read; ask again');
+  } finally {
+    fs.closeSync(fd);
   }
 }
 
-const SAYINGS: Readonly<Record<string, string>> = {
-  EACCES: 'Colibri may not read it (EACCES)',
-  EPERM: 'Colibri may not read it (EPERM)',
-  ELOOP: 'it is or became a symbolic link (ELOOP)',
-  ENOENT: 'it vanished while it was being read; ask again',
-};
+function readBytes(fd: number, size: number): Buffer {
+  const bytes = Buffer.allocUnsafe(size);
+  let filled = 0;
+  for (let read = -1; filled < size && read !== 0; filled += read) {
+    read = fs.readSync(fd, bytes, filled, size - filled, null);
+  }
+  return bytes.subarray(0, filled);
+}

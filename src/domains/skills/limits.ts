@@ -17,8 +17,6 @@ export const SKILL_LIMITS = Object.freeze({
   rootEntriesMax: 50_000,
   rootBytesMax: 268_435_456,
   rootYamlBytesMax: 4_194_304,
-  /** Younger than this, a file may still change without its times showing it: coarse file systems count in 2 s. */
-  settleMs: 2_000,
   /** Bounds of the format; a longer description is cut, because every word of it costs the reader tokens. */
   nameCharsMax: 64,
   descriptionCharsMax: 1_024,

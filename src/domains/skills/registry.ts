@@ -1,20 +1,17 @@
-import { join, resolve } from 'node:path';
+import { join, parse, relative, resolve, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Clock, systemClock } from '../../clock.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Declaration } from './declaration.ts';
-import { isRefusal } from './disk.ts';
-import { type Root, resolveRoots, shownPath } from './roots.ts';
-import { createBudget, type Memory, memoryOf, NO_MEMORY, recallFrom, type Scan } from './scan.ts';
-import { findSkillFolders } from './search.ts';
-import { declareSkill } from './skill-file.ts';
-import { sealSkill } from './skill-folder.ts';
+import { attempt, isInside, look, Refusal, realPath, reasonOf } from './disk.ts';
+import { createBudget, findSkillFolders, type Scan, type SkillFolder } from './search.ts';
+import { readSkillFile, sealSkill } from './skill-folder.ts';
 
 /** A skill in force. */
 export interface Skill extends Declaration {
-  /** Of its SKILL.md, from the workspace where it lies in there. */
+  /** The path of its SKILL.md, relative to the workspace if it is in there. */
   readonly path: string;
-  /** Over its SKILL.md and everything beside it; `skillDigest` says exactly what. */
+  /** Covers its SKILL.md and everything beside it; see `skillDigest`. */
   readonly digest: string;
 }
 
@@ -25,101 +22,34 @@ export interface Skipped {
 }
 
 export interface SkillListing {
-  /** By name. */
+  /** Sorted by name. */
   readonly skills: readonly Skill[];
   readonly skipped: readonly Skipped[];
 }
 
-/** The skills on disk. Every answer is true of the moment it was asked for, and never an error. */
+/** The skills on disk. Every answer is read from disk when it is asked for, and is never an error. */
 export interface SkillRegistry {
-  /** `pause` is awaited between slices of a long scan, for whoever waits. */
+  /** `pause` is awaited between slices of a long scan, so that others can run. */
   list(pause?: () => Promise<void>): Promise<SkillListing>;
-  counts(): Promise<{ readonly loaded: number; readonly skipped: number }>;
-  /** What a session records: which instructions were in force, and exactly which text of them. */
+  /** What a session records: which skills were in force, and their exact content. */
   inForce(): Promise<readonly { readonly name: string; readonly digest: string }[]>;
 }
 
 export interface SkillRegistryOptions {
-  /** Folders with skills, the first one first: of two skills with one name the earlier is in force. */
+  /** Folders with skills. If two skills have the same name, the one in the earlier folder is in force. */
   readonly roots: readonly string[];
   readonly workspace: string;
-  readonly clock?: Pick<Clock, 'now' | 'monotonic'>;
+  readonly clock?: Pick<Clock, 'monotonic'>;
 }
 
-/** Touches nothing until it is asked. From the second time on, what did not change costs a stat and no read. */
+/** Nothing is cached: every digest comes from the bytes on disk. 200 skills with 1,000 files take 0.2 s of CPU time. */
 export function createSkillRegistry(options: SkillRegistryOptions): SkillRegistry {
-  let memory: Memory = NO_MEMORY;
-
-  async function list(pause: () => Promise<void> = nextTurn): Promise<SkillListing> {
-    const { listing, memory: next } = await scanRoots(options, memory, pause);
-    memory = next;
-    return listing;
-  }
-
+  const { clock = systemClock } = options;
+  const list: SkillRegistry['list'] = (pause = nextTurn) => scanRoots(options, createRest(clock, pause));
   return {
     list,
-    async counts() {
-      const { skills, skipped } = await list();
-      return { loaded: skills.length, skipped: skipped.length };
-    },
-    async inForce() {
-      const { skills } = await list();
-      return skills.map(({ name, digest }) => ({ name, digest }));
-    },
+    inForce: async () => (await list()).skills.map(({ name, digest }) => ({ name, digest })),
   };
-}
-
-async function scanRoots(
-  { roots: paths, clock = systemClock, ...options }: SkillRegistryOptions,
-  past: Memory,
-  pause: () => Promise<void>,
-): Promise<{ listing: SkillListing; memory: Memory }> {
-  const workspace = resolve(options.workspace);
-  const skipped: Skipped[] = [];
-  const roots = resolveRoots(paths, workspace, (path, reason) => {
-    skipped.push({ path: shownPath(path, [], workspace), reason });
-  });
-  const show = (path: string): string => shownPath(path, roots, workspace);
-  const recalls = recallFrom(past, clock.now());
-  const scan: Scan = {
-    ...recalls,
-    fences: roots.map(({ real }) => real),
-    skip: (path, reason) => void skipped.push({ path: show(path), reason }),
-    rest: createRest(clock, pause),
-  };
-
-  const byName = new Map<string, Skill>();
-  const visited = new Set<string>();
-  for (const root of roots) await loadRoot(scan, root, visited, byName, show);
-  const skills = [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-  return { listing: { skills, skipped }, memory: memoryOf(recalls) };
-}
-
-async function loadRoot(
-  scan: Scan,
-  root: Root,
-  visited: Set<string>,
-  byName: Map<string, Skill>,
-  show: (path: string) => string,
-): Promise<void> {
-  const budget = createBudget();
-  for (const folder of await findSkillFolders(scan, root.real, visited, budget)) {
-    const file = join(folder.path, folder.fileName);
-    const read = await declareSkill(scan, folder, budget);
-    if (isRefusal(read)) {
-      scan.skip(file, read.reason);
-      continue;
-    }
-    const { name } = read.declared;
-    const taken = byName.get(name);
-    if (taken !== undefined) {
-      scan.skip(file, `shadowed: ${taken.path} has the same name, ${name}`);
-      continue;
-    }
-    const digest = await sealSkill(scan, folder, read, budget);
-    if (typeof digest === 'string') byName.set(name, { ...read.declared, path: show(file), digest });
-    else scan.skip(file, digest.reason);
-  }
 }
 
 function createRest(clock: Pick<Clock, 'monotonic'>, pause: () => Promise<void>): () => Promise<void> {
@@ -129,4 +59,83 @@ function createRest(clock: Pick<Clock, 'monotonic'>, pause: () => Promise<void>)
     await pause();
     since = clock.monotonic();
   };
+}
+
+async function scanRoots(options: SkillRegistryOptions, rest: Scan['rest']): Promise<SkillListing> {
+  const workspace = resolve(options.workspace);
+  const skipped: Skipped[] = [];
+  const roots = resolveRoots(options.roots, workspace, skipped);
+  const show = (path: string): string => shownPath(path, roots, workspace);
+  const skip = (path: string, reason: string): void => void skipped.push({ path: show(path), reason });
+  const common = { roots: [...roots.keys()], skip, rest };
+
+  const skills = new Map<string, Skill>();
+  const visited = new Set<string>();
+  for (const root of roots.keys()) {
+    const scan = { ...common, budget: createBudget() };
+    for (const folder of await findSkillFolders(scan, root, visited)) {
+      await addSkill(scan, folder, show(join(folder.path, folder.fileName)), skills);
+      await rest();
+    }
+  }
+  return { skills: [...skills.values()].sort((a, b) => (a.name < b.name ? -1 : 1)), skipped };
+}
+
+async function addSkill(
+  scan: Scan,
+  folder: SkillFolder,
+  path: string,
+  skills: Map<string, Skill>,
+): Promise<void> {
+  try {
+    const file = await readSkillFile(scan, folder);
+    const { name } = file.declared;
+    const taken = skills.get(name)?.path;
+    if (taken !== undefined) throw new Refusal(`shadowed: ${taken} has the same name, ${name}`);
+    skills.set(name, { ...file.declared, path, digest: await sealSkill(scan, folder, file) });
+  } catch (error) {
+    scan.skip(join(folder.path, folder.fileName), reasonOf(error));
+  }
+}
+
+/** The folders that are searched for skills: for each real path, the path as configured. */
+type Roots = ReadonlyMap<string, string>;
+
+/** The roots that exist, each real folder once. A root that does not exist is not worth a message. */
+function resolveRoots(paths: readonly string[], workspace: string, skipped: Skipped[]): Roots {
+  const roots = new Map<string, string>();
+  for (const path of paths.map((configured) => resolve(workspace, configured))) {
+    const real = attempt(
+      () => resolveRoot(path, workspace),
+      (reason) => void skipped.push({ path: shownPath(path, new Map(), workspace), reason }),
+    );
+    if (real !== undefined && !roots.has(real)) roots.set(real, path);
+  }
+  return roots;
+}
+
+/**
+ * The content of a repository is hostile input too: a root inside the workspace must really be inside it, or a link in a
+ * cloned repository could open any folder of the person who cloned it.
+ */
+function resolveRoot(path: string, workspace: string): string | undefined {
+  const found = look(path, [parse(path).root]);
+  if (found === undefined) return undefined;
+  const real = realPath(path);
+  if (isInside(path, workspace) && !isInside(real, realPath(workspace))) {
+    throw new Refusal(
+      'a symbolic link out of the workspace; name its target in COLIBRI_SKILLS_DIR to use it',
+    );
+  }
+  if (found.kind !== 'folder') throw new Refusal('not a folder');
+  return real;
+}
+
+/** A real path below a root as people know it: relative to the workspace if it is in there, absolute otherwise. */
+function shownPath(path: string, roots: Roots, workspace: string): string {
+  const root = [...roots].find(([real]) => isInside(path, real));
+  const configured = root === undefined ? path : join(root[1], relative(root[0], path));
+  const inside = isInside(configured, workspace) ? relative(workspace, configured) : '';
+  const shown = inside === '' ? configured : inside;
+  return (sep === '/' ? shown : shown.replaceAll(sep, '/')).toWellFormed();
 }

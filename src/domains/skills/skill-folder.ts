@@ -1,154 +1,134 @@
-import { createHash } from 'node:crypto';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
+import { sha256Hex } from '../../integrity/digest.ts';
+import type { Declaration } from './declaration.ts';
 import { type Part, skillDigest } from './digest.ts';
-import {
-  close,
-  followLink,
-  isRefusal,
-  linkText,
-  look,
-  openFile,
-  type Refusal,
-  type RegularFile,
-  readNext,
-  regularFile,
-} from './disk.ts';
+import * as disk from './disk.ts';
+import { attempt, Refusal } from './disk.ts';
+import { cutFrontMatter } from './front-matter.ts';
 import { SKILL_LIMITS } from './limits.ts';
-import { type Budget, isIgnored, listFolder, type Scan } from './scan.ts';
-import type { SkillFolder } from './search.ts';
-import type { DeclaredSkill } from './skill-file.ts';
+import { isIgnored, type Scan, type SkillFolder, spend } from './search.ts';
 
-/** The digest over everything in a skill's folder, or why there is none. Nothing is read before all sizes are known. */
-export async function sealSkill(
-  scan: Scan,
-  folder: SkillFolder,
-  skill: DeclaredSkill,
-  budget: Budget,
-): Promise<string | Refusal> {
-  const contents = await collect(scan, folder, skill.bytes, budget);
-  if (isRefusal(contents)) return contents;
-  const parts: Part[] = [{ path: folder.fileName, kind: 'file', sha256: skill.sha256 }, ...contents.parts];
-  for (const file of contents.files) {
-    const hash = await hashOf(scan, file);
-    if (typeof hash === 'string') parts.push({ path: file.path, kind: 'file', sha256: hash });
-    else {
-      scan.skip(join(folder.path, file.path), hash.reason);
-      parts.push({ path: file.path, kind: 'unread' });
-    }
+/** A SKILL.md that makes its folder a skill. */
+export interface SkillFile {
+  readonly declared: Declaration;
+  readonly sha256: string;
+  readonly bytes: number;
+}
+
+/** Reads the SKILL.md of a folder. */
+export async function readSkillFile(scan: Scan, folder: SkillFolder): Promise<SkillFile> {
+  const path = findSkillFile(scan, folder);
+  spend(scan.budget, 'yamlBytes', 0);
+  const file = disk.readFile(path, scan.roots, SKILL_LIMITS.skillFileBytesMax);
+  const cut = cutFrontMatter(file);
+  // The file that exceeds the budget is still read; the next one is not.
+  scan.budget.yamlBytes += cut.yaml.length;
+  // The YAML parser takes 4 ms to load; a server does not need it before it has a skill to read.
+  const { readDeclaration } = await import('./declaration.ts');
+  const declared = readDeclaration(cut, basename(folder.path), folder.fileName);
+  return { declared, sha256: sha256Hex(file), bytes: file.length };
+}
+
+function findSkillFile(scan: Scan, folder: SkillFolder): string {
+  const max = SKILL_LIMITS.skillFileBytesMax;
+  const file = disk.look(join(folder.path, folder.fileName), scan.roots);
+  if (file === undefined) throw new Refusal(disk.VANISHED);
+  if (file.kind === 'folder') throw new Refusal(file.isLink ? disk.LINK_TO_NO_FILE : 'a folder, not a file');
+  if (file.bytes > max) throw new Refusal(`larger than ${max / 1024} KiB`);
+  return file.path;
+}
+
+/** What is in a skill's folder. Paths are relative to that folder. */
+interface Contents {
+  readonly folder: SkillFolder;
+  /** Folders to walk; the first is the skill's own. */
+  readonly folders: string[];
+  /** Files to hash, with their real paths. */
+  readonly files: { readonly path: string; readonly real: string }[];
+  readonly parts: Part[];
+  /** The size of all files together. */
+  bytes: number;
+}
+
+/** The digest over everything in a skill's folder. All sizes are checked before files are read. */
+export async function sealSkill(scan: Scan, folder: SkillFolder, skill: SkillFile): Promise<string> {
+  const parts: Part[] = [{ path: folder.fileName, kind: 'file', sha256: skill.sha256 }];
+  const contents: Contents = { folder, folders: [''], files: [], parts, bytes: skill.bytes };
+  // The list of folders grows while it is walked.
+  for (const path of contents.folders) {
+    addFolder(scan, contents, path);
+    await scan.rest();
+  }
+  checkBytes(contents);
+  spend(scan.budget, 'bytes', contents.bytes);
+  for (const { path, real } of contents.files) {
+    addFile(scan, contents, path, real);
+    await scan.rest();
   }
   return skillDigest(parts);
 }
 
-interface Contents {
-  /** Files still to be hashed. */
-  readonly files: (RegularFile & { readonly path: string })[];
-  /** What has no bytes to hash. */
-  readonly parts: Part[];
+function addFolder(scan: Scan, contents: Contents, path: string): void {
+  const { folder } = contents;
+  const names = attempt(
+    () => disk.namesIn(join(folder.path, path)),
+    (reason) => addUnread(scan, contents, path, reason),
+  );
+  for (const name of names ?? []) {
+    if (isIgnored(name) || (path === '' && name === folder.fileName)) continue;
+    spend(scan.budget, 'entries', 1);
+    addEntry(scan, contents, path === '' ? name : `${path}/${name}`);
+    checkCounts(contents);
+  }
 }
 
-async function collect(
-  scan: Scan,
-  folder: SkillFolder,
-  skillFileBytes: number,
-  budget: Budget,
-): Promise<Contents | Refusal> {
-  const contents: Contents = { files: [], parts: [] };
-  const folders = [{ path: '', names: folder.names }];
-  let bytes = skillFileBytes;
-  // The list of folders grows while it is walked.
-  for (const { path, names } of folders) {
-    for (const name of names) {
-      if (isIgnored(name) || (path === '' && name === folder.fileName)) continue;
-      const over = budget.spend('entries', 1);
-      if (over !== undefined) return over;
-      const entry = collectEntry(scan, folder.path, path === '' ? name : `${path}/${name}`, contents);
-      if (entry?.kind === 'folder') folders.push({ path: entry.path, names: entry.names });
-      if (entry?.kind === 'file') bytes += entry.bytes;
-      if (contents.files.length + contents.parts.length >= SKILL_LIMITS.filesMax) {
-        return { reason: `its folder holds more than ${SKILL_LIMITS.filesMax} files` };
-      }
-      if (folders.length > SKILL_LIMITS.filesMax) {
-        return { reason: `its folder holds more than ${SKILL_LIMITS.filesMax} folders` };
-      }
-    }
-    await scan.rest();
-  }
-  if (bytes > SKILL_LIMITS.bytesMax) {
-    return {
-      reason: `the files in its folder are larger than ${SKILL_LIMITS.bytesMax / 1_048_576} MiB together`,
-    };
-  }
-  return budget.spend('bytes', bytes) ?? contents;
+function addEntry(scan: Scan, contents: Contents, path: string): void {
+  const place = join(contents.folder.path, path);
+  const entry = attempt(
+    () => disk.look(place, scan.roots),
+    (reason) => addLink(scan, contents, path, reason),
+  );
+  if (entry?.kind === 'file') {
+    contents.files.push({ path, real: entry.path });
+    contents.bytes += entry.bytes;
+  } else if (entry?.isLink) addLink(scan, contents, path, disk.LINK_TO_NO_FILE, entry.path);
+  else if (entry !== undefined) contents.folders.push(path);
 }
 
-type Entry =
-  | { readonly kind: 'folder'; readonly path: string; readonly names: readonly string[] }
-  | { readonly kind: 'file'; readonly bytes: number };
-
-function collectEntry(scan: Scan, folder: string, path: string, contents: Contents): Entry | undefined {
-  const place = join(folder, path);
-  const seen = look(place);
-  if (seen === undefined) return undefined;
-  if (isRefusal(seen)) return leaveUnread(scan, place, path, seen, contents);
-  if (seen.kind === 'link') return collectLink(scan, folder, path, contents);
-  if (seen.kind === 'file') {
-    contents.files.push({ path, real: place, seen });
-    return { kind: 'file', bytes: seen.bytes };
-  }
-  const names = listFolder(scan, place, seen);
-  if (isRefusal(names)) return leaveUnread(scan, place, path, names, contents);
-  return { kind: 'folder', path, names };
+/** A link that does not lead to a file inside the roots counts as its own text; its target is not read. */
+function addLink(scan: Scan, contents: Contents, path: string, reason: string, real = ''): undefined {
+  const { folder, parts } = contents;
+  const place = join(folder.path, path);
+  const target = disk.linkText(place);
+  if (target === undefined) return addUnread(scan, contents, path, reason);
+  parts.push({ path, kind: 'link', target });
+  // A link to a folder of the same skill hides nothing: that folder is covered where it is.
+  if (!disk.isInside(real, folder.path)) scan.skip(place, reason);
 }
 
-/** A link to a file inside the roots is that file; any other is its own text, and what is behind it stays unread. */
-function collectLink(scan: Scan, folder: string, path: string, contents: Contents): Entry | undefined {
-  const place = join(folder, path);
-  const file = regularFile(place, scan.fences);
-  if (!isRefusal(file)) {
-    contents.files.push({ path, ...file });
-    return { kind: 'file', bytes: file.seen.bytes };
-  }
-  const target = linkText(place);
-  if (typeof target !== 'string') return leaveUnread(scan, place, path, target, contents);
-  contents.parts.push({ path, kind: 'link', target });
-  // A link to a folder of the same skill hides nothing: that folder is covered where it lies.
-  if (typeof followLink(place, [folder]) !== 'string') scan.skip(place, file.reason);
-  return undefined;
+function addFile(scan: Scan, contents: Contents, path: string, real: string): void {
+  attempt(
+    () => {
+      const sha256 = sha256Hex(disk.readFile(real, scan.roots, SKILL_LIMITS.bytesMax));
+      contents.parts.push({ path, kind: 'file', sha256 });
+    },
+    (reason) => addUnread(scan, contents, path, reason),
+  );
 }
 
-function leaveUnread(
-  scan: Scan,
-  place: string,
-  path: string,
-  { reason }: Refusal,
-  contents: Contents,
-): undefined {
-  scan.skip(place, reason);
-  contents.parts.push({ path, kind: 'unread' });
+function addUnread(scan: Scan, { folder, parts }: Contents, path: string, reason: string): undefined {
+  scan.skip(join(folder.path, path), reason);
+  parts.push({ path, kind: 'unread' });
 }
 
-const CHUNK_BYTES = 1_048_576;
+function checkCounts({ files, parts, folders }: Contents): void {
+  const max = SKILL_LIMITS.filesMax;
+  if (files.length + parts.length > max) throw new Refusal(`its folder holds more than ${max} files`);
+  if (folders.length > max) throw new Refusal(`its folder holds more than ${max} folders`);
+}
 
-async function hashOf(scan: Scan, { real, seen }: RegularFile): Promise<string | Refusal> {
-  const known = scan.hashes.find(real, seen);
-  if (known !== undefined) return known;
-  const opened = openFile(real, scan.fences);
-  if (isRefusal(opened)) return opened;
-  try {
-    const hash = createHash('sha256');
-    const chunk = Buffer.alloc(Math.min(opened.seen.bytes, CHUNK_BYTES));
-    for (let left = opened.seen.bytes; left > 0; ) {
-      const read = readNext(opened.fd, chunk);
-      if (typeof read !== 'number') return read;
-      if (read === 0) break;
-      hash.update(chunk.subarray(0, Math.min(read, left)));
-      left -= read;
-      await scan.rest();
-    }
-    const digest = hash.digest('hex');
-    scan.hashes.keep(real, opened.seen, digest);
-    return digest;
-  } finally {
-    close(opened.fd);
-  }
+function checkBytes({ bytes }: Contents): void {
+  const max = SKILL_LIMITS.bytesMax;
+  if (bytes <= max) return;
+  throw new Refusal(`the files in its folder are larger than ${max / 1_048_576} MiB together`);
 }

@@ -1,9 +1,32 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type * as z from 'zod';
+import * as z from 'zod';
 import { type CallContext, defineTool, type Tool } from '../../tool.ts';
 import { SKILL_LIMITS } from './limits.ts';
-import type { Skill, SkillListing, SkillRegistry, Skipped } from './registry.ts';
-import { SkillListInput, SkillListOutput } from './schema.ts';
+import type { SkillListing, SkillRegistry, Skipped } from './registry.ts';
+
+/** Longer than any name or capability can be. */
+const SEARCH_CHARS_MAX = 256;
+
+const SkillListInput = z.strictObject({
+  search: z.string().max(SEARCH_CHARS_MAX).optional(),
+  capability: z.string().max(SEARCH_CHARS_MAX).optional(),
+});
+
+export const SkillListOutput = z.strictObject({
+  skills: z.array(
+    z.strictObject({
+      name: z.string(),
+      version: z.string(),
+      description: z.string(),
+      capabilities: z.array(z.string()),
+      path: z.string(),
+      digest: z.string(),
+      diagnostics: z.array(z.string()).optional(),
+    }),
+  ),
+  total_count: z.int().nonnegative(),
+  skipped: z.array(z.strictObject({ path: z.string(), reason: z.string() })).optional(),
+});
 
 export function skillTools(registry: SkillRegistry): Tool[] {
   return [
@@ -20,10 +43,10 @@ export function skillTools(registry: SkillRegistry): Tool[] {
   ];
 }
 
-/** A turn of the event loop first: only then can a call have arrived that waits. */
+/** Waits one turn of the event loop first: only then can a waiting call have arrived. */
 async function letOthersPass(call: CallContext): Promise<void> {
   await nextTurn();
-  await call.breathe();
+  await call.yieldToWaiting();
 }
 
 function answer(
@@ -32,26 +55,18 @@ function answer(
 ): z.input<typeof SkillListOutput> {
   const words = search?.toLowerCase() ?? '';
   const matching = skills.filter(
-    (skill) =>
-      (skill.name.toLowerCase().includes(words) || skill.description.toLowerCase().includes(words)) &&
-      (capability === undefined || skill.capabilities.includes(capability)),
+    ({ name, description, capabilities }) =>
+      (name.toLowerCase().includes(words) || description.toLowerCase().includes(words)) &&
+      (capability === undefined || capabilities.includes(capability)),
   );
   return {
-    skills: matching.map(view),
+    skills: matching.map(({ diagnostics, ...skill }) => ({
+      ...skill,
+      capabilities: [...skill.capabilities],
+      ...(diagnostics.length > 0 && { diagnostics: [...diagnostics] }),
+    })),
     total_count: matching.length,
     ...(skipped.length > 0 && { skipped: shorten(skipped) }),
-  };
-}
-
-function view({ name, version, description, capabilities, path, digest, diagnostics }: Skill) {
-  return {
-    name,
-    version,
-    description,
-    capabilities: [...capabilities],
-    path,
-    digest,
-    ...(diagnostics.length > 0 && { diagnostics: [...diagnostics] }),
   };
 }
 

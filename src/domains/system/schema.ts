@@ -29,7 +29,7 @@ export const HealthOutput = z.strictObject({
     origin: z.string(),
     signed_through: z.int(),
     refused: z.string().optional(),
-    checking: z.boolean().optional(),
+    keys: z.array(z.string()).optional(),
   }),
   middleware: z.strictObject({ stages: z.array(z.string()) }),
   tools: z.strictObject({ registered: z.int(), names: z.array(z.string()) }),

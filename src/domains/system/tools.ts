@@ -12,7 +12,7 @@ export interface SystemFacts {
   storage(): StorageFacts | undefined;
   degraded(): string | undefined;
   /** The signed log, where there is one. */
-  log(): Promise<LogFacts | undefined>;
+  log(): LogFacts | undefined;
   toolNames(): readonly string[];
   /** How many skills are in force, and which were passed over and why. */
   skills(): Promise<{
@@ -25,7 +25,8 @@ export interface LogFacts {
   readonly origin: string | undefined;
   readonly signedThrough: number;
   readonly refused: string | undefined;
-  readonly checking: boolean;
+  /** The keys that sign it, in their text form. */
+  readonly keys: readonly string[];
 }
 
 /** skill_list shows all of them; here a glance is enough. */
@@ -60,7 +61,7 @@ export function systemTools(facts: SystemFacts): Tool[] {
       input: NoInput,
       output: HealthOutput,
       handle: async () => {
-        const log = await facts.log();
+        const log = facts.log();
         return {
           status: isDegraded(facts, log) ? ('degraded' as const) : ('ok' as const),
           ...identity(),
@@ -95,7 +96,7 @@ async function describe(facts: SystemFacts, log: LogFacts | undefined) {
       origin: log?.origin ?? '',
       signed_through: log?.signedThrough ?? 0,
       ...(log?.refused !== undefined && { refused: log.refused }),
-      ...(log?.checking && { checking: true }),
+      ...(log !== undefined && { keys: [...log.keys] }),
     },
     middleware: { stages: STAGES },
     tools: { registered: names.length, names: [...names] },

@@ -1,3 +1,3 @@
-export type { TaskSettings } from './rules.ts';
-export { taskTools } from './tools.ts';
-export { allowedFrom, INITIAL, isDone, STATUSES, type Status, WORKFLOWS } from './workflows.ts';
+export type { Priority, TaskType } from './schema.ts';
+export { type TaskSettings, taskTools } from './tools.ts';
+export type { Status, Workflow } from './workflows.ts';

@@ -1,6 +1,7 @@
+import { ERASED } from '../../log/texts.ts';
 import type { Reader, SqlValue } from '../../storage/engine.ts';
+import type { TaskRow } from '../facts.ts';
 import { utc } from '../fields.ts';
-import type { TaskRow } from './repository.ts';
 import type { ListArgs } from './schema.ts';
 import { type Condition, searchCondition } from './search.ts';
 
@@ -34,7 +35,8 @@ export async function listTasks(tx: Reader, args: ListArgs): Promise<Page> {
   const where = conditions.length === 0 ? '' : `WHERE ${plan.conditions.map(({ sql }) => sql).join(' AND ')}`;
   const params = conditions.flatMap((condition) => condition.params);
   const rows = await tx.all<ListedTask>(
-    `SELECT t.id, t.title, t.project, t.status, t.priority, t.progress, t.assignee, t.created_at, t.updated_at
+    `SELECT t.id, coalesce((SELECT text FROM texts WHERE digest = t.title), '${ERASED}') AS title, t.project, t.status,
+       t.priority, t.progress, t.assignee, t.created_at, t.updated_at
      FROM tasks t ${where} ORDER BY ${ORDERS[sort_by][sort_order]} LIMIT ? OFFSET ?`,
     ...params,
     limit,

@@ -1,11 +1,12 @@
+import { ERASED } from '../../log/texts.ts';
 import type { Reader, SqlValue } from '../../storage/engine.ts';
-import type { TaskRow } from './repository.ts';
+import type { TaskRow } from '../facts.ts';
 import { QUEUE } from './workflows.ts';
 
 export type NextAction = Pick<
   TaskRow,
-  'id' | 'title' | 'priority' | 'assignee' | 'estimate_hours' | 'parent_id' | 'unmet'
->;
+  'id' | 'title' | 'priority' | 'assignee' | 'estimate_hours' | 'parent_id'
+> & { readonly unmet: number };
 
 export type BlockedTask = Pick<TaskRow, 'id' | 'title' | 'blocked_reason'>;
 
@@ -22,7 +23,7 @@ export async function nextActions(
 ): Promise<NextAction[]> {
   const [where, params] = inQueue(QUEUE.next, project);
   return await tx.all<NextAction>(
-    `SELECT id, title, priority, assignee, estimate_hours, parent_id, unmet FROM tasks ${where} ${ORDER}`,
+    `SELECT id, ${text('title')}, priority, assignee, estimate_hours, parent_id, unmet FROM tasks ${where} ${ORDER}`,
     ...params,
     limit,
   );
@@ -35,10 +36,15 @@ export async function blockedTasks(
 ): Promise<BlockedTask[]> {
   const [where, params] = inQueue(QUEUE.blocked, project);
   return await tx.all<BlockedTask>(
-    `SELECT id, title, blocked_reason FROM tasks ${where} ${ORDER}`,
+    `SELECT id, ${text('title')}, ${text('blocked_reason')} FROM tasks ${where} ${ORDER}`,
     ...params,
     limit,
   );
+}
+
+/** A text of a task in the place of its digest. */
+function text(column: 'title' | 'blocked_reason'): string {
+  return `coalesce((SELECT text FROM texts WHERE digest = tasks.${column}), '${ERASED}') AS ${column}`;
 }
 
 /** The number stands in the text so that SQLite sees the partial index fits. */

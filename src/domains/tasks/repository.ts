@@ -1,91 +1,50 @@
-import { insertState, nextId, notFound, parseId, updateState } from '../../log/state.ts';
-import { TASKS } from '../../log/tables.ts';
-import type { Reader, Transaction } from '../../storage/engine.ts';
-import type { CallContext } from '../../tool.ts';
-import type { PRIORITIES } from './schema.ts';
-import type { Status, Workflow } from './workflows.ts';
+import { parseId, TASKS } from '../../log/tables.ts';
+import { ERASED } from '../../log/texts.ts';
+import type { Reader } from '../../storage/engine.ts';
+import type { TaskRow } from '../facts.ts';
+import { columnsOf } from '../lookup.ts';
+import { notFound } from '../ruled.ts';
 
-/** A row of `tasks` as it is stored. */
-export interface TaskRow {
-  readonly id: number;
-  readonly project: string;
-  readonly sequence: number;
+/** A task as people and agents see it: its texts in full, and what is derived from others. */
+export type ShownTask = Omit<TaskRow, 'title' | 'description' | 'blocked_reason'> & {
   readonly title: string;
   readonly description: string;
-  readonly workflow: Workflow;
-  readonly status: Status;
-  readonly status_since: string;
-  readonly status_by: string;
-  readonly is_final: number;
-  readonly queue: number;
-  readonly unmet: number;
   readonly blocked_reason: string | null;
-  readonly progress: number;
-  readonly priority: (typeof PRIORITIES)[number];
-  readonly type: string | null;
-  readonly proof_grade: number;
-  readonly assignee: string;
-  readonly labels: string;
-  readonly estimate_hours: number | null;
-  readonly parent_id: number | null;
-  readonly depends_on: string;
-  readonly created_at: string;
-  readonly created_by: string;
-  readonly updated_at: string;
-  readonly updated_by: string;
-}
+  readonly unmet: number;
+  readonly erased: boolean;
+};
 
-/** With what the state writer adds. */
-type StoredTask = TaskRow & { readonly salt: string; readonly position: number };
-
-type Writable = Record<string, string | number | null>;
-
-// Named, not *: a generated column must not slip into the digest of the row.
-const COLUMNS = `id, project, sequence, title, description, workflow, status, status_since, status_by, is_final, queue, unmet,
-  blocked_reason, progress, priority, type, proof_grade, assignee, labels, estimate_hours, parent_id, depends_on,
-  created_at, created_by, updated_at, updated_by, salt, position`;
-
-export async function findTask(tx: Reader, id: number): Promise<StoredTask | undefined> {
-  return await tx.get<StoredTask>(`SELECT ${COLUMNS} FROM tasks WHERE id = ?`, id);
-}
+type FoundTask = TaskRow & {
+  readonly unmet: number;
+  readonly title_text: string | null;
+  readonly description_text: string | null;
+  readonly reason_text: string | null;
+};
 
 /** The task with this id, or an error that names the nearest ones there are. */
-export async function requireTask(tx: Reader, text: string, field = 'task_id'): Promise<StoredTask> {
+export async function requireTask(tx: Reader, text: string): Promise<ShownTask> {
   const id = parseId(TASKS, text);
   const task = id === undefined ? undefined : await findTask(tx, id);
   if (task !== undefined) return task;
-  throw await notFound(tx, TASKS, 'ERR_TASK_NOT_FOUND', text, field);
+  throw await notFound(tx, TASKS, text, 'task_id');
 }
 
-export async function insertTask(
-  tx: Transaction,
-  call: CallContext,
-  task: Omit<TaskRow, 'id' | 'sequence'>,
-): Promise<TaskRow> {
-  const id = await nextId(tx, TASKS);
-  const last = await tx.get<{ sequence: number | null }>(
-    'SELECT max(sequence) AS sequence FROM tasks WHERE project = ?',
-    task.project,
+async function findTask(tx: Reader, id: number): Promise<ShownTask | undefined> {
+  const row = await tx.get<FoundTask>(
+    `SELECT ${columnsOf(TASKS, 't.')}, t.unmet, a.text AS title_text, b.text AS description_text, c.text AS reason_text
+     FROM tasks t LEFT JOIN texts a ON a.digest = t.title LEFT JOIN texts b ON b.digest = t.description
+     LEFT JOIN texts c ON c.digest = t.blocked_reason WHERE t.id = ?`,
+    id,
   );
-  const row: TaskRow = { id, sequence: (last?.sequence ?? 0) + 1, ...task };
-  await insertState(tx, call, TASKS, row as unknown as Writable & { id: number });
-  return row;
-}
-
-export async function updateTask(
-  tx: Transaction,
-  call: CallContext,
-  before: TaskRow,
-  changes: Partial<TaskRow>,
-): Promise<TaskRow> {
-  const after = await updateState(
-    tx,
-    call,
-    TASKS,
-    before as unknown as Writable & { id: number },
-    changes as Writable,
-  );
-  return after as unknown as TaskRow;
+  if (row === undefined) return undefined;
+  const { title_text, description_text, reason_text, ...task } = row;
+  return {
+    ...task,
+    title: title_text ?? ERASED,
+    description: task.description === null ? '' : (description_text ?? ERASED),
+    blocked_reason: task.blocked_reason === null ? null : (reason_text ?? ERASED),
+    erased: title_text === null,
+  };
 }
 
 export async function projectExists(tx: Reader, project: string): Promise<boolean> {
@@ -103,4 +62,9 @@ export async function childIds(tx: Reader, parent: number): Promise<number[]> {
   return (await tx.all<{ id: number }>('SELECT id FROM tasks WHERE parent_id = ? ORDER BY id', parent)).map(
     (row) => row.id,
   );
+}
+
+export async function thoughtIds(tx: Reader, task: number): Promise<number[]> {
+  const sql = 'SELECT id FROM thoughts WHERE task_id = ? ORDER BY chain_position';
+  return (await tx.all<{ id: number }>(sql, task)).map((row) => row.id);
 }

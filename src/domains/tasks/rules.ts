@@ -1,211 +1,266 @@
 import { ColibriError } from '../../errors.ts';
-import { formatId } from '../../log/state.ts';
-import { TASKS } from '../../log/tables.ts';
+import { canonicalJson } from '../../integrity/canonical-json.ts';
+import { formatId, parseId, TASKS } from '../../log/tables.ts';
 import { nearest } from '../../nearest.ts';
-import type { Reader, Transaction } from '../../storage/engine.ts';
-import type { CallContext } from '../../tool.ts';
-import { hasFinalizedSession, hasThought, noteTaskChange } from '../trail/index.ts';
-import {
-  assertNoCircle,
-  countUnfinished,
-  countUnmet,
-  resolveDependencies,
-  shiftWaiting,
-} from './dependencies.ts';
-import {
-  insertTask,
-  projectExists,
-  projectNames,
-  requireTask,
-  type TaskRow,
-  updateTask,
-} from './repository.ts';
+import type { TaskRow } from '../facts.ts';
+import { ask, type Call, type Ruling, type Steps, type Written } from '../rule.ts';
+import { recordIn } from '../session-records.ts';
+import { assertNoCycle } from './cycles.ts';
 import type { CreateArgs, UpdateArgs } from './schema.ts';
-import { assertArrow, INITIAL, isDone, isFinal, queueOf, type Status, type Workflow } from './workflows.ts';
+import { assertArrow, INITIAL, isDone, isFinal, type Status, type Workflow } from './workflows.ts';
 
-/** What the owner decided for all tasks. */
-export interface TaskSettings {
-  /** Used where a tool's `project` is optional. */
-  readonly project: string | undefined;
-  /** When set, only these exist. */
-  readonly projects: readonly string[] | undefined;
+// Pure: all that these functions know of the world is in their arguments and in what they ask for. The writer runs them
+// in a transaction, the verifier in memory.
+
+/** Arguments as they are kept: digests in the place of texts, and the workflow always there. */
+export type KeptCreate = CreateArgs & { readonly workflow: Workflow };
+export type KeptUpdate = UpdateArgs;
+
+export interface Created {
+  readonly task_id: string;
+  readonly status: Status;
+  readonly created_at: string;
+  readonly created_by: string;
+  readonly sequence: number;
   readonly workflow: Workflow;
 }
 
-export async function createTask(
-  tx: Transaction,
-  call: CallContext,
-  args: CreateArgs,
-  settings: TaskSettings,
-): Promise<TaskRow> {
-  assertProjectAllowed(args.project, settings);
-  const parent =
-    args.parent_id === undefined ? undefined : await requireTask(tx, args.parent_id, 'parent_id');
-  const dependsOn = await resolveDependencies(tx, args.depends_on ?? []);
+function* createTask(args: KeptCreate, call: Call): Steps<Ruling<Created>> {
+  assertProjectAllowed(args.project, call.outside.projects);
+  const dependsOn = numbers(args.depends_on ?? [], 'depends_on');
+  const parent = args.parent_id === undefined ? null : numberOf(args.parent_id, 'parent_id');
+  const named = parent === null ? dependsOn : [parent, ...dependsOn];
+  const { existing, id, sequence } = yield* ask({
+    existing: ['existing', named],
+    id: ['nextId', 'tasks'],
+    sequence: ['nextSequence', args.project],
+  });
+  if (parent !== null) assertExists(parent, existing, 'parent_id');
+  for (const other of dependsOn) assertExists(other, existing, 'depends_on');
   // The parent waits for the new task, so the new task must not wait for the parent.
-  if (parent !== undefined) await assertNoCircle(tx, parent.id, dependsOn, 'the new task');
-  const workflow = args.workflow ?? settings.workflow;
+  if (parent !== null) yield* assertNoCycle(parent, dependsOn, 'the new task');
+  const { workflow } = args;
   const status = INITIAL[workflow];
-  const task = await insertTask(tx, call, {
+  const row: TaskRow = {
+    id,
     project: args.project,
+    sequence,
     title: args.title,
-    description: args.description ?? '',
-    workflow,
-    ...standingIn(workflow, status, call),
-    unmet: await countUnfinished(tx, dependsOn),
+    description: args.description ?? null,
     blocked_reason: null,
+    workflow,
+    status,
+    status_since: call.at,
+    status_by: call.actor,
+    held_by: null,
+    held_process: null,
+    held_since: null,
     progress: 0,
     priority: args.priority ?? 'normal',
     type: args.type ?? null,
     proof_grade: args.proof_grade === true ? 1 : 0,
     assignee: args.assignee ?? 'unassigned',
-    labels: JSON.stringify([...new Set(args.labels)]),
+    labels: labelsOf(args.labels ?? []),
     estimate_hours: args.estimate_hours ?? null,
-    parent_id: parent?.id ?? null,
-    depends_on: JSON.stringify(dependsOn),
+    parent_id: parent,
+    depends_on: canonicalJson(dependsOn),
     created_at: call.at,
     created_by: call.actor,
     updated_at: call.at,
     updated_by: call.actor,
-  });
-  if (parent !== undefined) await updateTask(tx, call, parent, { unmet: parent.unmet + 1 });
-  await noteTaskChange(tx, call, task.id);
-  return task;
+    position: call.position,
+  };
+  const { above } = yield* ask({ above: ['coveringSessions', parent ?? 0] });
+  const covering = above.filter(({ scope }) => scope === 'deep');
+  const records = yield* recordIn(covering, { kind: 'change', ref: call.position, task_id: id }, call);
+  return {
+    rows: [{ table: 'tasks', row, previous: 0 }, ...records],
+    result: {
+      task_id: formatId(TASKS, id),
+      status,
+      created_at: call.at,
+      created_by: call.actor,
+      sequence,
+      workflow,
+    },
+  };
 }
 
 export interface Updated {
-  readonly before: TaskRow;
-  readonly after: TaskRow;
-  readonly warnings: readonly string[];
+  readonly task_id: string;
+  readonly status: Status;
+  readonly progress: number;
+  readonly updated_at: string;
+  readonly updated_by: string;
+  readonly previous_status?: Status;
+  readonly warnings?: string[];
 }
 
 /** Changes what was asked and nothing else, so that two agents who change different fields both keep their change. */
-export async function changeTask(tx: Transaction, call: CallContext, args: UpdateArgs): Promise<Updated> {
-  const before = await requireTask(tx, args.task_id);
+function* updateTask(args: KeptUpdate, call: Call): Steps<Ruling<Updated>> {
+  const id = numberOf(args.task_id, 'task_id');
+  const { task, covering } = yield* ask({ task: ['task', id], covering: ['coveringSessions', id] });
+  if (task === undefined) throw notFound(args.task_id, 'task_id');
   const warnings: string[] = [];
-  const moved = args.status === undefined ? {} : await move(tx, call, before, args.status, args, warnings);
-  const rewired = args.depends_on === undefined ? {} : await rewire(tx, before, args.depends_on);
-  const changes: Partial<TaskRow> = {
+  const moved = args.status === undefined ? {} : yield* move(task, args.status, args, call, warnings);
+  const rewired = args.depends_on === undefined ? {} : yield* rewire(task, args.depends_on);
+  const row: TaskRow = {
+    ...task,
     ...plainChanges(args),
     ...moved,
     ...rewired,
     updated_at: call.at,
     updated_by: call.actor,
+    position: call.position,
   };
-  const after = await updateTask(tx, call, before, changes);
-  if (after.is_final === 1 && before.is_final === 0) await shiftWaiting(tx, call, after, -1);
-  await noteTaskChange(tx, call, after.id);
-  return { before, after, warnings: [...warnings, ...afterthoughts(args, after)] };
+  warnings.push(...(yield* afterthoughts(args, row)));
+  const records = yield* recordIn(covering, { kind: 'change', ref: call.position, task_id: id }, call);
+  const rows: Written[] = [{ table: 'tasks', row, previous: task.position }, ...records];
+  return {
+    rows,
+    result: {
+      task_id: formatId(TASKS, id),
+      status: row.status,
+      progress: row.progress,
+      updated_at: call.at,
+      updated_by: call.actor,
+      ...(args.status !== undefined && { previous_status: task.status }),
+      ...(warnings.length > 0 && { warnings }),
+    },
+  };
 }
 
 /** The step itself, behind its gates. */
-async function move(
-  tx: Transaction,
-  call: CallContext,
+function* move(
   task: TaskRow,
   to: Status,
-  args: UpdateArgs,
+  args: KeptUpdate,
+  call: Call,
   warnings: string[],
-): Promise<Partial<TaskRow>> {
-  const task_id = formatId(TASKS, task.id);
-  assertArrow(
-    {
-      task_id,
-      workflow: task.workflow,
-      status: task.status,
-      held_by: task.status_by,
-      since: task.status_since,
-    },
-    to,
-  );
-  if (isDone(to)) await assertMayFinish(tx, task);
+): Steps<Partial<TaskRow>> {
+  const { workflow, status, status_by: held_by, status_since: since } = task;
+  assertArrow({ task_id: formatId(TASKS, task.id), workflow, status, held_by, since }, to);
+  if (isDone(to)) yield* assertMayFinish(task, warnings);
   if (isDone(to) && args.progress !== undefined && args.progress !== 100)
     warnings.push(`Finishing sets progress to 100, not ${args.progress}.`);
   return {
-    ...standingIn(task.workflow, to, call),
+    status: to,
+    status_since: call.at,
+    status_by: call.actor,
+    ...holdAfter(task, to, call),
     blocked_reason: args.blocked_reason ?? null,
     ...(isDone(to) && { progress: 100 }),
   };
 }
 
-async function assertMayFinish(tx: Reader, task: TaskRow): Promise<void> {
+/** Whoever moves a task to in_progress, or a pipeline task out of INIT, holds it until it leaves there. */
+function holdAfter(task: TaskRow, to: Status, call: Call) {
+  const isUnderWay =
+    task.workflow === 'pipeline' ? !isFinal(task.workflow, to) && to !== 'INIT' : to === 'in_progress';
+  if (!isUnderWay) return { held_by: null, held_process: null, held_since: null };
+  if (task.held_by !== null && task.workflow === 'pipeline') return {};
+  const held_process = call.source === 'cli' ? null : call.process;
+  return { held_by: call.actor, held_process, held_since: call.at };
+}
+
+function* assertMayFinish(task: TaskRow, warnings: string[]): Steps<void> {
   const task_id = formatId(TASKS, task.id);
-  if (!(await hasThought(tx, task.id))) {
+  const { newest, open, unsealed } = yield* ask({
+    newest: ['newestThought', task.id],
+    open: ['openSession', task.id],
+    unsealed: ['unsealedThoughts', task.proof_grade === 1 ? task.id : 0],
+  });
+  if (newest === undefined) {
     throw new ColibriError(
       'ERR_WRITEBACK_REQUIRED',
       `${task_id} cannot be finished before its reasons are written down. Call thought_record for it, then set this status again.`,
       { task_id, missing_fields: ['thought_record'] },
     );
   }
-  if (task.proof_grade === 1 && !(await hasFinalizedSession(tx, task.id))) {
-    throw new ColibriError(
-      'ERR_PROOF_REQUIRED',
-      `${task_id} is proof-grade and has no finalized session. Call merkle_finalize for its session (audit_session_start opens one), then set this status again.`,
-      { task_id, missing_fields: ['merkle_finalize'] },
-    );
-  }
+  if (task.proof_grade === 0) return;
+  if (open !== undefined || !newest.sealed) throw proofRequired(task_id, newest.id, open?.id);
+  if (unsealed > 0) warnings.push(`${unsealed} older thought(s) of ${task_id} are in no sealed session.`);
 }
 
-async function rewire(tx: Transaction, task: TaskRow, ids: readonly string[]): Promise<Partial<TaskRow>> {
-  const dependsOn = await resolveDependencies(tx, ids);
-  await assertNoCircle(tx, task.id, dependsOn);
-  return { depends_on: JSON.stringify(dependsOn), unmet: await countUnmet(tx, task.id, dependsOn) };
+function proofRequired(task_id: string, thought: number, open: number | undefined): ColibriError {
+  const what =
+    open === undefined
+      ? `its newest thought Θ-${String(thought).padStart(4, '0')} is in no sealed session. Open a session with audit_session_start, record what is still to be said, and seal it with merkle_finalize`
+      : `its session A-${String(open).padStart(4, '0')} is still open. Seal it with merkle_finalize`;
+  return new ColibriError(
+    'ERR_PROOF_REQUIRED',
+    `${task_id} is proof-grade, and ${what}; then set this status again.`,
+    { task_id, missing_fields: ['merkle_finalize'] },
+  );
 }
 
-function standingIn(workflow: Workflow, status: Status, call: CallContext) {
-  return {
-    status,
-    status_since: call.at,
-    status_by: call.actor,
-    is_final: isFinal(workflow, status) ? 1 : 0,
-    queue: queueOf(workflow, status),
-  };
+function* rewire(task: TaskRow, ids: readonly string[]): Steps<Partial<TaskRow>> {
+  const dependsOn = numbers(ids, 'depends_on');
+  const { existing } = yield* ask({ existing: ['existing', dependsOn] });
+  for (const other of dependsOn) assertExists(other, existing, 'depends_on');
+  yield* assertNoCycle(task.id, dependsOn);
+  return { depends_on: canonicalJson(dependsOn) };
 }
 
-function plainChanges(args: UpdateArgs): Partial<TaskRow> {
+/** What was done as asked but may not be what was meant. */
+function* afterthoughts(args: KeptUpdate, row: TaskRow): Steps<string[]> {
+  const said: string[] = [];
+  if (args.progress === 100 && !isDone(row.status))
+    said.push(`Progress is 100 but the status is ${row.status}, not finished.`);
+  if (args.blocked_reason !== undefined && row.status !== 'blocked')
+    said.push(`blocked_reason was stored, but the status is ${row.status}, not blocked.`);
+  if (args.status === undefined || !isDone(row.status)) return said;
+  const dependsOn = args.depends_on === undefined ? null : numbers(args.depends_on, 'depends_on');
+  const { unmet } = yield* ask({ unmet: ['unmet', row.id, dependsOn] });
+  if (unmet > 0) said.push(`Finished although ${unmet} of its children or dependencies are not.`);
+  return said;
+}
+
+function plainChanges(args: KeptUpdate): Partial<TaskRow> {
   return {
     ...(args.progress !== undefined && { progress: args.progress }),
     ...(args.title !== undefined && { title: args.title }),
     ...(args.description !== undefined && { description: args.description }),
     ...(args.priority !== undefined && { priority: args.priority }),
     ...(args.assignee !== undefined && { assignee: args.assignee }),
-    ...(args.labels !== undefined && { labels: JSON.stringify([...new Set(args.labels)]) }),
+    ...(args.labels !== undefined && { labels: labelsOf(args.labels) }),
     ...(args.blocked_reason !== undefined && { blocked_reason: args.blocked_reason }),
     ...(args.estimate_hours !== undefined && { estimate_hours: args.estimate_hours }),
   };
 }
 
-/** What was done as asked but may not be what was meant. */
-function afterthoughts(args: UpdateArgs, task: TaskRow): string[] {
-  const said: string[] = [];
-  if (args.progress === 100 && !isDone(task.status))
-    said.push(`Progress is 100 but the status is ${task.status}, not finished.`);
-  if (args.blocked_reason !== undefined && task.status !== 'blocked')
-    said.push(`blocked_reason was stored, but the status is ${task.status}, not blocked.`);
-  if (args.status !== undefined && isDone(task.status) && task.unmet > 0)
-    said.push(`Finished although ${task.unmet} of its children or dependencies are not.`);
-  return said;
+function labelsOf(labels: readonly string[]): string {
+  return canonicalJson([...new Set(labels)]);
 }
 
-function assertProjectAllowed(project: string, settings: TaskSettings): void {
-  if (settings.projects === undefined || settings.projects.includes(project)) return;
-  throw projectNotFound(project, settings.projects);
+/** The numbers of the tasks named, each once, in the order given. */
+function numbers(ids: readonly string[], field: string): number[] {
+  return [...new Set(ids)].map((text) => numberOf(text, field));
 }
 
-/** The project a reading tool speaks of: the one named, else the active one, else all. */
-export async function resolveProject(
-  tx: Reader,
-  named: string | undefined,
-  settings: TaskSettings,
-): Promise<string | undefined> {
-  const project = named ?? settings.project;
-  if (project === undefined) return undefined;
-  const known = settings.projects?.includes(project) ?? (await projectExists(tx, project));
-  if (!known) throw projectNotFound(project, settings.projects ?? (await projectNames(tx)));
-  return project;
+function numberOf(text: string, field: string): number {
+  const id = parseId(TASKS, text);
+  if (id === undefined) throw notFound(text, field);
+  return id;
 }
 
-function projectNotFound(project: string, known: readonly string[]): ColibriError {
+function assertExists(id: number, existing: readonly number[], field: string): void {
+  if (!existing.includes(id)) throw notFound(formatId(TASKS, id), field);
+}
+
+function notFound(id: string, field: string): ColibriError {
+  return new ColibriError('ERR_TASK_NOT_FOUND', `There is no task ${JSON.stringify(id)} (${field}).`, {
+    field,
+    id,
+  });
+}
+
+function assertProjectAllowed(project: string, allowed: readonly string[] | undefined): void {
+  if (allowed === undefined || allowed.includes(project)) return;
+  throw projectNotFound(project, allowed);
+}
+
+export function projectNotFound(project: string, known: readonly string[]): ColibriError {
   const meant = nearest(project, known);
   const hint =
     known.length === 0
@@ -217,3 +272,9 @@ function projectNotFound(project: string, known: readonly string[]): ColibriErro
     { project, projects: known },
   );
 }
+
+/** The writing tools of this domain, with the arguments that are texts. */
+export const TASK_RULES = {
+  task_create: { texts: ['title', 'description'], rule: createTask },
+  task_update: { texts: ['title', 'description', 'blocked_reason'], rule: updateTask },
+} as const;

@@ -3,8 +3,11 @@ import { LIMITS } from '../../limits.ts';
 import { actorName, instant, line, pageOffset, project, recordId } from '../fields.ts';
 import { STATUSES, WORKFLOWS } from './workflows.ts';
 
-export const PRIORITIES = ['low', 'normal', 'high', 'critical'] as const;
+const PRIORITIES = ['low', 'normal', 'high', 'critical'] as const;
 const TYPES = ['implementation', 'refactor', 'doc', 'investigation', 'spike'] as const;
+
+export type Priority = (typeof PRIORITIES)[number];
+export type TaskType = (typeof TYPES)[number];
 
 const title = line(LIMITS.titleCharsMax);
 const description = z.string().max(LIMITS.descriptionCharsMax);
@@ -105,6 +108,7 @@ export const GetOutput = z.strictObject({
   dependencies_unmet: z.int(),
   status_since: z.string(),
   status_by: z.string(),
+  erased: z.boolean().optional(),
   thought_trail: z.array(z.string()).optional(),
   dependents: z.array(z.string()).optional(),
 });

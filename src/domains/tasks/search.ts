@@ -28,8 +28,8 @@ export function searchCondition(text: string): Condition | undefined {
   const indexed = words.filter((word) => HAS_WORD.test(word) && !UNSPACED.test(word));
   const literal = words.filter((word) => !HAS_WORD.test(word) || UNSPACED.test(word));
   const conditions: Condition[] = literal.map((word) => ({
-    sql: '(instr(lower(t.title), lower(?)) > 0 OR instr(lower(t.description), lower(?)) > 0)',
-    params: [word, word],
+    sql: `EXISTS (SELECT 1 FROM texts x WHERE x.digest IN (t.title, t.description) AND instr(lower(x.text), lower(?)) > 0)`,
+    params: [word],
   }));
   if (indexed.length > 0) {
     const query = indexed.map((word) => `"${word.replaceAll('"', '""')}"*`).join(' AND ');

@@ -1,13 +1,30 @@
 import type * as z from 'zod';
-import { formatId } from '../../log/state.ts';
-import { TASKS } from '../../log/tables.ts';
+import { formatId, TASKS, THOUGHTS } from '../../log/tables.ts';
+import type { Reader } from '../../storage/engine.ts';
 import { defineTool, type Tool } from '../../tool.ts';
-import { thoughtIds } from '../trail/index.ts';
+import { ruled } from '../ruled.ts';
 import { listTasks } from './list.ts';
 import { blockedTasks, type NextAction, nextActions } from './next-actions.ts';
-import { childIds, requireTask, type TaskRow } from './repository.ts';
-import { changeTask, createTask, resolveProject, type TaskSettings } from './rules.ts';
+import {
+  childIds,
+  projectExists,
+  projectNames,
+  requireTask,
+  type ShownTask,
+  thoughtIds,
+} from './repository.ts';
+import { projectNotFound, TASK_RULES } from './rules.ts';
 import * as schema from './schema.ts';
+import type { Workflow } from './workflows.ts';
+
+/** What the owner decided for all tasks. */
+export interface TaskSettings {
+  /** Used where a tool's `project` is optional. */
+  readonly project: string | undefined;
+  /** When set, only these exist. */
+  readonly projects: readonly string[] | undefined;
+  readonly workflow: Workflow;
+}
 
 const NEXT_DEFAULT = 20;
 const ALL_PROJECTS = '*';
@@ -22,11 +39,12 @@ export function taskTools(settings: TaskSettings): Tool[] {
       effect: 'writes',
       input: schema.CreateInput,
       output: schema.CreateOutput,
-      async handle(args, call, tx) {
-        const task = await createTask(tx, call, args, settings);
-        const { status, created_at, created_by, sequence, workflow } = task;
-        return { task_id: taskId(task.id), status, created_at, created_by, sequence, workflow };
-      },
+      prepare: (args) =>
+        Promise.resolve({
+          args: { workflow: settings.workflow, ...args },
+          outside: settings.projects === undefined ? {} : { projects: settings.projects },
+        }),
+      ...ruled(TASK_RULES.task_create),
     }),
     defineTool({
       name: 'task_get',
@@ -40,7 +58,9 @@ export function taskTools(settings: TaskSettings): Tool[] {
         const task = await requireTask(tx, args.task_id);
         return {
           ...viewTask(task),
-          ...(args.include_thought_trail && { thought_trail: await thoughtIds(tx, task.id) }),
+          ...(args.include_thought_trail && {
+            thought_trail: (await thoughtIds(tx, task.id)).map((id) => formatId(THOUGHTS, id)),
+          }),
           ...(args.include_dependents && { dependents: (await childIds(tx, task.id)).map(taskId) }),
         };
       },
@@ -54,18 +74,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
       effect: 'writes',
       input: schema.UpdateInput,
       output: schema.UpdateOutput,
-      async handle(args, call, tx) {
-        const { before, after, warnings } = await changeTask(tx, call, args);
-        return {
-          task_id: taskId(after.id),
-          status: after.status,
-          progress: after.progress,
-          updated_at: after.updated_at,
-          updated_by: after.updated_by,
-          ...(args.status !== undefined && { previous_status: before.status }),
-          ...(warnings.length > 0 && { warnings: [...warnings] }),
-        };
-      },
+      ...ruled(TASK_RULES.task_update),
     }),
     defineTool({
       name: 'task_list',
@@ -135,7 +144,7 @@ function viewAction(action: NextAction) {
 }
 
 /** Every field of a task; what has no value is left out. */
-function viewTask(task: TaskRow) {
+function viewTask(task: ShownTask) {
   return {
     task_id: taskId(task.id),
     title: task.title,
@@ -155,11 +164,25 @@ function viewTask(task: TaskRow) {
     ...(task.blocked_reason !== null && { blocked_reason: task.blocked_reason }),
     sequence: task.sequence,
     workflow: task.workflow,
-    ...(task.type !== null && { type: task.type as NonNullable<schema.CreateArgs['type']> }),
+    ...(task.type !== null && { type: task.type }),
     proof_grade: task.proof_grade === 1,
     depends_on: (JSON.parse(task.depends_on) as number[]).map(taskId),
     dependencies_unmet: task.unmet,
     status_since: task.status_since,
     status_by: task.status_by,
+    ...(task.erased && { erased: true }),
   };
+}
+
+/** The project a reading tool speaks of: the one named, else the active one, else all. */
+async function resolveProject(
+  tx: Reader,
+  named: string | undefined,
+  settings: TaskSettings,
+): Promise<string | undefined> {
+  const project = named ?? settings.project;
+  if (project === undefined) return undefined;
+  const known = settings.projects?.includes(project) ?? (await projectExists(tx, project));
+  if (!known) throw projectNotFound(project, settings.projects ?? (await projectNames(tx)));
+  return project;
 }

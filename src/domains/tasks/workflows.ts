@@ -53,8 +53,12 @@ export function queueOf(workflow: Workflow, status: Status): number {
     : QUEUE.none;
 }
 
+/** The verifier asks about rows that may say anything: a workflow that does not exist allows nothing. */
 export function allowedFrom(workflow: Workflow, status: Status): readonly Status[] {
-  return ARROWS[workflow][status] ?? [];
+  const arrows: (typeof ARROWS)[Workflow] | undefined = Object.hasOwn(ARROWS, workflow)
+    ? ARROWS[workflow]
+    : undefined;
+  return arrows?.[status] ?? [];
 }
 
 /** What a refused step has to tell: two agents that take one task both read this. */

@@ -1,17 +1,2 @@
-export { checkSeals } from './seals.ts';
-export {
-  hasFinalizedSession,
-  insertSession,
-  lastChangeOf,
-  noteTaskChange,
-  openSessionOf,
-  requireSession,
-  requireTaskReference,
-  type SessionRow,
-  type StoredSession,
-  sessionId,
-  sessionLeaves,
-  updateSession,
-} from './sessions.ts';
-export { hasThought, thoughtHash, thoughtIds } from './thoughts.ts';
-export { type TrailDeps, trailTools } from './tools.ts';
+export type { ThoughtType } from './schema.ts';
+export { type ChainReport, type ChainSubject, type Evidence, type TrailDeps, trailTools } from './tools.ts';

@@ -12,6 +12,8 @@ export const THOUGHT_TYPES = [
   'analysis',
 ] as const;
 
+export type ThoughtType = (typeof THOUGHT_TYPES)[number];
+
 const type = z.enum(THOUGHT_TYPES);
 const evidence = line(LIMITS.evidenceCharsMax);
 const evidenceList = z.array(evidence).max(LIMITS.evidenceItemsMax);
@@ -48,16 +50,14 @@ const Link = {
 
 export const RecordOutput = z.strictObject({ ...Link, warnings: z.array(z.string()).optional() });
 
-export const ListInput = z
-  .strictObject({
-    task_id: recordId.optional(),
-    session_id: recordId.optional(),
-    type: type.optional(),
-    limit: z.int().min(1).max(LIMITS.thoughtsPageMax).optional(),
-    offset: pageOffset,
-    verify_chain: z.boolean().optional(),
-  })
-  .refine(namesOne, 'give exactly one of task_id and session_id');
+export const ListInput = z.strictObject({
+  task_id: recordId.optional(),
+  session_id: recordId.optional(),
+  type: type.optional(),
+  limit: z.int().min(1).max(LIMITS.thoughtsPageMax).optional(),
+  offset: pageOffset,
+  verify_chain: z.boolean().optional(),
+});
 
 export const ListOutput = z.strictObject({
   task_id: z.string().optional(),
@@ -67,6 +67,7 @@ export const ListOutput = z.strictObject({
     z.strictObject({
       ...Link,
       content: z.string(),
+      erased: z.boolean().optional(),
       branch: z.string().optional(),
       commit_sha: z.string().optional(),
       observed: z.array(z.string()).optional(),

@@ -1,96 +1,21 @@
-import { sha256Hex } from '../../integrity/digest.ts';
-import { formatId, insertState, nextId } from '../../log/state.ts';
-import { TASKS, THOUGHTS } from '../../log/tables.ts';
-import type { Reader, Transaction } from '../../storage/engine.ts';
-import type { CallContext } from '../../tool.ts';
-import type { THOUGHT_TYPES } from './schema.ts';
+import { THOUGHTS } from '../../log/tables.ts';
+import { ERASED, readTexts } from '../../log/texts.ts';
+import type { Reader } from '../../storage/engine.ts';
+import type { ThoughtRow } from '../facts.ts';
+import { columnsOf } from '../lookup.ts';
 
-/** A row of `thoughts` as it is stored, with what the state writer added. */
-export interface ThoughtRow {
-  readonly id: number;
-  readonly task_id: number;
-  readonly session_id: number | null;
-  readonly type: (typeof THOUGHT_TYPES)[number];
-  readonly content: string;
-  readonly previous_hash: string | null;
-  readonly hash: string;
-  readonly chain_position: number;
-  readonly recorded_at: string;
-  readonly recorded_by: string;
-  readonly branch: string | null;
-  readonly commit_sha: string | null;
-  readonly observed: string;
-  readonly tests_run: string;
-  readonly blockers: string;
-  readonly metadata: string | null;
-  readonly salt: string;
-  readonly position: number;
+/** A thought with its texts. */
+export interface ShownThought extends Omit<ThoughtRow, 'tests_run' | 'blockers' | 'metadata'> {
+  readonly tests_run: readonly string[];
+  readonly blockers: readonly string[];
+  readonly metadata: Readonly<Record<string, unknown>> | undefined;
+  readonly erased: boolean;
 }
 
-type NewThought = Omit<
-  ThoughtRow,
-  'id' | 'previous_hash' | 'hash' | 'chain_position' | 'recorded_at' | 'recorded_by' | 'salt' | 'position'
->;
-
-/** Appends a thought to the chain of its task. */
-export async function appendThought(
-  tx: Transaction,
-  call: CallContext,
-  thought: NewThought,
-): Promise<Omit<ThoughtRow, 'salt' | 'position'>> {
-  const last = await tx.get<{ hash: string; chain_position: number }>(
-    'SELECT hash, chain_position FROM thoughts WHERE task_id = ? ORDER BY chain_position DESC LIMIT 1',
-    thought.task_id,
-  );
-  const linked = {
-    ...thought,
-    previous_hash: last?.hash ?? null,
-    recorded_at: call.at,
-    recorded_by: call.actor,
-  };
-  const row = {
-    id: await nextId(tx, THOUGHTS),
-    ...linked,
-    hash: thoughtHash(linked),
-    chain_position: (last?.chain_position ?? 0) + 1,
-  };
-  await insertState(tx, call, THOUGHTS, row);
-  return row;
-}
-
-/** The published formula: six fields in this order, as JSON without spaces. Anyone can recompute it from the listing. */
-export function thoughtHash(
-  thought: Pick<ThoughtRow, 'task_id' | 'type' | 'content' | 'previous_hash' | 'recorded_at' | 'recorded_by'>,
-): string {
-  const { type, content, previous_hash, recorded_at, recorded_by } = thought;
-  return sha256Hex(
-    JSON.stringify({
-      task_id: formatId(TASKS, thought.task_id),
-      type,
-      content,
-      previous_hash,
-      recorded_at,
-      recorded_by,
-    }),
-  );
-}
-
-export async function hasThought(tx: Reader, taskId: number): Promise<boolean> {
-  return (await tx.get('SELECT 1 AS found FROM thoughts WHERE task_id = ? LIMIT 1', taskId)) !== undefined;
-}
-
-export async function thoughtIds(tx: Reader, taskId: number): Promise<string[]> {
-  const rows = await tx.all<{ id: number }>(
-    'SELECT id FROM thoughts WHERE task_id = ? ORDER BY chain_position',
-    taskId,
-  );
-  return rows.map(({ id }) => formatId(THOUGHTS, id));
-}
-
-/** Which thoughts a listing speaks of. */
+/** Which thoughts a listing speaks of: those of a task, those that are records of a session, both, or all. */
 export interface ThoughtFilter {
-  readonly column: 'task_id' | 'session_id';
-  readonly id: number;
+  readonly task: number | undefined;
+  readonly session: number | undefined;
   readonly type: string | undefined;
 }
 
@@ -99,17 +24,52 @@ export async function listThoughts(
   filter: ThoughtFilter,
   limit: number,
   offset: number,
-): Promise<{ rows: ThoughtRow[]; count: number }> {
-  // Without a type the count is read from the index alone: 100,000 thoughts in 3 ms, not 50.
-  const where = `WHERE ${filter.column} = ?${filter.type === undefined ? '' : ' AND type = ?'}`;
-  const params = filter.type === undefined ? [filter.id] : [filter.id, filter.type];
-  const order = filter.column === 'task_id' ? 'chain_position' : 'id';
+): Promise<{ thoughts: ShownThought[]; count: number }> {
+  const { where, params } = conditionsOf(filter);
+  const order = filter.session === undefined && filter.task !== undefined ? 'chain_position' : 'id';
   const rows = await tx.all<ThoughtRow>(
-    `SELECT * FROM thoughts ${where} ORDER BY ${order} LIMIT ? OFFSET ?`,
+    `SELECT ${columnsOf(THOUGHTS)} FROM thoughts ${where} ORDER BY ${order} LIMIT ? OFFSET ?`,
     ...params,
     limit,
     offset,
   );
   const total = await tx.get<{ count: number }>(`SELECT count(*) AS count FROM thoughts ${where}`, ...params);
-  return { rows, count: total?.count ?? 0 };
+  return { thoughts: await withTexts(tx, rows), count: total?.count ?? 0 };
+}
+
+function conditionsOf({ task, session, type }: ThoughtFilter): {
+  where: string;
+  params: (string | number)[];
+} {
+  const conditions: string[] = [];
+  const params: (string | number)[] = [];
+  const add = (sql: string, value: string | number | undefined) => {
+    if (value === undefined) return;
+    conditions.push(sql);
+    params.push(value);
+  };
+  add('task_id = ?', task);
+  // By the session's records, so that a child's thought in a deep session is included.
+  add("id IN (SELECT ref FROM session_records WHERE session_id = ? AND kind = 'thought')", session);
+  add('type = ?', type);
+  return { where: conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`, params };
+}
+
+async function withTexts(tx: Reader, rows: readonly ThoughtRow[]): Promise<ShownThought[]> {
+  const digests = rows.flatMap((row) => [row.content, row.tests_run, row.blockers, row.metadata]);
+  const texts = await readTexts(tx, digests);
+  return rows.map((row) => showThought(row, texts));
+}
+
+function showThought(row: ThoughtRow, texts: ReadonlyMap<string, string>): ShownThought {
+  const list = (digest: string | null) => JSON.parse(texts.get(digest ?? '') ?? '[]') as string[];
+  const metadata = row.metadata === null ? undefined : texts.get(row.metadata);
+  return {
+    ...row,
+    content: texts.get(row.content) ?? ERASED,
+    tests_run: list(row.tests_run),
+    blockers: list(row.blockers),
+    metadata: metadata === undefined ? undefined : (JSON.parse(metadata) as Record<string, unknown>),
+    erased: !texts.has(row.content),
+  };
 }

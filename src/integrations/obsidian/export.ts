@@ -1,6 +1,5 @@
-import { formatId, type StateTable } from '../../log/state.ts';
-import { SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
-import { checkRows, type StateRow } from '../../log/verify/state.ts';
+import { formatId, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../../log/tables.ts';
+import { ERASED, readTexts } from '../../log/texts.ts';
 import type { Reader } from '../../storage/engine.ts';
 import {
   type ProofFacts,
@@ -13,19 +12,26 @@ import {
 } from './notes.ts';
 import type { Note } from './vault.ts';
 
-type TaskRecord = Omit<TaskFacts, 'labels' | 'depends_on'> & {
-  readonly labels: string;
-  readonly depends_on: string;
-};
-type SessionRecord = Omit<SessionFacts, 'skills'> & { readonly skills: string };
+/** What verification said of the log: findings by record (`T-0001`), and how far a signed head reaches. */
+export interface LogProof {
+  readonly findings: ReadonlyMap<string, readonly string[]>;
+  readonly checkpointedThrough: number;
+}
 
-/** One note a task, a session and a project, from one snapshot. `checkpointedThrough` is how far a signed head reaches. */
-export async function renderNotes(tx: Reader, checkpointedThrough: number): Promise<Note[]> {
-  const tasks = (await tx.all<TaskRecord>('SELECT * FROM tasks ORDER BY id')).map(readTask);
-  const sessions = (await tx.all<SessionRecord>('SELECT * FROM sessions ORDER BY id')).map(
-    (session): SessionFacts => ({ ...session, skills: JSON.parse(session.skills) as SessionFacts['skills'] }),
-  );
-  const proofs = await proveAll(tx, checkpointedThrough);
+type Stored<T> = T & { readonly position: number };
+type TaskRecord = Stored<
+  Omit<TaskFacts, 'labels' | 'depends_on' | 'description'> & {
+    readonly labels: string;
+    readonly depends_on: string;
+    readonly description: string | null;
+  }
+>;
+type SessionRecord = Stored<Omit<SessionFacts, 'skills'> & { readonly skills: string }>;
+
+/** One note per task, session and project, from one snapshot. */
+export async function renderNotes(tx: Reader, proof: LogProof): Promise<Note[]> {
+  const tasks = await readTasks(tx);
+  const sessions = await readSessions(tx);
   const children = groupBy(tasks, (task) => task.parent_id ?? 0);
   const byId = new Map(tasks.map((task) => [task.id, task]));
   const dependents = groupPairs(
@@ -34,58 +40,83 @@ export async function renderNotes(tx: Reader, checkpointedThrough: number): Prom
   const sessionsOf = groupBy(sessions, (session) => session.task_id);
   const notes: Note[] = [];
   for (const task of tasks) {
-    const thoughts = await tx.all<ThoughtFacts>(
-      'SELECT * FROM thoughts WHERE task_id = ? ORDER BY chain_position',
-      task.id,
-    );
+    const thoughts = await readThoughts(tx, task.id);
     const around = {
       children: children.get(task.id) ?? [],
       dependencies: task.depends_on.flatMap((id) => byId.get(id) ?? []),
       dependents: dependents.get(task.id) ?? [],
       sessions: sessionsOf.get(task.id) ?? [],
     };
-    notes.push(
-      taskNote(
-        task,
-        thoughts,
-        around,
-        proofs(
-          TASKS,
-          task.id,
-          thoughts.map((thought) => [THOUGHTS, thought.id] as const),
-        ),
-      ),
-    );
+    const records = [proved(TASKS, task), ...thoughts.map((thought) => proved(THOUGHTS, thought))];
+    notes.push(taskNote(task, thoughts, around, proofOf(records, proof)));
   }
-  for (const session of sessions)
-    notes.push(sessionNote(session, await recordsOf(tx, session.id), proofs(SESSIONS, session.id, [])));
+  for (const session of sessions) {
+    const records = await recordsOf(tx, session.id);
+    notes.push(sessionNote(session, records, proofOf([proved(SESSIONS, session)], proof)));
+  }
   for (const [project, own] of groupBy(tasks, (task) => task.project)) notes.push(projectNote(project, own));
   return notes;
 }
 
-type Prover = (table: StateTable, id: number, also: readonly (readonly [StateTable, number])[]) => ProofFacts;
+interface ProvedRecord {
+  readonly name: string;
+  readonly position: number;
+}
 
-/** Checks every row once and remembers what was found against which record. */
-async function proveAll(tx: Reader, checkpointedThrough: number): Promise<Prover> {
-  const found = new Map<string, string[]>();
-  const positions = new Map<string, number>();
-  for (const table of [TASKS, THOUGHTS, SESSIONS]) {
-    const columns = (await tx.all<{ name: string }>('SELECT name FROM pragma_table_info(?)', table.name)).map(
-      (column) => column.name,
-    );
-    const rows = await tx.all<StateRow>(`SELECT ${columns.join(', ')} FROM ${table.name}`);
-    for (const row of rows) positions.set(formatId(table, row.id), row.position);
-    await checkRows(tx, table, rows, ({ record, message }) =>
-      found.set(record, [...(found.get(record) ?? []), message]),
-    );
-  }
-  return (table, id, also) => {
-    const records = [formatId(table, id), ...also.map(([other, otherId]) => formatId(other, otherId))];
-    return {
-      findings: records.flatMap((record) => found.get(record) ?? []),
-      checkpointed: records.every((record) => (positions.get(record) ?? 0) <= checkpointedThrough),
-    };
+function proved(table: StateTable, { id, position }: { id: number; position: number }): ProvedRecord {
+  return { name: formatId(table, id), position };
+}
+
+function proofOf(records: readonly ProvedRecord[], proof: LogProof): ProofFacts {
+  return {
+    findings: records.flatMap(({ name }) => proof.findings.get(name) ?? []),
+    checkpointed: records.every(({ position }) => position <= proof.checkpointedThrough),
   };
+}
+
+async function readTasks(tx: Reader): Promise<Stored<TaskFacts>[]> {
+  const rows = await tx.all<TaskRecord>('SELECT * FROM tasks ORDER BY id');
+  const texts = await readTexts(
+    tx,
+    rows.flatMap((row) => [row.title, row.description, row.blocked_reason]),
+  );
+  return rows.map((row) => ({
+    ...row,
+    title: textOf(row.title, texts),
+    description: row.description === null ? '' : textOf(row.description, texts),
+    blocked_reason: row.blocked_reason === null ? null : textOf(row.blocked_reason, texts),
+    labels: JSON.parse(row.labels) as string[],
+    depends_on: JSON.parse(row.depends_on) as number[],
+  }));
+}
+
+async function readThoughts(tx: Reader, task: number): Promise<Stored<ThoughtFacts>[]> {
+  const rows = await tx.all<Stored<ThoughtFacts>>(
+    'SELECT * FROM thoughts WHERE task_id = ? ORDER BY chain_position',
+    task,
+  );
+  const texts = await readTexts(
+    tx,
+    rows.map(({ content }) => content),
+  );
+  return rows.map((row) => ({ ...row, content: textOf(row.content, texts) }));
+}
+
+async function readSessions(tx: Reader): Promise<Stored<SessionFacts>[]> {
+  const rows = await tx.all<SessionRecord>('SELECT * FROM sessions ORDER BY id');
+  const texts = await readTexts(
+    tx,
+    rows.map(({ reason }) => reason),
+  );
+  return rows.map((row) => ({
+    ...row,
+    reason: row.reason === null ? null : textOf(row.reason, texts),
+    skills: JSON.parse(row.skills) as SessionFacts['skills'],
+  }));
+}
+
+function textOf(digest: string, texts: ReadonlyMap<string, string>): string {
+  return texts.get(digest) ?? ERASED;
 }
 
 async function recordsOf(tx: Reader, session: number): Promise<{ name: string; hash: string }[]> {
@@ -99,14 +130,6 @@ async function recordsOf(tx: Reader, session: number): Promise<{ name: string; h
     name: kind === 'thought' ? formatId(THOUGHTS, ref) : `audit row ${ref}`,
     hash: hash ?? 'gone',
   }));
-}
-
-function readTask(record: TaskRecord): TaskFacts {
-  return {
-    ...record,
-    labels: JSON.parse(record.labels) as string[],
-    depends_on: JSON.parse(record.depends_on) as number[],
-  };
 }
 
 function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> {

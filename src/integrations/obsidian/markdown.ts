@@ -1,6 +1,6 @@
 /**
- * Text that strangers wrote, as Markdown that only shows it. Without this a thought could hold a query block, a script of
- * a plug-in or a link that loads something, and the vault would run it.
+ * Text that strangers wrote, as Markdown that only shows it. Without this, a thought could hold a query block, a plug-in's
+ * script or a link that loads something, and the vault would run it.
  */
 export function inert(text: string): string {
   return text
@@ -11,7 +11,7 @@ export function inert(text: string): string {
     );
 }
 
-/** Text of several lines inside a callout or a quote. */
+/** Several lines of text inside a callout or a quote. */
 export function quoted(text: string): string {
   return inert(text)
     .split('\n')
@@ -19,7 +19,7 @@ export function quoted(text: string): string {
     .join('\n');
 }
 
-/** YAML front matter. Every JSON value is YAML as well, so no value can break out of its line. */
+/** YAML front matter. Every JSON value is also YAML, so no value can break out of its line. */
 export function frontMatter(fields: Readonly<Record<string, unknown>>): string {
   const lines = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
   return ['---', ...lines.map(([key, value]) => `${key}: ${JSON.stringify(value)}`), '---'].join('\n');

@@ -1,9 +1,8 @@
-import { formatId } from '../../log/state.ts';
-import { SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
+import { formatId, SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
 import { frontMatter, inert, quoted, wikilink } from './markdown.ts';
 import type { Note } from './vault.ts';
 
-/** What a note needs of a task. */
+/** What a note needs of a task, with its texts. */
 export interface TaskFacts {
   readonly id: number;
   readonly project: string;
@@ -53,7 +52,7 @@ export interface SessionFacts {
   readonly skills: readonly { readonly name: string; readonly digest: string }[];
 }
 
-/** How well a record is proved, in words. */
+/** How well a record is proved. */
 export interface ProofFacts {
   readonly findings: readonly string[];
   readonly checkpointed: boolean;
@@ -169,7 +168,7 @@ export function projectNote(project: string, tasks: readonly TaskFacts[]): Note 
   };
 }
 
-/** With a word before it: a project may be called `con` or `nul`, which Windows takes for devices. */
+/** With a prefix: a project may be called `con` or `nul`, which are device names on Windows. */
 function projectName(project: string): string {
   return `project-${project}`;
 }
@@ -212,13 +211,15 @@ function thoughtSection(thought: ThoughtFacts): string {
 function verification({ findings, checkpointed }: ProofFacts): string {
   const lines =
     findings.length === 0
-      ? ['> [!success] Intact: every column is as the log says it was written.']
+      ? ['> [!success] Intact: every column is as the log recorded it.']
       : ['> [!danger] Not intact', ...findings.map((finding) => `> - ${inert(finding)}`)];
-  lines.push(checkpointed ? '> Under a signed checkpoint.' : '> Not under a signed checkpoint yet.');
+  lines.push(
+    checkpointed ? '> Covered by a signed checkpoint.' : '> Not covered by a signed checkpoint yet.',
+  );
   return ['## Verification', lines.join('\n')].join('\n\n');
 }
 
-/** Who waits for whom among these tasks. Labels hold ids and statuses only: titles could be anything. */
+/** Which of these tasks wait for which. Labels hold ids and statuses only: titles could be anything. */
 function graph(tasks: readonly TaskFacts[]): string {
   const known = new Map(tasks.map((task) => [task.id, task]));
   const edges = new Set<string>();

@@ -16,7 +16,7 @@ export interface VaultReport {
   readonly kept: string[];
 }
 
-/** Remembers the digest of each note as it was last written here: a note with another digest is not ours any more. */
+/** Holds the digest of each note as it was last written here: a note with another digest was edited and is not ours any more. */
 const MANIFEST = '.colibri-notes.json';
 
 /** Brings the folder up to date. Touches only files that are still exactly as it wrote them. */
@@ -29,7 +29,7 @@ export function writeNotes(folder: string, notes: readonly Note[]): VaultReport 
     const state = stateOf(path, before[note.path], note.text);
     if (state === 'foreign') {
       report.kept.push(note.path);
-      // Still remembered: should it be put back as it was, it is ours again.
+      // Still remembered: if it is put back as it was, it is ours again.
       const known = before[note.path];
       if (known !== undefined) after[note.path] = known;
       continue;
@@ -47,7 +47,7 @@ export function writeNotes(folder: string, notes: readonly Note[]): VaultReport 
   return report;
 }
 
-/** Absent, ours and old, already right, or somebody else's. A link or a folder in the place of a note is never ours. */
+/** Absent, ours and old, up to date, or somebody else's. A link or a folder in place of a note is never ours. */
 function stateOf(
   path: string,
   known: string | undefined,
@@ -81,7 +81,7 @@ function removeOld(
   }
 }
 
-/** The manifest lies in the vault, where anybody can edit it: a name in it must not lead out. */
+/** The manifest is in the vault, where anybody can edit it: a name in it must not lead out of the folder. */
 function isInside(name: string): boolean {
   return !name.split(/[\\/]/).includes('..') && !/^([\\/]|[a-z]:)/i.test(name) && name.endsWith('.md');
 }

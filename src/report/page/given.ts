@@ -29,16 +29,17 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** What was chosen: one zip, or the files of a folder. */
+/** What was chosen: a zip, a certificate, or the files of a folder. */
 export async function fromFiles(files: Iterable<File>): Promise<Given | undefined> {
   const all = [...files];
   const [only] = all;
   if (only === undefined) return undefined;
-  if (all.length === 1 && (await isZip(only))) return { zip: await only.arrayBuffer() };
+  if (all.length === 1 && !only.webkitRelativePath.includes('/'))
+    return (await isZip(only)) ? { zip: only } : { certificate: only };
   return { files: all.map((file) => [file.webkitRelativePath || file.name, file] as const) };
 }
 
-/** What was dropped: a zip, files, or a folder with everything in it. */
+/** What was dropped: a zip, a certificate, or a folder with everything in it. */
 export async function fromDrop(transfer: DataTransfer): Promise<Given | undefined> {
   // Both must be taken before the first wait: afterwards the browser has emptied them.
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry());

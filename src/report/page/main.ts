@@ -28,18 +28,18 @@ function start(): void {
   if (embedded === undefined) {
     banner.idle();
     replace(content, welcome());
-  } else void open({ zip: embedded.zip.slice().buffer }, embedded.name);
+  } else void open({ zip: new Blob([embedded.zip]) }, embedded.name);
 }
 
 function welcome(): HTMLElement {
   return h(
     'section',
     { class: 'welcome', 'aria-label': 'How to begin' },
-    h('h2', {}, 'Drop a bundle anywhere on this page'),
+    h('h2', {}, 'Drop a bundle or a certificate anywhere on this page'),
     h(
       'p',
       {},
-      'A bundle is the zip or the folder that “colibri export” writes. If this file lies in a bundle, choose the folder it lies in.',
+      'A bundle is the zip or the folder that “colibri export” writes, a certificate the file that “colibri prove” writes. If this file lies in a bundle, choose the folder it lies in.',
     ),
     h(
       'p',
@@ -50,14 +50,19 @@ function welcome(): HTMLElement {
 }
 
 function header(embedded: Embedded | undefined): HTMLElement {
-  const zip = h('input', { type: 'file', id: 'choose-zip', accept: '.zip', class: 'visually-hidden' });
+  const file = h('input', {
+    type: 'file',
+    id: 'choose-file',
+    accept: '.zip,.json',
+    class: 'visually-hidden',
+  });
   const folder = h('input', {
     type: 'file',
     id: 'choose-folder',
     webkitdirectory: true,
     class: 'visually-hidden',
   });
-  for (const input of [zip, folder])
+  for (const input of [file, folder])
     input.addEventListener('change', async () => {
       const given = await fromFiles(input.files ?? []);
       const [first] = input.files ?? [];
@@ -72,8 +77,8 @@ function header(embedded: Embedded | undefined): HTMLElement {
     h(
       'div',
       { class: 'actions' },
-      zip,
-      h('label', { class: 'button', for: 'choose-zip' }, 'Check a zip'),
+      file,
+      h('label', { class: 'button', for: 'choose-file' }, 'Check a file'),
       folder,
       h('label', { class: 'button', for: 'choose-folder' }, 'Check a folder'),
       embedded !== undefined &&
@@ -82,7 +87,7 @@ function header(embedded: Embedded | undefined): HTMLElement {
   );
 }
 
-/** Nothing of the bundle before is left on the page while another is being checked. */
+/** Nothing of what was open before is left on the page while something else is being checked. */
 async function open(given: Given, title: string): Promise<void> {
   document.body.dataset.ready = 'false';
   if (detail.element.open) detail.element.close();

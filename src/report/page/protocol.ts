@@ -1,17 +1,17 @@
-import type { Finding } from '../../log/verify/finding.ts';
+import type { Finding } from '../../verify/finding.ts';
+import type { Verdict } from '../../verify/verdict.ts';
 
-/** What is checked, in the order it is shown. Every finding belongs to one of them. */
+/** What is checked, in the order it is shown. Every finding is shown under one of them. */
 export const CHECKS = {
-  rows: 'Each audit row is canonical, in its place, and begins or ends one call',
+  rows: 'Each audit row is as Colibri writes it, in its place, and begins or ends one call',
   chain: 'Every row continues the one before it',
-  tree: 'The tree over the rows has the root that the checkpoints name',
-  signature: 'The checkpoints are signed with the key in the bundle',
+  heads: 'The rows are those that the log’s keys have signed',
   payloads: 'What calls were given and answered is what the rows say',
+  texts: 'Every text is the one whose digest the rows hold, or was erased on the record',
   state: 'Tasks, thoughts and sessions are exactly what the log last wrote',
-  thoughts: 'Each thought continues the one before it',
-  seals: 'The seals fit the records under them',
-  anchors: 'Each anchor is whole and speaks of a checkpoint in the bundle; who holds it is not checked here',
-  files: 'The files are those the bundle lists',
+  replay: 'Every call, run again by the rules, gives what the log says',
+  anchors: 'Each anchor is whole and speaks of a checkpoint that is here; who holds it is not checked here',
+  files: 'There is what belongs here and nothing else',
 } as const;
 export type CheckName = keyof typeof CHECKS;
 
@@ -26,21 +26,15 @@ export interface CheckView {
   readonly reason?: string;
 }
 
-export interface FindingView extends Finding {
-  readonly check: CheckName;
-}
-
-export type SignatureState = 'valid' | 'unchecked' | 'invalid';
-
-/** A checkpoint in the bundle, and what became of it. */
+/** A checkpoint, and what the verifier says of it. */
 export interface HeadView {
-  readonly name: string;
-  readonly origin: string;
+  readonly where: string;
   readonly size: number;
   readonly root: string;
-  readonly signature: SignatureState;
-  /** Undefined where it could not be compared with the rows. */
-  readonly agrees: boolean | undefined;
+  /** The id of the key that signed it, where it is a known one. */
+  readonly key: string;
+  readonly status: string;
+  readonly isWrong: boolean;
   /** Time of the last row it covers, or nothing. */
   readonly at: string;
 }
@@ -59,32 +53,39 @@ export interface AnchorView {
   readonly claims: string;
 }
 
-/** How far each kind of trust reaches, counted in audit rows. */
-export interface Verdict {
-  /** `log`, or the session the bundle holds. */
-  readonly scope: string;
+export interface KeyView {
+  readonly id: string;
+  readonly text: string;
+  readonly through: number;
+  readonly isVouched: boolean;
+}
+
+type Ranges = Pick<
+  Verdict,
+  'size' | 'intactThrough' | 'replayedThrough' | 'checkpointedThrough' | 'anchoredThrough'
+>;
+
+/** The verifier's verdict as the page shows it. */
+export interface VerdictView extends Ranges {
+  /** `log`, or what a bundle of one session or a certificate is about. */
+  readonly subject: string;
+  readonly isWhole: boolean;
   readonly origin: string;
-  /** Audit rows in the bundle. */
+  /** Audit rows that are here. */
   readonly rows: number;
-  /** Audit rows of the log, as far as the bundle tells. */
-  readonly size: number;
-  readonly root: string;
-  readonly intactThrough: number;
-  /** Rows under a checkpoint that agrees and whose signature was checked. */
-  readonly checkpointedThrough: number;
-  /** Rows under a checkpoint that agrees and whose signature could not be checked here. */
-  readonly unsignedThrough: number;
-  readonly key: { readonly name: string; readonly id: string; readonly text: string } | undefined;
+  readonly keys: readonly KeyView[];
+  /** The smallest first. */
   readonly heads: readonly HeadView[];
   /** Those of checkpoints that agree with the rows, the oldest first. */
   readonly anchors: readonly AnchorView[];
   readonly checks: readonly CheckView[];
+  readonly remarks: readonly string[];
   readonly findingCount: number;
   /** The first ones. */
-  readonly findings: readonly FindingView[];
+  readonly findings: readonly Finding[];
 }
 
-export const KINDS = ['thought', 'task', 'session', 'read', 'failure'] as const;
+export const KINDS = ['thought', 'task', 'session', 'owner', 'read', 'failure'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** One call: its two audit rows told in a line. Every text in it is a stranger's. */
@@ -123,8 +124,8 @@ export interface Task {
   readonly blockedReason: string;
   readonly createdAt: string;
   readonly createdBy: string;
-  /** Whether the log wrote exactly this. */
-  readonly isVouched: boolean;
+  /** Whether a finding speaks of it. */
+  readonly isWrong: boolean;
 }
 
 export interface Leaf {
@@ -148,24 +149,29 @@ export interface Session {
   readonly finalizedAt: string;
   readonly root: string;
   readonly position: number;
+  /** The records that are here. */
   readonly leaves: readonly Leaf[];
-  /** Undefined while it is open: nothing is sealed yet. */
-  readonly sealHolds: boolean | undefined;
+  /** How many the seal is over; 0 while it is open. */
+  readonly sealed: number;
+  /** Whether a finding speaks of it. */
+  readonly isWrong: boolean;
 }
 
 export interface Opened {
-  readonly verdict: Verdict;
+  readonly verdict: VerdictView;
   readonly calls: readonly Call[];
   readonly tasks: readonly Task[];
   readonly sessions: readonly Session[];
 }
 
-/** One row with what lies beside it, as the bundle holds them. */
+/** One row with what lies beside it, as they were handed over. */
 export interface RowDetail {
   readonly position: number;
   readonly text: string;
   readonly contentHash: string;
   readonly payload: string | undefined;
+  /** The texts whose digests stand in the payload, by field. */
+  readonly texts: readonly (readonly [field: string, text: string])[];
 }
 
 export interface CallDetail {
@@ -179,9 +185,10 @@ export interface Comparison {
   readonly message: string;
 }
 
-/** A bundle as the page was given it. */
+/** What the page was given: a bundle, or a certificate. */
 export type Given =
-  | { readonly zip: ArrayBuffer }
+  | { readonly zip: Blob }
+  | { readonly certificate: Blob }
   | { readonly files: readonly (readonly [name: string, file: Blob])[] };
 
 export type Question =
@@ -190,7 +197,7 @@ export type Question =
   | { readonly ask: 'compare'; readonly text: string };
 
 export type Answer =
-  | { readonly tell: 'progress'; readonly done: number; readonly total: number; readonly rows: number }
+  | { readonly tell: 'progress'; readonly done: number; readonly total: number }
   | { readonly tell: 'opened'; readonly opened: Opened }
   | { readonly tell: 'unreadable'; readonly message: string }
   | { readonly tell: 'detail'; readonly detail: CallDetail }

@@ -9,6 +9,38 @@ export function sha256Hex(data: string | Uint8Array): string {
   return digest(scratch, length);
 }
 
+/** The same over bytes that come in pieces. */
+export class Sha256Stream {
+  readonly #state = Int32Array.from(START);
+  readonly #rest = new Uint8Array(BLOCK);
+  #restLength = 0;
+  #length = 0;
+
+  update(bytes: Uint8Array): this {
+    // The words that all digests share are lent out for the length of this call only.
+    h.set(this.#state);
+    this.#length += bytes.length;
+    let at = 0;
+    if (this.#restLength > 0) {
+      at = Math.min(BLOCK - this.#restLength, bytes.length);
+      this.#rest.set(bytes.subarray(0, at), this.#restLength);
+      this.#restLength += at;
+      if (this.#restLength < BLOCK) return this;
+      compress(this.#rest, 0);
+    }
+    for (; at + BLOCK <= bytes.length; at += BLOCK) compress(bytes, at);
+    this.#rest.set(bytes.subarray(at));
+    this.#restLength = bytes.length - at;
+    this.#state.set(h);
+    return this;
+  }
+
+  digest(): string {
+    h.set(this.#state);
+    return finish(this.#rest.subarray(0, this.#restLength), this.#length);
+  }
+}
+
 const encoder = new TextEncoder();
 let scratch = new Uint8Array(65_536);
 
@@ -43,10 +75,15 @@ function digest(bytes: Uint8Array, length: number): string {
   h.set(START);
   const whole = length - (length % BLOCK);
   for (let at = 0; at < whole; at += BLOCK) compress(bytes, at);
+  return finish(bytes.subarray(whole, length), length);
+}
+
+/** Ends a digest over `length` bytes, of which `rest` filled no block. */
+function finish(rest: Uint8Array, length: number): string {
   tail.fill(0);
-  tail.set(bytes.subarray(whole, length));
-  tail[length - whole] = 0x80;
-  const end = length - whole + 1 + LENGTH_BYTES > BLOCK ? 2 * BLOCK : BLOCK;
+  tail.set(rest);
+  tail[rest.length] = 0x80;
+  const end = rest.length + 1 + LENGTH_BYTES > BLOCK ? 2 * BLOCK : BLOCK;
   // The length counts bits; beyond 2^29 bytes it needs its upper half.
   tailView.setUint32(end - 8, Math.floor(length / 0x20000000));
   tailView.setUint32(end - 4, (length << 3) >>> 0);

@@ -32,10 +32,10 @@ export class Verifier {
     };
   }
 
-  /** Checks a bundle. Throws with a sentence for people where it is none. */
+  /** Checks a bundle or a certificate. Throws with a sentence for people where that fails. */
   async open(given: Given, onProgress: Opening['onProgress']): Promise<Opened> {
     this.#onProgress = onProgress;
-    const answer = await this.#ask({ ask: 'open', given }, 'zip' in given ? [given.zip] : []);
+    const answer = await this.#ask({ ask: 'open', given });
     if (answer.tell === 'opened') return answer.opened;
     throw new Error(answer.tell === 'unreadable' ? answer.message : 'The verifier gave no answer.');
   }
@@ -51,12 +51,12 @@ export class Verifier {
     return { state: 'unknown', message: 'Nothing could be compared.' };
   }
 
-  #ask(question: Question, transfer: Transferable[] = []): Promise<Answer> {
+  #ask(question: Question): Promise<Answer> {
     const answer = this.#queue.then(
       () =>
         new Promise<Answer>((resolve, reject) => {
           this.#settle = { resolve, reject };
-          this.#worker.postMessage(question, transfer);
+          this.#worker.postMessage(question);
         }),
     );
     this.#queue = answer.catch(() => undefined);

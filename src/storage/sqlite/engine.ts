@@ -1,12 +1,11 @@
 import { closeSync, fdatasync, fdatasyncSync, fstatSync, openSync } from 'node:fs';
 import { ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
-import type { Reader, StorageEngine, StorageFacts, Transaction } from '../engine.ts';
+import type { Reader, StorageEngine, StorageFacts, StorageProblem, Transaction } from '../engine.ts';
 import { type Connection, openConnection, shortPause, whileBusy } from './connection.ts';
+import { createSchema } from './create.ts';
 import { loadDriver, type SqliteDriver } from './driver.ts';
 import { assertPresent, assertUnderstood, preparePrivateFile, UnusableFileError } from './file.ts';
-import { migrate } from './migrate.ts';
-import { MIGRATIONS } from './migrations.ts';
 import { findSchemaProblems } from './self-check.ts';
 
 export interface SqliteOptions {
@@ -14,23 +13,23 @@ export interface SqliteOptions {
   readonly path: string;
   /** Reading is enough: where the file cannot be written, open it as it is. */
   readonly readingIsEnough?: boolean;
-  /** Never create, migrate or write: for whoever only looks. */
+  /** Never create or write: for whoever only looks. */
   readonly readOnly?: boolean;
   /** Told once when a commit may or may not have happened; the process must end. */
   readonly onUncertain?: (error: ColibriError) => void;
   readonly driver?: SqliteDriver;
 }
 
-/** Opens, or creates and migrates, the one file that holds everything. */
+/** Opens, or creates, the one file that holds everything. */
 export async function openSqlite(options: SqliteOptions): Promise<StorageEngine> {
   const driver = options.driver ?? (await loadDriver());
   const inMemory = options.path === ':memory:';
   if (options.readOnly === true) assertPresent(options.path);
   // Another process may be creating the file, or merging its log, at this very moment.
-  if (!inMemory) await whileBusy(driver, () => assertUnderstood(driver, options.path, MIGRATIONS.length));
+  if (!inMemory) await whileBusy(driver, () => assertUnderstood(driver, options.path));
   const writer = await openWriter(driver, options, inMemory);
   try {
-    if (writer.writable) await migrate(writer);
+    if (writer.writable) await createSchema(writer);
     return new SqliteEngine(driver, writer, options, inMemory);
   } catch (error) {
     writer.close();
@@ -215,7 +214,7 @@ class SqliteEngine implements StorageEngine {
     return this.#walFd;
   }
 
-  async selfCheck(tx: Reader): Promise<string[]> {
+  async selfCheck(tx: Reader): Promise<StorageProblem[]> {
     return await findSchemaProblems(this.#driver, tx);
   }
 

@@ -11,7 +11,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { makePrivateFolder } from '../../folders.ts';
 import type { SqliteDriver } from './driver.ts';
-import { APPLICATION_ID } from './migrations.ts';
+import { APPLICATION_ID, SCHEMA_VERSION } from './schema.ts';
 
 /** Why a file cannot serve as Colibri's database, in one sentence with what to do. */
 export class UnusableFileError extends Error {}
@@ -40,8 +40,8 @@ export function assertPresent(path: string): void {
   );
 }
 
-/** Reads what the file says of itself without changing a byte of it; throws for one that is not ours or is too new. */
-export function assertUnderstood(driver: SqliteDriver, path: string, newestVersion: number): void {
+/** Reads what the file says of itself without changing a byte of it; throws for one that is not ours, too old or too new. */
+export function assertUnderstood(driver: SqliteDriver, path: string): void {
   refuseOddFile(path);
   if (!existsSync(path) || statSync(path).size === 0) return;
   const { applicationId, userVersion, empty } = identify(driver, path);
@@ -50,9 +50,14 @@ export function assertUnderstood(driver: SqliteDriver, path: string, newestVersi
       `${path} is a database of another program. It was left untouched; point COLIBRI_DB_PATH at another file.`,
     );
   }
-  if (userVersion > newestVersion) {
+  if (userVersion > SCHEMA_VERSION) {
     throw new UnusableFileError(
-      `${path} was written by a newer Colibri (schema ${userVersion}, this one knows ${newestVersion}). It was left untouched; update Colibri.`,
+      `${path} was written by a newer Colibri (schema ${userVersion}, this one knows ${SCHEMA_VERSION}). It was left untouched; update Colibri.`,
+    );
+  }
+  if (userVersion < SCHEMA_VERSION && !empty) {
+    throw new UnusableFileError(
+      `${path} was written by a build of Colibri before 0.2.0 (schema ${userVersion}, this one knows ${SCHEMA_VERSION}), and its formats have changed since. It was left untouched; move it away, or point COLIBRI_DB_PATH at another file.`,
     );
   }
 }

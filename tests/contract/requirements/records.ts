@@ -3,7 +3,8 @@ export const RECORDS = {
   'ids.global': 'T-, Θ- and A- ids count globally, four digits and growing.',
   'ids.sequence': 'sequence counts per project.',
   'times.utc': 'Times are ISO-8601 in UTC with milliseconds.',
-  'times.never-back': 'A stored time is never earlier than the one before it, whatever the clock does.',
+  'times.never-back':
+    'A stored time is never earlier than the one before it, unless that one is more than a day ahead of the clock.',
   'actor.configured': 'The actor is COLIBRI_AGENT_ID where set.',
   'actor.client': 'Else it is the name the client gives itself, in either era.',
   'actor.unknown': 'Else it is unknown.',
@@ -14,10 +15,15 @@ export const RECORDS = {
   'log.outcomes': 'Outcomes are running on enter, and ok, error, rejected, denied or crashed on exit.',
   'log.process': 'A row says which process wrote it.',
   'log.salted': 'args_hash and result_hash are salted digests of what lies beside the row.',
+  'log.complete':
+    'The arguments, with defaults written in, and what was seen outside are kept with every writing call, refused or not.',
+  'log.one-time': 'A call has one time, that of its exit row, and every time it writes is that time.',
+  'log.texts':
+    'A free text is committed to by a salted digest, the same in the call and in the row it wrote.',
   'log.erasable':
-    'Erasing what lies beside a row leaves every hash of the log as it was, and no way back to what was erased.',
-  'log.effects': 'effects lists table, id and digest of the whole row after the write.',
-  'log.effects-salted': 'Each row of state has a random salt among its columns.',
+    'Erasing a text with its salt leaves every hash of the log as it was, and no way back to what was erased.',
+  'log.effects':
+    'effects lists table, id, the position that wrote the row before, and its digest after the write, without what is counted from others.',
   'log.text': 'content_hash is the SHA-256 of the canonical text that is stored.',
   'log.chain': 'chain_hash is the SHA-256 of content_hash and the previous chain_hash, 64 zeros first.',
   'log.seat-belt': 'Triggers refuse UPDATE and DELETE on actions and thoughts.',

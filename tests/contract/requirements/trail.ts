@@ -14,11 +14,11 @@ export const TRAIL_AND_PROOFS = {
     'A thought binds to the session named, else to the open session of its task, else to none.',
   'trail.record.errors': 'thought_record names an unknown task, and a session that is unknown or elsewhere.',
   'trail.list.fields':
-    'thought_record_list takes a task or a session, a type, a limit of at most 500 and an offset, and shows 100 unasked.',
+    'thought_record_list takes a task, a session, both or neither, a type, a limit of at most 500 and an offset, and shows 100 unasked.',
   'trail.list.count': 'thought_count counts all that match, however many are shown.',
   'trail.list.verify':
     'With verify_chain it says whether the chain holds, and at which positions it does not.',
-  'trail.list.errors': 'thought_record_list names an unknown task or session and wants exactly one of them.',
+  'trail.list.errors': 'thought_record_list names an unknown task or session.',
   'trail.verify.output':
     'audit_verify_chain answers for a task and for a session; full_trace adds every hash in order.',
   'trail.verify.errors': 'audit_verify_chain says ERR_NOT_FOUND of an unknown task or session.',

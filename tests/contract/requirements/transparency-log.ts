@@ -17,27 +17,38 @@ export const TRANSPARENCY_LOG = {
 
   'checkpoint.format':
     'A checkpoint is a C2SP tlog-checkpoint in a signed note, Ed25519: strict readers and openssl accept it.',
-  'checkpoint.origin': 'A log’s origin is fixed by its first row and never changes.',
+  'checkpoint.origin': 'A log’s origin names the key that created it and never changes.',
   'checkpoint.kept': 'A sealed session and a clean stop each leave a checkpoint for good.',
-  'checkpoint.command': 'colibri checkpoint signs the head now.',
-  'checkpoint.seconds': 'While the server runs, new rows are signed within seconds.',
-  'checkpoint.off-path': 'Signing is off the path of the call: one that cannot sign answers all the same.',
-  'checkpoint.meta': 'The newest checkpoint travels to the client in the _meta of each result.',
+  'checkpoint.command': 'colibri checkpoint keeps the newest signed head and prints it.',
+  'checkpoint.unsigned':
+    'Where a log must not be signed over, calls are answered unsigned, and _meta, health and verify say so.',
+  'checkpoint.meta':
+    'The newest durable checkpoint travels to the client in the _meta of each result; after a writing call it covers that call.',
   'checkpoint.private':
-    'The private key and last-signed are the owner’s alone and lie in the per-user folder, outside the workspace.',
+    'The private key and what was signed last are the owner’s alone and lie in the per-user folder, outside the workspace.',
   'checkpoint.extends': 'What does not extend the head that was signed last is never signed.',
   'checkpoint.next-start':
     'A restored older database, a cut tail and a rewritten history are caught at the next start: degraded, refused, the reason on stderr.',
   'checkpoint.one-lock': 'Several processes that sign at once make one history.',
   'checkpoint.modes': 'Nothing is signed in TEST and MINIMAL.',
   'checkpoint.lost-key': 'A lost, damaged or exchanged key is named; nothing is signed with another one.',
-  'checkpoint.lost-memory': 'A lost or damaged last-signed is named; nothing is signed without it.',
+  'checkpoint.lost-memory':
+    'A lost or damaged memory of what was signed last is named; nothing is signed without it.',
   'checkpoint.moved': 'On another machine a log is refused until its folder comes along.',
   'checkpoint.copies':
     'Of two databases with one key only one history is signed where they share the folder; where not, each denies the other.',
   'checkpoint.replaced': 'A database that was deleted or replaced is not quietly begun anew.',
   'checkpoint.adopt':
-    'The owner can accept what was lost: what is given up is said and put aside, and the log goes on.',
+    'The owner can accept what was lost: what is given up is said, put aside and on the record, and the log goes on.',
+
+  'head.every-commit':
+    'Every commit that adds rows is signed: no honest log has a row beyond its newest head.',
+  'head.foreign':
+    'Rows that no known key has signed are named by verify and health, and signed over by no running server and no later start.',
+  'head.checked':
+    'A head that was removed, replaced, put back or made of another tree is found, and nothing is signed over it.',
+  'head.durable': 'A checkpoint leaves the process only when an fsync covers it.',
+  'head.constant-start': 'The checks at the start take a time that does not grow with the log.',
 
   'anchor.git':
     'colibri anchor --git commits the checkpoint to a reference of its own, touches nothing else, and verify finds it.',
@@ -47,7 +58,14 @@ export const TRANSPARENCY_LOG = {
   'anchor.outside-calls': 'No tool call starts git, openssl or any other program.',
 
   'verdict.ranges':
-    'A verdict is four ranges: intact through, checkpointed through, anchored through, unanchored tail.',
+    'A verdict is ranges: intact, replayed, checkpointed and anchored through, and the unanchored tail.',
+  'verdict.one': 'The same rules over every source give the same findings and ranges.',
+  'verdict.replay':
+    'Every call is run again through the rules of its version and must give what the log says, whoever signed it.',
+  'verdict.columns': 'Where the whole log is there, a finding names the column.',
+  'verdict.texts':
+    'A text that is gone, with no erasure of it on the record, is a finding that names its call and field.',
+  'verdict.forms': 'Salts, markers and lists of files have one exact form, and anything else is a finding.',
   'verdict.record':
     'show and log say of each record whether it is intact, checkpointed and anchored, as far as they checked it.',
   'verdict.against':
@@ -58,9 +76,9 @@ export const TRANSPARENCY_LOG = {
 
   'bundle.forms': 'colibri export writes a folder or a zip, of the whole log or of one session.',
   'bundle.files':
-    'A bundle holds log.jsonl, state.jsonl, checkpoints, key, seals, proofs and verify.html; the same log makes the same bytes.',
+    'A bundle holds log.jsonl, state.jsonl, texts.jsonl, payloads.jsonl, heads, checkpoints, keys, seals, proofs and verify.html; the same log makes the same bytes.',
   'bundle.alone':
-    'A bundle is checked with sha256sum, openssl and Python alone, by a script of at most 80 lines.',
+    'A bundle is checked with sha256sum, openssl and Python alone, by a script of at most 200 lines.',
   'bundle.guide': 'Every command of the auditing guide does what the guide says.',
   'bundle.damage': 'A bundle with any byte of any file changed is refused, by Colibri and by the script.',
   'bundle.forged': 'A bundle that was changed and had its sums recomputed is refused.',

@@ -1,12 +1,13 @@
 /**
- * As much of Node's Buffer as the modules under src/integrity use. The build puts it in their place, so that the page
- * runs the very code that the published test vectors are run against.
+ * As much of Node's Buffer as the verifier uses. The build puts it in its place, so that the page runs the very code that
+ * the command line runs, and that the published test vectors are run against.
  */
 class Bytes extends Uint8Array {
-  write(hex: string, offset: number): number {
-    const length = hex.length >>> 1;
+  write(text: string, offset = 0, encoding = 'utf8'): number {
+    if (encoding !== 'hex') return new TextEncoder().encodeInto(text, this.subarray(offset)).written;
+    const length = text.length >>> 1;
     for (let i = 0; i < length; i += 1)
-      this[offset + i] = (digit(hex.charCodeAt(2 * i)) << 4) | digit(hex.charCodeAt(2 * i + 1));
+      this[offset + i] = (digit(text.charCodeAt(2 * i)) << 4) | digit(text.charCodeAt(2 * i + 1));
     return length;
   }
 
@@ -18,7 +19,7 @@ class Bytes extends Uint8Array {
   }
 }
 
-// Whoever writes hex here has checked that it is 64 lowercase digits.
+// Whoever writes hex here has checked that it is lowercase digits.
 function digit(code: number): number {
   return code < 0x3a ? code - 0x30 : code - 0x57;
 }
@@ -34,7 +35,7 @@ function from(data: string | ArrayLike<number>, encoding = 'utf8'): Bytes {
   if (typeof data !== 'string') return filled(data);
   if (encoding === 'hex') {
     const bytes = new Bytes(data.length >>> 1);
-    bytes.write(data, 0);
+    bytes.write(data, 0, 'hex');
     return bytes;
   }
   if (encoding === 'base64') return fromBase64(data);

@@ -1,9 +1,15 @@
 /// <reference lib="dom" />
-import { sha256Hex } from '../sha256.ts';
+import { verifyEd25519 } from '../ed25519.ts';
+import { Sha256Stream, sha256Hex } from '../sha256.ts';
 
-/** What stands for `node:crypto` in the browser: SHA-256 in plain JavaScript, Ed25519 through WebCrypto. */
+/** What stands for `node:crypto` in the browser. Everything answers at once, as Node does. */
 export function hash(_algorithm: string, data: string | Uint8Array): string {
   return sha256Hex(data);
+}
+
+/** Only SHA-256 in hex is asked of it. */
+export function createHash(_algorithm: string): Sha256Stream {
+  return new Sha256Stream();
 }
 
 /** The raw bytes of an Ed25519 public key, as base64url. */
@@ -15,59 +21,19 @@ export function createPublicKey({ key }: { readonly key: RawKey }): RawKey {
   return key;
 }
 
-/** This browser cannot check Ed25519 signatures. Nothing is known about them then, neither good nor bad. */
-export class NoEd25519 extends Error {}
-
-/** A signature was met that is still being checked. */
-class Unsettled extends Error {
-  readonly settle: () => Promise<void>;
-
-  constructor(settle: () => Promise<void>) {
-    super('a signature is still being checked');
-    this.settle = settle;
-  }
-}
-
+/** A signature takes milliseconds to check, and a verifier asks for the same one more than once. */
 const known = new Map<string, boolean>();
 
-/**
- * Node's `verify` answers at once and WebCrypto does not. So this one answers what is known by now and otherwise
- * stops its caller: `settled` runs the caller again when the answer is there.
- */
-export function verify(_algorithm: null, data: Uint8Array, key: RawKey, signature: Uint8Array): boolean {
-  const question = [key.x, sha256Hex(signature), sha256Hex(data)].join(' ');
-  const answer = known.get(question);
-  if (answer !== undefined) return answer;
-  throw new Unsettled(async () => {
-    known.set(question, await verifyInBrowser(Uint8Array.from(data), key, Uint8Array.from(signature)));
-  });
+export function verify(_algorithm: null, data: Uint8Array, { x }: RawKey, signature: Uint8Array): boolean {
+  const question = [x, sha256Hex(signature), sha256Hex(data)].join(' ');
+  const answer = known.get(question) ?? verifyEd25519(data, bytesOf(x), signature);
+  known.set(question, answer);
+  return answer;
 }
 
-/** Runs `work`, which may check signatures, until all of them are checked. */
-export async function settled<T>(work: () => T): Promise<T> {
-  for (;;) {
-    try {
-      return work();
-    } catch (error) {
-      if (!(error instanceof Unsettled)) throw error;
-      await error.settle();
-    }
-  }
-}
-
-async function verifyInBrowser(
-  data: Uint8Array<ArrayBuffer>,
-  { x }: RawKey,
-  signature: Uint8Array<ArrayBuffer>,
-): Promise<boolean> {
-  let key: CryptoKey;
-  try {
-    const jwk = { kty: 'OKP', crv: 'Ed25519', x };
-    key = await crypto.subtle.importKey('jwk', jwk, { name: 'Ed25519' }, false, ['verify']);
-  } catch (cause) {
-    throw new NoEd25519('this browser cannot check Ed25519 signatures', { cause });
-  }
-  return await crypto.subtle.verify({ name: 'Ed25519' }, key, signature, data);
+function bytesOf(base64url: string): Uint8Array {
+  const text = atob(base64url.replaceAll('-', '+').replaceAll('_', '/'));
+  return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }
 
 // The page signs nothing and makes no keys.
@@ -75,4 +41,4 @@ function never(): never {
   throw new Error('not in the browser');
 }
 
-export { never as createHash, never as createPrivateKey, never as generateKeyPairSync, never as sign };
+export { never as createPrivateKey, never as generateKeyPairSync, never as sign };

@@ -114,7 +114,7 @@ function card(task: Task, openTask: (task: Task) => void): HTMLElement {
       class: 'task',
       type: 'button',
       'data-priority': task.priority,
-      'data-wrong': !task.isVouched,
+      'data-wrong': task.isWrong,
       on: { click: () => openTask(task) },
     },
     h(
@@ -131,6 +131,6 @@ function card(task: Task, openTask: (task: Task) => void): HTMLElement {
       task.assignee !== 'unassigned' && said(task.assignee, 40),
       task.progress > 0 && task.progress < 100 && h('span', {}, `${number(task.progress)} %`),
     ),
-    !task.isVouched && h('span', { class: 'wrong-tag' }, 'not as the log left it'),
+    task.isWrong && h('span', { class: 'wrong-tag' }, 'finding'),
   );
 }

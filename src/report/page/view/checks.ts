@@ -1,12 +1,13 @@
 /// <reference lib="dom" />
+import type { Finding } from '../../../verify/finding.ts';
 import {
   type AnchorView,
   CHECKS,
   type CheckView,
   type Comparison,
-  type FindingView,
   type HeadView,
-  type Verdict,
+  type KeyView,
+  type VerdictView,
 } from '../protocol.ts';
 import { h, hash, number, plural, replace, said, time } from './dom.ts';
 
@@ -19,7 +20,10 @@ const FINDINGS_STEP = 50;
 const HEADS_MAX = 200;
 
 /** Everything that was checked, one by one, with what could not be, and the findings. */
-export function checksView(verdict: Verdict, compare: (text: string) => Promise<Comparison>): HTMLElement {
+export function checksView(
+  verdict: VerdictView,
+  compare: (text: string) => Promise<Comparison>,
+): HTMLElement {
   return h(
     'div',
     { class: 'checks' },
@@ -34,8 +38,9 @@ export function checksView(verdict: Verdict, compare: (text: string) => Promise<
       { class: 'card' },
       h('h2', {}, `Findings (${number(verdict.findingCount)})`),
       findings(verdict),
+      ...verdict.remarks.map((remark) => h('p', { class: 'note' }, said(remark, 400))),
     ),
-    h('section', { class: 'card' }, h('h2', {}, 'Key'), ...keyParts(verdict), compareBox(compare)),
+    h('section', { class: 'card' }, h('h2', {}, 'Keys'), ...keyParts(verdict), compareBox(compare)),
     h('section', { class: 'card' }, h('h2', {}, 'Checkpoints'), heads(verdict.heads)),
     h('section', { class: 'card' }, h('h2', {}, 'Anchors'), anchors(verdict.anchors)),
   );
@@ -51,12 +56,14 @@ function checkLine({ name, state, count, unit, reason }: CheckView): HTMLElement
     h(
       'span',
       { class: 'check-state' },
-      state === 'unchecked' ? `${word}: ${reason ?? ''}` : `${word} · ${plural(count, unit)}`,
+      state === 'unchecked'
+        ? `${word}: ${reason ?? ''}`
+        : `${word}${unit === '' ? '' : ` · ${plural(count, unit)}`}`,
     ),
   );
 }
 
-function findings({ findings: all, findingCount }: Verdict): HTMLElement {
+function findings({ findings: all, findingCount }: VerdictView): HTMLElement {
   if (all.length === 0) return h('p', { class: 'note' }, 'None.');
   const list = h('ol', { class: 'findings' });
   const more = h('button', { type: 'button', class: 'more', on: { click: () => extend() } }, 'Show more');
@@ -77,38 +84,36 @@ function findings({ findings: all, findingCount }: Verdict): HTMLElement {
   );
 }
 
-function findingLine({ kind, record, message }: FindingView): HTMLElement {
+function findingLine({ kind, record, message }: Finding): HTMLElement {
   return h(
     'li',
     {},
     h('span', { class: 'wrong-tag' }, kind),
     ' ',
-    said(record, 80),
-    h('p', {}, said(message, 600)),
+    said(record, 200),
+    h('p', {}, said(message, 2_000)),
   );
 }
 
-function keyParts({ key, origin }: Verdict): HTMLElement[] {
-  if (key === undefined)
-    return [
-      h('p', { class: 'note' }, 'The bundle holds no key that could be used: no signature was checked.'),
-    ];
+function keyParts({ keys, origin }: VerdictView): HTMLElement[] {
+  if (keys.length === 0) return [h('p', { class: 'note' }, 'No key has signed what is here.')];
   return [
-    h(
-      'dl',
-      {},
-      h('dt', {}, 'Log'),
-      h('dd', {}, said(origin, 200)),
-      h('dt', {}, 'Key id'),
-      h('dd', {}, h('code', {}, key.id)),
-      h('dt', {}, 'Key'),
-      h('dd', {}, h('code', { class: 'break' }, key.text)),
-    ),
+    h('dl', {}, h('dt', {}, 'Log'), h('dd', {}, said(origin, 200)), ...keys.flatMap(keyLines)),
     h(
       'p',
       { class: 'note' },
-      'The key came with the bundle. Compare it with the one its owner gave you another way.',
+      'The keys came with it. Compare them with what their owner gave you another way.',
     ),
+  ];
+}
+
+function keyLines({ id, text, through, isVouched }: KeyView): HTMLElement[] {
+  const reach = `signed through row ${number(through)}${isVouched ? '' : ', joined by itself'}`;
+  return [
+    h('dt', {}, 'Key ', said(id, 20)),
+    h('dd', {}, reach),
+    h('dt', {}, 'Its text'),
+    h('dd', {}, h('code', { class: 'break' }, text)),
   ];
 }
 
@@ -120,8 +125,13 @@ function compareBox(compare: (text: string) => Promise<Comparison>): HTMLElement
     placeholder: 'Paste a key (name+id+key) or a signed checkpoint you kept',
   });
   const answer = h('p', { class: 'seal', role: 'status', 'aria-live': 'polite', hidden: true });
+  const button = h('button', { type: 'button', on: { click: () => void ask() } }, 'Compare');
   const ask = async () => {
+    button.disabled = true;
+    button.textContent = 'Comparing…';
     const { state, message } = await compare(input.value);
+    button.disabled = false;
+    button.textContent = 'Compare';
     answer.hidden = false;
     answer.dataset.tone = { agrees: 'good', disagrees: 'bad', unknown: 'partly' }[state];
     replace(answer, said(message));
@@ -131,40 +141,37 @@ function compareBox(compare: (text: string) => Promise<Comparison>): HTMLElement
     { class: 'compare' },
     h('label', { for: 'compare' }, 'Hold it against something you kept'),
     input,
-    h('button', { type: 'button', on: { click: () => void ask() } }, 'Compare'),
+    button,
     answer,
   );
 }
 
-const SIGNATURES: Readonly<Record<HeadView['signature'], string>> = {
-  valid: 'valid',
+const AGREES: Readonly<Record<string, string>> = {
+  consistent: 'yes',
   unchecked: 'not checked',
-  invalid: 'not valid',
+  nothing: 'says nothing',
+  'given-up': 'no, and the owner accepted it',
 };
 
 function heads(all: readonly HeadView[]): HTMLElement {
-  if (all.length === 0) return h('p', { class: 'note' }, 'There is none that could be used.');
+  if (all.length === 0) return h('p', { class: 'note' }, 'There is none.');
   return newestFirst(
     'Checkpoints',
-    ['Rows', 'Last row covered', 'Root', 'Signature', 'Agrees'],
+    ['Rows', 'Last row covered', 'Root', 'Signed by', 'Agrees'],
     all,
-    ({ size, at, root, signature, agrees }) => [
+    ({ size, at, root, key, status, isWrong }) => [
       h('td', {}, number(size)),
       h('td', {}, at === '' ? '–' : time(at)),
       h('td', {}, hash(root)),
-      h('td', {}, SIGNATURES[signature]),
-      h(
-        'td',
-        { class: agrees === false ? 'error' : '' },
-        agrees === undefined ? 'not checked' : agrees ? 'yes' : 'no',
-      ),
+      h('td', {}, key === '' ? '–' : h('code', {}, key)),
+      h('td', { class: isWrong ? 'error' : '' }, AGREES[status] ?? 'no'),
     ],
   );
 }
 
 /** What others may hold. That they do is for whoever reads this to find out. */
 function anchors(all: readonly AnchorView[]): HTMLElement {
-  if (all.length === 0) return h('p', { class: 'note' }, 'The bundle names none that could be used.');
+  if (all.length === 0) return h('p', { class: 'note' }, 'It names none that could be used.');
   return newestFirst(
     'Anchors',
     ['Rows', 'Kind', 'Claims', 'Id', 'Looked up'],

@@ -50,8 +50,8 @@ export function detailBox() {
 
 function taskParts(task: Task, showTrail: () => void): Child[] {
   return [
-    !task.isVouched &&
-      h('p', { class: 'seal', 'data-tone': 'bad' }, 'This row is not what the log last wrote.'),
+    task.isWrong &&
+      h('p', { class: 'seal', 'data-tone': 'bad' }, 'A finding speaks of this task. See Checks.'),
     h('p', { class: 'big' }, said(task.title)),
     facts([
       [
@@ -93,27 +93,23 @@ function callParts(call: Call): Child[] {
 function detailParts({ rows, proof }: CallDetail): Child[] {
   return [
     proof === undefined
-      ? h(
-          'p',
-          { class: 'seal', 'data-tone': 'partly' },
-          'No checkpoint in the bundle covers it with a proof that could be computed here.',
-        )
+      ? h('p', { class: 'seal', 'data-tone': 'partly' }, 'No signed head that is here covers it.')
       : proof.holds
         ? h(
             'p',
             { class: 'seal', 'data-tone': 'good' },
-            `${number(proof.steps)} hashes lead from its last row to the root of the checkpoint over ${number(proof.size)} rows.`,
+            `${number(proof.steps)} hashes lead from its last row to the root of the signed head over ${number(proof.size)} rows.`,
           )
         : h(
             'p',
             { class: 'seal', 'data-tone': 'bad' },
-            `Its last row does not lead to the root of the checkpoint over ${number(proof.size)} rows.`,
+            `Its last row does not lead to the root of the signed head over ${number(proof.size)} rows.`,
           ),
     ...rows.map(rowPart),
   ];
 }
 
-function rowPart({ position, text, contentHash, payload }: RowDetail): HTMLElement {
+function rowPart({ position, text, contentHash, payload, texts }: RowDetail): HTMLElement {
   return h(
     'details',
     {},
@@ -122,6 +118,10 @@ function rowPart({ position, text, contentHash, payload }: RowDetail): HTMLEleme
     h('pre', { class: 'text' }, said(text)),
     payload !== undefined && h('p', { class: 'note' }, 'What lies beside it'),
     payload !== undefined && h('pre', { class: 'text' }, said(payload)),
+    ...texts.flatMap(([field, value]) => [
+      h('p', { class: 'note' }, `The text whose digest stands for ${field}`),
+      h('pre', { class: 'text' }, said(value)),
+    ]),
   );
 }
 

@@ -49,29 +49,31 @@ export function sessionsView(
 }
 
 function sessionParts(session: Session, openPosition: (position: number) => void): HTMLElement[] {
-  const root = treeOf(session.leaves.map(({ hash: recordHash }) => recordHash));
+  const isPart = session.status === 'finalized' && session.leaves.length < session.sealed;
+  // A tree over some of the records would be another tree.
+  const root = isPart ? undefined : treeOf(session.leaves.map(({ hash: recordHash }) => recordHash));
   return [
     h('section', { class: 'card facts' }, sealState(session, root), facts(session, root)),
     root === undefined
-      ? h('p', { class: 'note' }, 'It has no records.')
+      ? h('p', { class: 'note' }, isPart ? 'Not all of its records are here.' : 'It has no records.')
       : treeParts(session, root, openPosition),
   ];
 }
 
-function sealState({ sealHolds, status, position }: Session, root: TreeNode | undefined): HTMLElement {
-  if (sealHolds === undefined)
-    return h(
-      'p',
-      { class: 'seal', 'data-tone': 'partly' },
-      status === 'open' ? 'Open: nothing is sealed yet; the root is the one so far.' : 'Not sealed.',
+function sealState(session: Session, root: TreeNode | undefined): HTMLElement {
+  const { status, position, isWrong, leaves, sealed } = session;
+  const say = (tone: string, text: string) => h('p', { class: 'seal', 'data-tone': tone }, text);
+  if (isWrong) return say('bad', 'A finding speaks of this session. See Checks.');
+  if (status !== 'finalized')
+    return say('partly', 'Open: nothing is sealed yet; the root is the one so far.');
+  if (leaves.length < sealed)
+    return say(
+      'partly',
+      `Sealed by audit row ${number(position)}; ${number(leaves.length)} of its ${plural(sealed, 'record')} are here.`,
     );
-  if (sealHolds && root !== undefined)
-    return h(
-      'p',
-      { class: 'seal', 'data-tone': 'good' },
-      `The seal holds: audit row ${number(position)} names this very root.`,
-    );
-  return h('p', { class: 'seal', 'data-tone': 'bad' }, 'The seal does not hold. See Checks.');
+  return root?.hash === session.root
+    ? say('good', `The seal holds: audit row ${number(position)} names this very root.`)
+    : say('bad', 'The seal does not fit the records that are here. See Checks.');
 }
 
 function facts(session: Session, root: TreeNode | undefined): HTMLElement {
@@ -83,7 +85,7 @@ function facts(session: Session, root: TreeNode | undefined): HTMLElement {
     ['Started', [time(session.startedAt), ' by ', said(session.startedBy, 60)]],
     ['Sealed', [session.finalizedAt === '' ? 'not yet' : time(session.finalizedAt)]],
     ['Records', [number(session.leaves.length)]],
-    ['Root', [root === undefined ? '–' : hash(root.hash, 64)]],
+    ['Root', [root === undefined && session.root === '' ? '–' : hash(root?.hash ?? session.root, 64)]],
   ];
   return h('dl', {}, ...rows.flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, ...value)]));
 }

@@ -1,5 +1,5 @@
 /// <reference lib="dom" />
-import type { AnchorView, Call, Opened, Task, Verdict } from '../protocol.ts';
+import type { AnchorView, Call, Opened, Task, VerdictView } from '../protocol.ts';
 import { type Child, h, number, plural, said, time } from './dom.ts';
 
 const DONE: readonly string[] = ['done', 'DONE'];
@@ -14,7 +14,7 @@ export function summaryView(opened: Opened, openTask: (task: Task) => void): HTM
   const open = tasks.filter(({ status }) => !DONE.includes(status) && !CANCELLED.includes(status));
   const thoughts = calls.filter(({ kind }) => kind === 'thought').length;
   const failures = calls.filter(({ kind }) => kind === 'failure').length;
-  const sealed = sessions.filter(({ sealHolds }) => sealHolds === true).length;
+  const sealed = sessions.filter(({ status, isWrong }) => status === 'finalized' && !isWrong).length;
   return h(
     'div',
     { class: 'summary' },
@@ -22,14 +22,14 @@ export function summaryView(opened: Opened, openTask: (task: Task) => void): HTM
       h(
         'p',
         { class: 'seal', 'data-tone': 'bad' },
-        'Something in this bundle is not as it was written. What is shown here may be wrong; see Checks.',
+        'Something here is not as it was written. What is shown may be wrong; see Checks.',
       ),
     h(
       'div',
       { class: 'figures' },
       figure(done.length, 'tasks finished', `of ${number(tasks.length)}; ${number(open.length)} open`),
       figure(thoughts, 'thoughts recorded', 'decisions, risks, plans'),
-      figure(sealed, 'sessions sealed', `of ${number(sessions.length)}; each seal was recomputed`),
+      figure(sealed, 'sessions sealed', `of ${number(sessions.length)}; each seal was checked`),
       figure(
         calls.length,
         'calls in the log',
@@ -162,22 +162,27 @@ function actors(calls: readonly Call[], tasks: readonly Task[]): HTMLElement {
 
 /** What the verdict stands on and what it does not, in sentences. */
 function grounds({ verdict }: Opened): Child[][] {
-  const { key, heads, rows, scope } = verdict;
-  const good = heads.filter(({ agrees, signature }) => agrees === true && signature === 'valid');
-  const lines: Child[][] = [[`${plural(rows, 'audit row')} hashed in this browser, not taken on trust.`]];
+  const { keys, heads, rows, isWhole } = verdict;
+  const good = heads.filter(({ status }) => status === 'consistent');
+  const lines: Child[][] = [
+    [
+      `${plural(rows, 'audit row')} checked in this browser by the rules of “colibri verify”, not taken on trust.`,
+    ],
+  ];
   const [oldest, newest] = [good[0], good.at(-1)];
-  if (oldest !== undefined && newest !== undefined && scope === 'log')
+  if (oldest !== undefined && newest !== undefined && isWhole)
     lines.push([
-      `${plural(good.length, 'checkpoint')} signed by one key, the first at row ${number(oldest.size)}`,
+      `${plural(good.length, 'signed head')}, the first at row ${number(oldest.size)}`,
       ...(oldest.at === '' ? [] : [', written ', time(oldest.at)]),
       `, the newest covers ${number(newest.size)} rows.`,
     ]);
-  if (key !== undefined)
+  for (const { id } of keys)
     lines.push([
       'The key ',
-      h('code', { class: 'hash' }, key.id),
-      ' came with the bundle: it shows that one key signed, not whose it is. Compare it under Checks.',
+      h('code', { class: 'hash' }, id),
+      ' came with it: it shows that one key signed, not whose it is. Compare it under Checks.',
     ]);
+  lines.push(...verdict.remarks.map((remark) => [said(remark, 400)]));
   lines.push(...anchorGrounds(verdict));
   lines.push([
     'A page that comes with its data could be made to lie. To be sure, check the bundle with a verify.html or a Colibri that you got elsewhere.',
@@ -186,7 +191,7 @@ function grounds({ verdict }: Opened): Child[][] {
 }
 
 /** What others may hold, and how to find out; of each kind the oldest, which would say since when, and the newest. */
-function anchorGrounds({ anchors }: Verdict): Child[][] {
+function anchorGrounds({ anchors }: VerdictView): Child[][] {
   if (anchors.length === 0)
     return [
       [

@@ -7,6 +7,7 @@ const NAMES: Readonly<Record<Kind, string>> = {
   thought: 'Thoughts',
   task: 'Task changes',
   session: 'Sessions',
+  owner: 'Owner’s acts',
   read: 'Reads',
   failure: 'Failures',
 };

@@ -1,31 +1,12 @@
-import { canonicalJson } from '../../../integrity/canonical-json.ts';
-import { exactText } from '../../../integrity/utf8.ts';
+import { isObject, members } from '../../../verify/sources/forms.ts';
 
 /** An object by a stranger, whose fields may be anything. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The object a line holds, or undefined unless the line is its canonical form. */
-export function readCanonical(line: Uint8Array): Fields | undefined {
-  try {
-    const text = exactText(line);
-    const value: unknown = text === undefined ? undefined : JSON.parse(text);
-    return isFields(value) && canonicalJson(value) === text ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
+export const readJson: (text: string | undefined) => Fields = members;
 
-export function readJson(text: string | undefined): Fields {
-  try {
-    const value: unknown = JSON.parse(text ?? 'null');
-    return isFields(value) ? value : {};
-  } catch {
-    return {};
-  }
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+export function fieldsOf(value: unknown): Fields {
+  return isObject(value) ? value : {};
 }
 
 export function textOf(value: unknown): string {

@@ -1,109 +1,97 @@
+import { sha256Hex } from '../../../integrity/digest.ts';
 import { verifyInclusion } from '../../../integrity/proof-verifier.ts';
-import { inclusionProof, type NodeReader, nodesInMemory, rootAt } from '../../../integrity/proofs.ts';
+import { inclusionProof, type NodeReader, nodesInMemory } from '../../../integrity/proofs.ts';
 import { leafHash } from '../../../integrity/tree.ts';
-import { exactText } from '../../../integrity/utf8.ts';
+import type { Judged } from '../../../verify/rules/heads.ts';
+import type { SourceRow } from '../../../verify/source.ts';
 import type { CallDetail, Comparison, RowDetail } from '../protocol.ts';
-import { openHead, reason } from './heads.ts';
-import type { Walked } from './verify.ts';
+import { readJson } from './fields.ts';
+import type { OpenedSource } from './open.ts';
+import { textFields } from './texts.ts';
 
-const trees = new WeakMap<Walked, NodeReader>();
-
-/** The tree over all rows, hashed once and only when somebody asks. */
-function treeOf(walked: Walked): NodeReader {
-  const known = trees.get(walked);
-  if (known !== undefined) return known;
-  const tree = nodesInMemory([...walked.log.hashes.values()].map(leafHash));
-  trees.set(walked, tree);
-  return tree;
-}
-
-export async function detailOf(walked: Walked, positions: readonly number[]): Promise<CallDetail> {
+/** The rows of a call with what lies beside them, and the way of the last one to a signed root. */
+export async function detailOf(opened: OpenedSource, positions: readonly number[]): Promise<CallDetail> {
   const rows = positions
-    .map((position): RowDetail | undefined => {
-      const row = walked.rows.get(position);
-      const contentHash = walked.log.hashes.get(position);
-      if (row === undefined || contentHash === undefined) return undefined;
-      return { position, text: exactText(row.line) ?? '', contentHash, payload: row.payload };
-    })
+    .map((position) => opened.source.read.get(position))
     .filter((row) => row !== undefined);
   const last = rows.at(-1);
-  return { rows, proof: last === undefined ? undefined : await proofOf(walked, last) };
+  return {
+    rows: rows.map((row) => rowDetail(opened, row)),
+    proof: last === undefined ? undefined : await proofOf(opened, last),
+  };
 }
 
-/** Leads a row to the root of the newest checkpoint that covers it, as an outsider would. */
-async function proofOf(walked: Walked, { position, contentHash }: RowDetail): Promise<CallDetail['proof']> {
-  const head = walked.heads.all.findLast(({ size }) => size >= position);
-  if (!walked.isWhole || head === undefined || head.size > walked.log.last) return undefined;
-  const [index, size] = [position - 1, head.size];
+function rowDetail({ texts }: OpenedSource, { position, text = '', payload }: SourceRow): RowDetail {
+  const { stage, rules, tool } = readJson(text);
+  const args = stage === 'enter' ? readJson(payload?.body) : {};
+  const fields = textFields(rules, tool).filter((field) => args[field] !== undefined);
+  return {
+    position,
+    text,
+    contentHash: sha256Hex(text),
+    payload: payload?.body,
+    texts: fields.map((field) => [field, texts.shown(args[field])] as const),
+  };
+}
+
+/** Leads a row to the root of the newest head that covers it, as an outsider would. */
+async function proofOf(
+  opened: OpenedSource,
+  { position, text = '', proof }: SourceRow,
+): Promise<CallDetail['proof']> {
+  const head = newestHead(opened.verdict.judged);
+  if (head === undefined || head.size < position) return undefined;
+  const { size, root } = head;
   try {
-    const proof = await inclusionProof(treeOf(walked), index, size);
-    const holds = isIncluded(index, size, contentHash, head.root, proof);
-    return { size, steps: proof.length, holds };
+    const index = position - 1;
+    const steps = opened.source.whole
+      ? await inclusionProof(treeOf(opened, size), index, size)
+      : (proof ?? []);
+    verifyInclusion({ index, size, leafHash: leafHash(sha256Hex(text)), root, proof: steps });
+    return { size, steps: steps.length, holds: true };
   } catch {
     return { size, steps: 0, holds: false };
   }
 }
 
-function isIncluded(index: number, size: number, hash: string, root: string, proof: readonly string[]) {
-  try {
-    verifyInclusion({ index, size, leafHash: leafHash(hash), root, proof });
-    return true;
-  } catch {
-    return false;
-  }
+function newestHead(judged: readonly Judged[]): Judged | undefined {
+  return judged
+    .filter(({ status }) => status === 'consistent')
+    .reduce<Judged | undefined>(
+      (best, one) => (best !== undefined && best.size >= one.size ? best : one),
+      undefined,
+    );
 }
 
-/** Holds a key or a checkpoint that somebody kept elsewhere against the bundle. */
-export async function compare(walked: Walked, given: string): Promise<Comparison> {
-  const { key, keyText } = walked.heads;
-  const text = given.trim();
-  if (key === undefined || keyText === undefined)
+const trees = new WeakMap<OpenedSource, NodeReader>();
+
+/** The tree over the rows, hashed once and only when somebody asks. */
+function treeOf(opened: OpenedSource, size: number): NodeReader {
+  const known = trees.get(opened);
+  if (known !== undefined) return known;
+  const { read } = opened.source;
+  const leaves = Array.from({ length: size }, (_, i) => leafHash(sha256Hex(read.get(i + 1)?.text ?? '')));
+  const tree = nodesInMemory(leaves);
+  trees.set(opened, tree);
+  return tree;
+}
+
+/** Holds a key that somebody got another way against those that signed. */
+export function compareKey({ verdict }: OpenedSource, text: string): Comparison {
+  const own = verdict.checkpointed.find(({ key, known }) => known && key === text);
+  if (own !== undefined)
     return {
-      state: 'unknown',
-      message: 'The bundle has no key that could be used, so nothing can be compared.',
+      state: 'agrees',
+      message: `The key you gave has signed the first ${own.through} rows of this log.`,
     };
-  if (!text.includes('\n')) {
-    if (!/^[^+]+\+[0-9a-f]{8}\+/.test(text))
-      return {
-        state: 'unknown',
-        message: 'This is neither a key (name+id+key) nor a checkpoint of several lines.',
-      };
-    return text === keyText
-      ? { state: 'agrees', message: 'The key in the bundle is the one you gave.' }
-      : {
-          state: 'disagrees',
-          message: 'The key in the bundle is not the one you gave: somebody else signed this.',
-        };
-  }
-  try {
-    const head = await openHead(`${text}\n`, key);
-    if (!walked.isWhole)
-      return {
-        state: 'unknown',
-        message: 'A bundle of one session cannot be compared with a checkpoint; take one of the whole log.',
-      };
-    if (head.origin !== walked.verdict.origin)
-      return { state: 'disagrees', message: `Your checkpoint is of another log, ${head.origin}.` };
-    if (head.size > walked.log.last)
-      return {
-        state: 'disagrees',
-        message: `Your checkpoint covers ${head.size} rows, but only ${walked.log.last} are here: the newest were cut off.`,
-      };
-    const agrees = head.size > 0 && (await rootAt(treeOf(walked), head.size)) === head.root;
-    const unchecked = head.signature === 'valid' ? '' : ' Its signature was not checked.';
-    return agrees
-      ? {
-          state: 'agrees',
-          message: `The first ${head.size} rows are those your checkpoint was made of.${unchecked}`,
-        }
-      : {
-          state: 'disagrees',
-          message: `The first ${head.size} rows are not those your checkpoint was made of: history was rewritten.${unchecked}`,
-        };
-  } catch (error) {
-    return {
-      state: 'disagrees',
-      message: `Your checkpoint is not to be believed with the key of this bundle: ${reason(error)}.`,
-    };
-  }
+  return {
+    state: 'disagrees',
+    message: 'The key you gave has signed nothing here: somebody else signed this.',
+  };
+}
+
+/** What the verifier says of a checkpoint that somebody kept. */
+export function comparisonOf({ status, message, key }: Judged): Comparison {
+  if (status === 'consistent') return { state: key === undefined ? 'unknown' : 'agrees', message };
+  return { state: status === 'unchecked' || status === 'nothing' ? 'unknown' : 'disagrees', message };
 }

@@ -1,58 +1,83 @@
-import type { AuditRow } from '../../../log/row.ts';
+import type { SourceRow } from '../../../verify/source.ts';
 import type { Call, Kind } from '../protocol.ts';
-import { type Fields, readJson, textOf } from './fields.ts';
-import { sessionOf, taskOf } from './ids.ts';
+import { countOf, type Fields, fieldsOf, readJson, textOf } from './fields.ts';
+import { type Texts, textFields } from './texts.ts';
 
-type Begun = { readonly row: AuditRow; readonly args: Fields };
+/** The two rows of a call with what lies beside them. Every field is a stranger's. */
+export interface Told {
+  readonly position: number;
+  readonly enter: Fields;
+  readonly exit: Fields | undefined;
+  readonly args: Fields;
+  /** What lies beside the exit row: the result or the error, and what was seen outside. */
+  readonly body: Fields;
+}
+
 type Telling = { readonly kind: Kind; readonly verb: string; readonly text: string };
 
-/** Tells the two rows of each call in one line, in the order the calls began. */
-export class Story {
-  readonly #calls = new Map<number, Omit<Call, 'isWrong'>>();
-  readonly #running = new Map<number, Begun>();
-  /** Which task a session is about. */
-  readonly #tasks = new Map<string, string>();
-
-  add(row: AuditRow, payload: string | undefined): void {
-    const body = readJson(payload);
-    if (row.stage === 'enter') {
-      this.#running.set(row.position, { row, args: body });
-      this.#calls.set(row.position, this.#tell(row, undefined, body, {}));
-      return;
-    }
-    const begun = this.#running.get(row.sequence_no);
-    this.#running.delete(row.sequence_no);
-    const call = this.#tell(begun?.row ?? row, row, begun?.args ?? {}, body);
-    this.#calls.set(call.position, call);
+/** Puts the two rows of each call together, in the order in which the calls began. */
+export function pairRows(rows: Iterable<SourceRow>): Told[] {
+  const calls = new Map<number, Told>();
+  for (const { position, text, payload } of rows) {
+    const row = readJson(text);
+    const body = readJson(payload?.body);
+    const begun = row.stage === 'exit' ? calls.get(countOf(row.sequence_no)) : undefined;
+    if (begun !== undefined && begun.exit === undefined)
+      calls.set(begun.position, { ...begun, exit: row, body });
+    else if (row.stage === 'exit') calls.set(position, { position, enter: row, exit: row, args: {}, body });
+    else calls.set(position, { position, enter: row, exit: undefined, args: body, body: {} });
   }
+  return [...calls.values()];
+}
 
-  finish(wrongAt: ReadonlySet<number>): Call[] {
-    return [...this.#calls.values()].map((call) => ({
-      ...call,
-      isWrong: wrongAt.has(call.position) || wrongAt.has(call.exit),
-    }));
-  }
+/** The digests that stand in the arguments of a call. */
+export function digestsIn({ enter, args }: Told): unknown[] {
+  return textFields(enter.rules, enter.tool).map((field) => args[field]);
+}
 
-  #tell(enter: AuditRow, exit: AuditRow | undefined, args: Fields, result: Fields): Omit<Call, 'isWrong'> {
-    const session = sessionOf(args, result);
-    const task = taskOf(args, result, exit) || (this.#tasks.get(session) ?? '');
-    if (session !== '' && task !== '') this.#tasks.set(session, task);
-    const outcome = exit?.outcome ?? 'running';
-    const told = tell(enter.tool, args, result, session);
-    const failed = outcome !== 'ok';
-    return {
-      position: enter.position,
-      exit: exit?.position ?? 0,
-      at: enter.at,
-      tool: enter.tool,
-      actor: enter.actor,
-      outcome,
-      error: exit?.error_code ?? '',
-      task,
-      ...told,
-      ...(failed && { kind: 'failure', verb: FAILURES[outcome] ?? outcome }),
-    };
-  }
+/** Tells each call in one line. */
+export function tellCalls(calls: readonly Told[], texts: Texts, wrongAt: ReadonlySet<number>): Call[] {
+  const taskOfSession = new Map<string, string>();
+  return calls.map((told) => {
+    const call = tellCall(told, texts, taskOfSession);
+    return { ...call, isWrong: wrongAt.has(call.position) || wrongAt.has(call.exit) };
+  });
+}
+
+function tellCall(told: Told, texts: Texts, taskOfSession: Map<string, string>): Omit<Call, 'isWrong'> {
+  const { enter, exit, position, body } = told;
+  const args = texts.restored(told.args, textFields(enter.rules, enter.tool));
+  const result = fieldsOf(body.result);
+  const session = idAmong(/^A-\d{4,15}$/, args.session_id, result.session_id);
+  const task = taskOf(args, result, exit) || (taskOfSession.get(session) ?? '');
+  if (session !== '' && task !== '') taskOfSession.set(session, task);
+  const outcome = textOf(exit?.outcome ?? 'running');
+  return {
+    position,
+    exit: countOf(exit?.position),
+    at: textOf(enter.at),
+    tool: textOf(enter.tool),
+    actor: textOf(enter.actor),
+    outcome,
+    error: textOf(exit?.error_code),
+    task,
+    ...tell(textOf(enter.tool), args, result, session),
+    ...(outcome !== 'ok' && { kind: 'failure', verb: FAILURES[outcome] ?? outcome }),
+  };
+}
+
+/** The task a call is about, as its arguments, its answer or its effects name it. */
+function taskOf(args: Fields, result: Fields, exit: Fields | undefined): string {
+  const named = idAmong(TASK_ID, args.task_id, result.task_id);
+  if (named !== '') return named;
+  const effects = Array.isArray(exit?.effects) ? exit.effects.map(fieldsOf) : [];
+  return idAmong(TASK_ID, effects.find(({ table }) => table === 'tasks')?.id);
+}
+
+const TASK_ID = /^T-\d{4,15}$/;
+
+function idAmong(form: RegExp, ...values: readonly unknown[]): string {
+  return values.map(textOf).find((id) => form.test(id)) ?? '';
 }
 
 const FAILURES: Readonly<Record<string, string>> = {
@@ -80,9 +105,21 @@ function tell(tool: string, args: Fields, result: Fields, session: string): Tell
         text: `${session}${result.leaf_count === undefined ? '' : ` with ${textOf(result.leaf_count)} records`}`,
       };
     default:
-      return { kind: 'read', verb: 'read', text: tellArguments(args) };
+      return Object.hasOwn(OWNERS, tool)
+        ? { kind: 'owner', verb: OWNERS[tool] ?? tool, text: tellArguments(args) }
+        : { kind: 'read', verb: 'read', text: tellArguments(args) };
   }
 }
+
+/** What the owner did, and machines that joined. */
+const OWNERS: Readonly<Record<string, string>> = {
+  owner_adopt: 'adopted',
+  owner_erase: 'erased',
+  owner_trust: 'trusted',
+  owner_transfer: 'transferred',
+  owner_receive: 'received',
+  key_join: 'joined',
+};
 
 function tellUpdate(args: Fields, result: Fields): Telling {
   const { task_id: _, status, ...others } = args;

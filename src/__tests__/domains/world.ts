@@ -1,0 +1,138 @@
+import { expect } from 'vitest';
+import { applyRows } from '../../domains/apply.ts';
+import { transactionLookup } from '../../domains/lookup.ts';
+import {
+  type AsyncLookup,
+  type Call,
+  type Outside,
+  type Ruling,
+  settle,
+  settleAsync,
+} from '../../domains/rule.ts';
+import { RULES } from '../../domains/rules.ts';
+import { ColibriError } from '../../errors.ts';
+import { sha256Hex } from '../../integrity/digest.ts';
+import { RULES_VERSION } from '../../log/row.ts';
+import { takeTexts } from '../../log/texts.ts';
+import type { StorageEngine } from '../../storage/engine.ts';
+import { Memory } from '../../verify/memory.ts';
+import { LostRows } from '../../verify/rules/lost.ts';
+import { NEW_YEAR, stillClock } from '../log/still-clock.ts';
+import { openScratch } from '../storage/scratch.ts';
+
+/** What a rule said: what to write and to answer, or why not. */
+export type Ruled =
+  | (Ruling<Record<string, unknown>> & { readonly code?: never })
+  | { readonly code: string; readonly message: string; readonly details: Readonly<Record<string, unknown>> };
+
+export interface Circumstances {
+  readonly actor?: string;
+  readonly source?: 'mcp' | 'cli';
+  readonly outside?: Outside | undefined;
+}
+
+/**
+ * One state twice, in a database and in memory. Every call is ruled on both, every question of a rule must get the same
+ * answer from both, and what it wrote is taken in by both.
+ */
+export class World {
+  readonly storage: StorageEngine;
+  readonly memory = new Memory({ whole: true, lost: new LostRows() });
+  readonly #clock = stillClock();
+  #calls = 0;
+
+  private constructor(storage: StorageEngine) {
+    this.storage = storage;
+  }
+
+  static async make(): Promise<World> {
+    return new World(await openScratch());
+  }
+
+  async run(
+    tool: string,
+    given: object,
+    { actor = 'ada', source = 'mcp', outside = {} }: Circumstances = {},
+  ): Promise<Ruled> {
+    const writing = RULES[RULES_VERSION]?.[tool];
+    if (writing === undefined) throw new Error(`no rule is called ${tool}`);
+    this.#calls += 1;
+    const position = this.#calls * 2;
+    const at = new Date(NEW_YEAR + position).toISOString();
+    const call: Call = { tool, actor, source, process: 'p', at, position, outside };
+    const { args, texts } = takeTexts({ ...given }, writing.texts, this.#clock);
+    const known = new Map(texts.map(({ digest, text }) => [digest, text]));
+    this.memory.begin({
+      ...{ tool, refused: false, position, args, effects: [], result: undefined, rows: new Map() },
+      text: (digest) => known.get(digest),
+    });
+
+    const inMemory = await outcomeOf(() => settle(writing.rule(args as never, call), this.memory));
+    const ruled = await this.storage.write(async (tx) => {
+      const lookup = comparing(transactionLookup(tx, known), this.memory);
+      const inDatabase = await outcomeOf(() => settleAsync(writing.rule(args as never, call), lookup));
+      expect(inDatabase).toEqual(inMemory);
+      if (inDatabase.code !== undefined) return inDatabase;
+      await applyRows(tx, inDatabase.rows);
+      await tx.run(
+        'INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (?, ?, ?, ?)',
+        position,
+        '{}',
+        contentHash(position),
+        contentHash(position),
+      );
+      return inDatabase;
+    });
+    if (ruled.code === undefined) this.memory.apply(ruled.rows, contentHash(position));
+    return ruled;
+  }
+
+  /** Runs calls that must be allowed; answers what the last one was answered. */
+  async played(...calls: readonly (readonly [tool: string, args: object, circumstances?: Circumstances])[]) {
+    let last: Record<string, unknown> = {};
+    for (const [tool, args, circumstances] of calls) {
+      const ruled = await this.run(tool, args, circumstances);
+      if (ruled.code !== undefined) throw new Error(`${tool} ${JSON.stringify(args)}: ${ruled.message}`);
+      last = ruled.result;
+    }
+    return last;
+  }
+}
+
+/** Stands for the hash of the exit row of a call. */
+function contentHash(position: number): string {
+  return sha256Hex(`row ${position}`);
+}
+
+async function outcomeOf(work: () => Ruling | Promise<Ruling>): Promise<Ruled> {
+  try {
+    const { rows, result } = await work();
+    return { rows, result: { ...result } };
+  } catch (error) {
+    if (!(error instanceof ColibriError)) throw error;
+    return { code: error.code, message: error.message, details: error.details };
+  }
+}
+
+/** Answers from the first, after the second has answered the same. */
+function comparing(lookup: AsyncLookup, memory: Memory): AsyncLookup {
+  return new Proxy(lookup, {
+    get(target, name: keyof AsyncLookup) {
+      return async (...args: readonly unknown[]) => {
+        const one = await (target[name] as (...given: readonly unknown[]) => Promise<unknown>)(...args);
+        const other = (memory[name] as (...given: readonly unknown[]) => unknown).apply(memory, [...args]);
+        expect(plain(name, other), `${name} ${JSON.stringify(args)}`).toEqual(plain(name, one));
+        return one;
+      };
+    },
+  });
+}
+
+/** Which of several there are is a set; everything else has its order. What comes from a driver has a prototype of its own. */
+function plain(name: string, answer: unknown): unknown {
+  if (name === 'existing') return new Set(answer as number[]);
+  if (answer instanceof Map) return [...answer];
+  if (Array.isArray(answer)) return answer.map((one) => plain(name, one));
+  if (typeof answer === 'object' && answer !== null) return { ...answer, mark: undefined };
+  return answer;
+}

@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'vitest';
+import { treeRoot } from '../../integrity/tree.ts';
+import { Appending, timeAfter } from '../../log/append.ts';
+import { type Head, type HeadKeeper, readHead, UNSIGNED } from '../../log/head.ts';
+import { openScratch } from '../storage/scratch.ts';
+import { ENTER_ROW, payloads, verifiedRows } from './log-rows.ts';
+import { NEW_YEAR, stillClock } from './still-clock.ts';
+
+const DAY_MS = 86_400_000;
+const iso = (ms: number) => new Date(ms).toISOString();
+const headAt = (at: string): Head => ({ position: 1, chainHash: '', at });
+
+describe('timeAfter', () => {
+  test.each<[what: string, last: string, now: number, time: string]>([
+    ['now, where the last row is older', iso(NEW_YEAR), NEW_YEAR + 1, iso(NEW_YEAR + 1)],
+    ['now, where the last row is of the same moment', iso(NEW_YEAR), NEW_YEAR, iso(NEW_YEAR)],
+    ['the last time, where the clock is behind it', iso(NEW_YEAR), NEW_YEAR - 1, iso(NEW_YEAR)],
+    ['the last time, where it is a day ahead', iso(NEW_YEAR), NEW_YEAR - DAY_MS, iso(NEW_YEAR)],
+    [
+      'now, where it is more than a day ahead',
+      iso(NEW_YEAR),
+      NEW_YEAR - DAY_MS - 1,
+      iso(NEW_YEAR - DAY_MS - 1),
+    ],
+    ['now, in an empty log', '', NEW_YEAR, iso(NEW_YEAR)],
+    ['now, behind a time that is none', 'tomorrow', NEW_YEAR, iso(NEW_YEAR)],
+    ['now, behind a time of another form', '2026-01-01T00:00:01Z', NEW_YEAR, iso(NEW_YEAR)],
+    [
+      'now, behind a day that the month does not have',
+      '2026-02-29T00:00:00.000Z',
+      Date.UTC(2026, 1, 28),
+      '2026-02-28T00:00:00.000Z',
+    ],
+  ])('is %s', (_, last, now, time) => {
+    expect(timeAfter(headAt(last), stillClock(now))).toBe(time);
+  });
+});
+
+describe('what is appended', () => {
+  test('continues behind the head, each row behind the one before', async () => {
+    const engine = await openScratch();
+
+    const positions = await engine.write(async (tx) => {
+      const appending = await Appending.open(tx, UNSIGNED, stillClock(), 'p');
+      return [await appending.append(ENTER_ROW), await appending.append({ ...ENTER_ROW, sequence_no: 1 })];
+    });
+    const more = await engine.write(async (tx) =>
+      (await Appending.open(tx, UNSIGNED, stillClock(), 'q')).append(ENTER_ROW),
+    );
+
+    expect([...positions, more]).toEqual([1, 2, 3]);
+    expect((await verifiedRows(engine)).map(({ sequence_no, process }) => [sequence_no, process])).toEqual([
+      [1, 'p'],
+      [1, 'p'],
+      [3, 'q'],
+    ]);
+  });
+
+  test('says beforehand where it will stand and when', async () => {
+    const engine = await openScratch();
+
+    const promised = await engine.write(async (tx) => {
+      const appending = await Appending.open(tx, UNSIGNED, stillClock(), 'p');
+      await appending.append(ENTER_ROW);
+      const next = appending.next();
+      await appending.append({ ...ENTER_ROW, at: next.at });
+      return next;
+    });
+
+    expect((await verifiedRows(engine))[1]).toMatchObject(promised);
+  });
+
+  test('is handed to the keeper with the hashes of its rows, in order', async () => {
+    const engine = await openScratch();
+    const kept: string[][] = [];
+    const keeper: HeadKeeper = {
+      open: readHead,
+      close: async (_tx, _head, hashes) => void kept.push([...hashes]),
+    };
+
+    await engine.write(async (tx) => {
+      const appending = await Appending.open(tx, keeper, stillClock(), 'p');
+      for (let i = 0; i < 3; i += 1) await appending.append(ENTER_ROW);
+      await appending.close(false);
+    });
+    const stored = await engine.read((tx) =>
+      tx.all<{ content_hash: string }>('SELECT content_hash FROM actions ORDER BY position'),
+    );
+
+    expect(kept).toEqual([stored.map(({ content_hash }) => content_hash)]);
+  });
+
+  test('is not signed where nothing was appended', async () => {
+    const engine = await openScratch();
+    const keeper: HeadKeeper = { open: readHead, close: () => Promise.reject(new Error('asked to sign')) };
+
+    await engine.write(async (tx) => (await Appending.open(tx, keeper, stillClock(), 'p')).close(true));
+
+    expect(await engine.read((tx) => tx.all('SELECT * FROM processes'))).toEqual([]);
+  });
+
+  test('fills a block, whose root is stored with its last row', async () => {
+    const engine = await openScratch();
+
+    await engine.write(async (tx) => {
+      const appending = await Appending.open(tx, UNSIGNED, stillClock(), 'p');
+      for (let i = 0; i < 257; i += 1) await appending.append(ENTER_ROW);
+    });
+    const [hashes, blocks] = await engine.read(async (tx) => [
+      await tx.all<{ content_hash: string }>('SELECT content_hash FROM actions WHERE position <= 256'),
+      await tx.all('SELECT block, hash FROM log_blocks'),
+    ]);
+
+    expect(blocks).toEqual([{ block: 0, hash: treeRoot(hashes.map(({ content_hash }) => content_hash)) }]);
+  });
+
+  test.each(['actions', 'action_payloads'])(
+    'is an error, and no row, where a trigger swallows what goes into %s',
+    async (table) => {
+      const engine = await openScratch();
+      await engine.write((tx) =>
+        tx.run(`CREATE TRIGGER planted BEFORE INSERT ON ${table} BEGIN SELECT RAISE(IGNORE); END`),
+      );
+
+      const appended = engine.write(async (tx) => {
+        const appending = await Appending.open(tx, UNSIGNED, stillClock(), 'p');
+        const position = await appending.append(ENTER_ROW);
+        await appending.keepPayload(position, '0'.repeat(32), '{}');
+      });
+
+      await expect(appended).rejects.toThrow(`a row was not stored: INSERT INTO ${table}`);
+      expect(await verifiedRows(engine)).toEqual([]);
+      expect(await payloads(engine)).toEqual(new Map());
+    },
+  );
+});

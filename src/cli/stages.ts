@@ -1,0 +1,79 @@
+import { catalogue } from '../catalogue.ts';
+import { systemClock } from '../clock.ts';
+import type { Config } from '../config.ts';
+import { createDiagnostics } from '../diagnostics.ts';
+import { ownerTools } from '../domains/owner/index.ts';
+import { type Stages, withStages } from '../in-process.ts';
+import { capabilitiesFor } from '../modes.ts';
+import { assertPresent } from '../storage/sqlite/file.ts';
+import type { LogSigner } from '../trust/signer.ts';
+import { wireCatalogue } from '../wiring.ts';
+import { UsageError } from './command.ts';
+import type { Output } from './output.ts';
+import { version } from './version.ts';
+
+/** Who calls from the command line, where nobody says otherwise. */
+export function actorOf({ agentId }: Config): string {
+  return agentId ?? 'colibri-cli';
+}
+
+/** Runs `work` with the fourteen tools that agents have. */
+export async function withTools<T>(
+  config: Config,
+  out: Output,
+  work: (stages: Stages) => Promise<T>,
+): Promise<T> {
+  const { mode } = config;
+  const began = systemClock.monotonic();
+  return await withStages(
+    config,
+    diagnosticsOn(out),
+    (booted) => {
+      const tools = catalogue(
+        wireCatalogue(config, systemClock, {
+          version: version(),
+          mode,
+          uptimeMs: () => systemClock.monotonic() - began,
+          storage: () => booted.opened?.facts,
+          degraded: () => booted.degraded,
+          log: () => booted.signer?.state(),
+          toolNames: () => tools.filter(capabilitiesFor(mode).admits).map((tool) => tool.name),
+        }),
+      );
+      return tools;
+    },
+    work,
+  );
+}
+
+export interface OwnerStages extends Stages {
+  readonly signer: LogSigner;
+}
+
+/** Runs `work` with the owner's acts on a database that is there and whose log can be signed. */
+export async function withOwner<T>(
+  config: Config,
+  out: Output,
+  work: (stages: OwnerStages) => Promise<T>,
+): Promise<T> {
+  if (capabilitiesFor(config.mode).database !== 'file')
+    throw new UsageError(`Nothing is signed in mode ${config.mode}. Unset COLIBRI_MODE for this command.`);
+  assertPresent(config.dbPath);
+  const failures: string[] = [];
+  const diagnostics = createDiagnostics((...parts) => failures.push(parts.join(' ')), 'error');
+  return await withStages(config, diagnostics, ownerTools, async (stages) => {
+    const { signer } = stages;
+    if (signer === undefined)
+      throw new Error([...failures, `${config.dbPath} cannot be written, so nothing was signed.`].join('\n'));
+    // Why the log is not signed is part of the command's own answer.
+    const { refused } = signer.state();
+    for (const failure of failures)
+      if (refused === undefined || !failure.includes(refused)) out.error(failure);
+    return await work({ ...stages, signer });
+  });
+}
+
+/** Only what went wrong: a command says the rest itself. */
+function diagnosticsOn(out: Output) {
+  return createDiagnostics((...parts) => out.error(parts.join(' ')), 'error');
+}

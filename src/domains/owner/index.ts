@@ -1,0 +1,1 @@
+export { ownerTools } from './tools.ts';

@@ -1,0 +1,154 @@
+import { ColibriError } from '../../errors.ts';
+import { canonicalJson } from '../../integrity/canonical-json.ts';
+import { Frontier, treeDepth } from '../../integrity/tree.ts';
+import { formatId, parseId, SESSIONS, TASKS } from '../../log/tables.ts';
+import type { SessionRow } from '../facts.ts';
+import { ask, type Call, type Ruling, type Steps } from '../rule.ts';
+import type { FinalizeArgs, StartArgs } from './schema.ts';
+
+export interface Started {
+  readonly session_id: string;
+  readonly task_id: string;
+  readonly auditor_id: string;
+  readonly started_at: string;
+  readonly scope: 'shallow' | 'deep';
+}
+
+function* startSession(args: StartArgs, call: Call): Steps<Ruling<Started>> {
+  const taskId = numberOf(args.task_id);
+  const { existing, open, id } = yield* ask({
+    existing: ['existing', [taskId]],
+    open: ['openSession', taskId],
+    id: ['nextId', 'sessions'],
+  });
+  if (existing.length === 0) throw taskNotFound(args.task_id);
+  if (open !== undefined) throw sessionExists(args.task_id, open);
+  const row: SessionRow = {
+    id,
+    task_id: taskId,
+    auditor_id: args.auditor_id,
+    reason: args.reason ?? null,
+    scope: args.scope ?? 'shallow',
+    status: 'open',
+    started_at: call.at,
+    started_by: call.actor,
+    skills: canonicalJson(call.outside.skills ?? []),
+    sealed_task_id: null,
+    merkle_root: null,
+    tree_depth: null,
+    leaf_count: null,
+    finalized_at: null,
+    finalized_by: null,
+    position: call.position,
+  };
+  const { auditor_id, started_at, scope } = row;
+  return {
+    rows: [{ table: 'sessions', row, previous: 0 }],
+    result: {
+      session_id: formatId(SESSIONS, id),
+      task_id: formatId(TASKS, taskId),
+      auditor_id,
+      started_at,
+      scope,
+    },
+  };
+}
+
+export interface Finalized {
+  readonly session_id: string;
+  readonly merkle_root: string;
+  readonly tree_depth: number;
+  readonly leaf_count: number;
+  readonly finalized_at: string;
+  readonly frozen: true;
+}
+
+function* finalizeSession(args: FinalizeArgs, call: Call): Steps<Ruling<Finalized>> {
+  const sessionId = parseId(SESSIONS, args.session_id) ?? 0;
+  const only = args.task_id === undefined ? null : numberOf(args.task_id);
+  const { session, existing } = yield* ask({
+    session: ['session', sessionId],
+    existing: ['existing', only === null ? [] : [only]],
+  });
+  if (session === undefined) throw sessionNotFound(args.session_id);
+  if (session.status === 'finalized') throw alreadyFinalized(args.session_id, session);
+  if (only !== null && existing.length === 0) throw taskNotFound(args.task_id ?? '');
+  const { leaves } = yield* ask({ leaves: ['leaves', sessionId, only] });
+  if (leaves.length === 0) throw noRecords(args);
+  const tree = new Frontier();
+  for (const leaf of leaves) tree.add(leaf);
+  const seal = { merkle_root: tree.root(), tree_depth: treeDepth(tree.size), leaf_count: tree.size };
+  const row: SessionRow = {
+    ...session,
+    status: 'finalized',
+    sealed_task_id: only,
+    ...seal,
+    finalized_at: call.at,
+    finalized_by: call.actor,
+    position: call.position,
+  };
+  return {
+    rows: [{ table: 'sessions', row, previous: session.position }],
+    result: { session_id: formatId(SESSIONS, sessionId), ...seal, finalized_at: call.at, frozen: true },
+  };
+}
+
+function numberOf(text: string): number {
+  const id = parseId(TASKS, text);
+  if (id === undefined) throw taskNotFound(text);
+  return id;
+}
+
+function taskNotFound(id: string): ColibriError {
+  return new ColibriError('ERR_TASK_NOT_FOUND', `There is no task ${JSON.stringify(id)} (task_id).`, {
+    field: 'task_id',
+    id,
+  });
+}
+
+function sessionNotFound(id: string): ColibriError {
+  return new ColibriError(
+    'ERR_SESSION_NOT_FOUND',
+    `There is no session ${JSON.stringify(id)} (session_id).`,
+    {
+      field: 'session_id',
+      id,
+    },
+  );
+}
+
+function sessionExists(task_id: string, open: SessionRow): ColibriError {
+  const session_id = formatId(SESSIONS, open.id);
+  const { started_by, started_at } = open;
+  return new ColibriError(
+    'ERR_SESSION_EXISTS',
+    `${task_id} has the open session ${session_id}, started by ${started_by} at ${started_at}. Use it, or seal it with merkle_finalize first.`,
+    { session_id, started_by, started_at },
+  );
+}
+
+function alreadyFinalized(
+  session_id: string,
+  { finalized_at, finalized_by, merkle_root }: SessionRow,
+): ColibriError {
+  return new ColibriError(
+    'ERR_ALREADY_FINALIZED',
+    `${session_id} was finalized at ${finalized_at} by ${finalized_by}. merkle_root returns its root.`,
+    { session_id, finalized_at, merkle_root },
+  );
+}
+
+function noRecords({ session_id, task_id }: FinalizeArgs): ColibriError {
+  const of = task_id === undefined ? '' : ` of ${task_id}`;
+  return new ColibriError(
+    'ERR_NO_RECORDS',
+    `${session_id} has no records${of} to seal. Record a thought with thought_record first.`,
+    { session_id },
+  );
+}
+
+/** The writing tools of this domain, with the arguments that are texts. */
+export const PROOF_RULES = {
+  audit_session_start: { texts: ['reason'], rule: startSession },
+  merkle_finalize: { texts: [], rule: finalizeSession },
+} as const;

@@ -1,0 +1,148 @@
+import type { CallSource } from '../log/row.ts';
+import type { StateTableName } from '../log/tables.ts';
+import type { SessionRecordRow, SessionRow, TaskRow, ThoughtRow } from './facts.ts';
+
+// A rule is a pure function of a call and of what it asks for. The writer answers from a transaction
+// (log/lookup.ts), the verifier from memory (verify/memory.ts): both run the same rule.
+
+/** What a rule may know of its call. */
+export interface Call {
+  readonly tool: string;
+  readonly actor: string;
+  readonly source: CallSource;
+  readonly process: string;
+  /** The one time of the call: that of its exit row. */
+  readonly at: string;
+  /** The position of its exit row. */
+  readonly position: number;
+  /** What the server saw outside the database, as it is kept with the exit row. */
+  readonly outside: Outside;
+}
+
+/** What a rule was told from outside. Kept with the exit of every writing call, so that the call can be run again. */
+export interface Outside {
+  /** The projects that exist, where the owner has named them. */
+  readonly projects?: readonly string[];
+  /** The branch and commit that are checked out. */
+  readonly git?: { readonly branch?: string; readonly commit_sha?: string };
+  /** Whether the commit that the caller named exists, where that can be told. */
+  readonly commit_exists?: boolean;
+  /** Name and digest of each skill in force. */
+  readonly skills?: readonly { readonly name: string; readonly digest: string }[];
+}
+
+/** Everything a rule can ask. */
+export interface Lookup {
+  task(id: number): TaskRow | undefined;
+  /** Which of these tasks there are. */
+  existing(ids: readonly number[]): readonly number[];
+  /** For each of these tasks, what it waits for: its dependencies and its children. */
+  awaitedBy(ids: readonly number[]): ReadonlyMap<number, readonly number[]>;
+  /** How many of its children and of the tasks it depends on are unfinished; null: the dependencies it has now. */
+  unmet(task: number, dependsOn: readonly number[] | null): number;
+  session(id: number): SessionRow | undefined;
+  openSession(task: number): SessionRow | undefined;
+  /** Every open session that covers the task, by id: its own, and deep ones of the tasks above it. */
+  coveringSessions(task: number): readonly SessionRow[];
+  newestThought(task: number): NewestThought | undefined;
+  /** How many thoughts of the task are in no seal. */
+  unsealedThoughts(task: number): number;
+  /** The hashes of the records of a session in the order written; of one task only where one is given. */
+  leaves(session: number, onlyTask: number | null): readonly string[];
+  /** The hash of a thought that is about to be recorded. */
+  thoughtHash(thought: HashedThought): string;
+  nextId(table: StateTableName): number;
+  /** The next number within a project. */
+  nextSequence(project: string): number;
+}
+
+export interface NewestThought {
+  readonly id: number;
+  readonly hash: string;
+  readonly chain_position: number;
+  /** Whether it is a leaf of a finalized session. */
+  readonly sealed: boolean;
+}
+
+/** What a thought's hash is made of; `content` is the digest of the text, which the lookup knows. */
+export type HashedThought = Pick<
+  ThoughtRow,
+  'task_id' | 'type' | 'content' | 'previous_hash' | 'recorded_at' | 'recorded_by'
+>;
+
+export type AsyncLookup = {
+  readonly [K in keyof Lookup]: (...args: Parameters<Lookup[K]>) => Promise<ReturnType<Lookup[K]>>;
+};
+
+/** A row that the call writes, whole. `previous` is the position that wrote it before, 0 for a new one. */
+export type Written = {
+  readonly [T in StateTableName]: { readonly table: T; readonly row: RowOf[T]; readonly previous: number };
+}[StateTableName];
+
+interface RowOf {
+  readonly tasks: TaskRow;
+  readonly thoughts: ThoughtRow;
+  readonly sessions: SessionRow;
+  readonly session_records: SessionRecordRow;
+}
+
+export interface Ruling<R extends object = object> {
+  readonly rows: readonly Written[];
+  readonly result: R;
+}
+
+/** One step of a rule: named questions that can be answered together. */
+type Question = { [K in keyof Lookup]: readonly [K, ...Parameters<Lookup[K]>] }[keyof Lookup];
+type Questions = Readonly<Record<string, Question>>;
+type Answers<Q extends Questions> = {
+  readonly [N in keyof Q]: Q[N] extends readonly [infer K extends keyof Lookup, ...unknown[]]
+    ? ReturnType<Lookup[K]>
+    : never;
+};
+
+/** A rule under way. It refuses by throwing a ColibriError. */
+export type Steps<R> = Generator<Questions, R, Answers<Questions>>;
+
+/** A writing tool as the log knows it. */
+export interface WritingRule<R extends object = object> {
+  /** The arguments that are texts and are kept as digests. */
+  readonly texts: readonly string[];
+  /** Takes the kept arguments, with a digest in the place of each text. The schema they passed is the writer's. */
+  readonly rule: (args: never, call: Call) => Steps<Ruling<R>>;
+}
+
+/** Asks several things at once: `const { task, open } = yield* ask({ task: ['task', id], open: ['openSession', id] })`. */
+export function* ask<const Q extends Questions>(questions: Q): Steps<Answers<Q>> {
+  return (yield questions) as Answers<Q>;
+}
+
+/** Runs a rule on answers that are at hand. */
+export function settle<R>(steps: Steps<R>, lookup: Lookup): R {
+  for (let step = steps.next(); ; ) {
+    if (step.done === true) return step.value;
+    const answers: Record<string, unknown> = {};
+    for (const name in step.value) {
+      const question = step.value[name];
+      if (question !== undefined) answers[name] = answer(lookup, question);
+    }
+    step = steps.next(answers as Answers<Questions>);
+  }
+}
+
+/** Runs a rule on answers that must be fetched; those of one step are fetched together. */
+export async function settleAsync<R>(steps: Steps<R>, lookup: AsyncLookup): Promise<R> {
+  for (let step = steps.next(); ; ) {
+    if (step.done === true) return step.value;
+    const asked = Object.entries(step.value);
+    const found = await Promise.all(asked.map(([, question]) => answer(lookup, question)));
+    step = steps.next(Object.fromEntries(asked.map(([name], i) => [name, found[i]])) as Answers<Questions>);
+  }
+}
+
+/** No question has more than two arguments. */
+function answer(
+  lookup: Lookup | AsyncLookup,
+  [kind, first, second]: readonly [keyof Lookup, ...unknown[]],
+): unknown {
+  return (lookup[kind] as (first: unknown, second: unknown) => unknown)(first, second);
+}

@@ -1,0 +1,180 @@
+import { ColibriError } from '../../errors.ts';
+import { canonicalJson } from '../../integrity/canonical-json.ts';
+import { formatId, parseId, SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
+import type { SessionRow, TaskRow, ThoughtRow } from '../facts.ts';
+import { ask, type Call, type Ruling, type Steps } from '../rule.ts';
+import { recordIn } from '../session-records.ts';
+import type { RecordArgs, ThoughtType } from './schema.ts';
+
+/** Arguments as they are kept: a digest in the place of each text. */
+export type KeptRecord = Omit<RecordArgs, 'tests_run' | 'blockers' | 'metadata'> & {
+  readonly tests_run?: string;
+  readonly blockers?: string;
+  readonly metadata?: string;
+};
+
+export interface Recorded {
+  readonly thought_id: string;
+  readonly task_id: string;
+  readonly type: ThoughtType;
+  readonly hash: string;
+  readonly previous_hash: string | null;
+  readonly recorded_at: string;
+  readonly recorded_by: string;
+  readonly chain_position: number;
+  readonly session_id?: string;
+  readonly warnings?: string[];
+}
+
+/** Appends a thought to the chain of its task. */
+function* recordThought(args: KeptRecord, call: Call): Steps<Ruling<Recorded>> {
+  const taskId = parseId(TASKS, args.task_id);
+  if (taskId === undefined) throw taskNotFound(args.task_id);
+  const named = args.session_id === undefined ? 0 : (parseId(SESSIONS, args.session_id) ?? 0);
+  const { task, newest, covering, given, id } = yield* ask({
+    task: ['task', taskId],
+    newest: ['newestThought', taskId],
+    covering: ['coveringSessions', taskId],
+    given: ['session', named],
+    id: ['nextId', 'thoughts'],
+  });
+  if (task === undefined) throw taskNotFound(args.task_id);
+  const session = sessionFor(task, args.session_id, given, covering);
+  const { evidence, warnings } = gatherEvidence(args, call);
+  const linked = {
+    task_id: taskId,
+    type: args.type,
+    content: args.content,
+    previous_hash: newest?.hash ?? null,
+    recorded_at: call.at,
+    recorded_by: call.actor,
+  };
+  const { hash } = yield* ask({ hash: ['thoughtHash', linked] });
+  const row: ThoughtRow = {
+    id,
+    ...linked,
+    session_id: session?.id ?? null,
+    hash,
+    chain_position: (newest?.chain_position ?? 0) + 1,
+    ...evidence,
+    tests_run: args.tests_run ?? null,
+    blockers: args.blockers ?? null,
+    metadata: args.metadata ?? null,
+    position: call.position,
+  };
+  const records = yield* recordIn(covering, { kind: 'thought', ref: id, task_id: taskId }, call);
+  return {
+    rows: [{ table: 'thoughts', row, previous: 0 }, ...records],
+    result: { ...viewLink(row), ...(warnings.length > 0 && { warnings }) },
+  };
+}
+
+type Linked = Pick<
+  ThoughtRow,
+  | 'id'
+  | 'task_id'
+  | 'session_id'
+  | 'type'
+  | 'hash'
+  | 'previous_hash'
+  | 'recorded_at'
+  | 'recorded_by'
+  | 'chain_position'
+>;
+
+/** What a thought says of its place in the chain. */
+export function viewLink(thought: Linked): Recorded {
+  const { type, hash, previous_hash, recorded_at, recorded_by, chain_position } = thought;
+  return {
+    thought_id: formatId(THOUGHTS, thought.id),
+    task_id: formatId(TASKS, thought.task_id),
+    type,
+    hash,
+    previous_hash,
+    recorded_at,
+    recorded_by,
+    chain_position,
+    ...(thought.session_id !== null && { session_id: formatId(SESSIONS, thought.session_id) }),
+  };
+}
+
+/** The session a thought binds to: the one named, which must be open and cover the task, else the task's open one. */
+function sessionFor(
+  task: TaskRow,
+  named: string | undefined,
+  given: SessionRow | undefined,
+  covering: readonly SessionRow[],
+): SessionRow | undefined {
+  if (named !== undefined) return namedSession(task, named, given, covering);
+  const open = covering.find(({ task_id }) => task_id === task.id);
+  if (open !== undefined || task.proof_grade === 0) return open;
+  const [above] = covering;
+  if (above !== undefined) return above;
+  const task_id = formatId(TASKS, task.id);
+  throw new ColibriError(
+    'ERR_SESSION_REQUIRED',
+    `${task_id} is proof-grade and has no open session. Call audit_session_start for it, then record this thought again.`,
+    { task_id },
+  );
+}
+
+function namedSession(
+  task: TaskRow,
+  text: string,
+  session: SessionRow | undefined,
+  covering: readonly SessionRow[],
+): SessionRow {
+  if (session === undefined)
+    throw new ColibriError(
+      'ERR_SESSION_NOT_FOUND',
+      `There is no session ${JSON.stringify(text)} (session_id).`,
+      {
+        field: 'session_id',
+        id: text,
+      },
+    );
+  const task_id = formatId(TASKS, task.id);
+  if (session.status === 'finalized') {
+    throw new ColibriError(
+      'ERR_ALREADY_FINALIZED',
+      `${text} was finalized at ${session.finalized_at} and takes no more records. Leave session_id out, or open a new session with audit_session_start.`,
+      { session_id: text, finalized_at: session.finalized_at },
+    );
+  }
+  if (covering.some(({ id }) => id === session.id)) return session;
+  throw new ColibriError(
+    'ERR_SESSION_NOT_FOUND',
+    `${text} does not cover ${task_id}: it is ${session.scope} on ${formatId(TASKS, session.task_id)}. Leave session_id out, or open one for ${task_id} with audit_session_start.`,
+    { session_id: text, task_id, session_task_id: formatId(TASKS, session.task_id) },
+  );
+}
+
+/** Branch and commit as claimed, or as the server saw them; what it saw itself is marked as observed. */
+function gatherEvidence(args: KeptRecord, call: Call) {
+  const { git, commit_exists } = call.outside;
+  const branch = args.branch ?? git?.branch;
+  const commitSha = args.commit_sha ?? git?.commit_sha;
+  const observed = [
+    ...(args.branch === undefined && branch !== undefined ? ['branch'] : []),
+    ...(args.commit_sha === undefined && commitSha !== undefined ? ['commit_sha'] : []),
+  ];
+  const isUnknown = args.commit_sha !== undefined && commit_exists === false;
+  return {
+    evidence: { branch: branch ?? null, commit_sha: commitSha ?? null, observed: canonicalJson(observed) },
+    warnings: isUnknown
+      ? [`commit_sha ${args.commit_sha} is not a commit of this repository; it was recorded as claimed.`]
+      : [],
+  };
+}
+
+function taskNotFound(id: string): ColibriError {
+  return new ColibriError('ERR_TASK_NOT_FOUND', `There is no task ${JSON.stringify(id)} (task_id).`, {
+    field: 'task_id',
+    id,
+  });
+}
+
+/** The writing tool of this domain, with the arguments that are texts. */
+export const TRAIL_RULES = {
+  thought_record: { texts: ['content', 'tests_run', 'blockers', 'metadata'], rule: recordThought },
+} as const;

@@ -1,0 +1,67 @@
+import type { Clock } from '../clock.ts';
+import { canonicalJson } from '../integrity/canonical-json.ts';
+import { saltedDigest } from '../integrity/salted.ts';
+import type { Reader, Transaction } from '../storage/engine.ts';
+
+/** A text with the salt it is committed to with. */
+export interface SaltedText {
+  readonly digest: string;
+  readonly salt: string;
+  readonly text: string;
+}
+
+/** Arguments as they are kept and hashed, and the texts that were taken out of them. */
+export interface KeptArguments {
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly texts: readonly SaltedText[];
+}
+
+/** Puts a salted digest in the place of each text. Lists and objects count as the text of their canonical JSON. */
+export function takeTexts(
+  args: Readonly<Record<string, unknown>>,
+  fields: readonly string[],
+  clock: Clock,
+): KeptArguments {
+  const kept: Record<string, unknown> = { ...args };
+  const texts: SaltedText[] = [];
+  for (const field of fields) {
+    const value = args[field];
+    if (value === undefined) continue;
+    const text = typeof value === 'string' ? value : canonicalJson(value);
+    const salt = clock.salt();
+    const digest = saltedDigest(salt, text);
+    kept[field] = digest;
+    texts.push({ digest, salt, text });
+  }
+  return { args: kept, texts };
+}
+
+export async function storeTexts(tx: Transaction, texts: readonly SaltedText[]): Promise<void> {
+  for (const { digest, salt, text } of texts)
+    await tx.run('INSERT INTO texts (digest, salt, text) VALUES (?, ?, ?)', digest, salt, text);
+}
+
+/** What is shown in the place of a text that the owner has erased. */
+export const ERASED = '[erased]';
+
+/** The texts with these digests. One that was erased is absent. */
+export async function readTexts(
+  tx: Reader,
+  digests: readonly (string | null)[],
+): Promise<ReadonlyMap<string, string>> {
+  const wanted = [...new Set(digests.filter((digest) => digest !== null))];
+  const found = new Map<string, string>();
+  for (let i = 0; i < wanted.length; i += PAGE) {
+    const page = wanted.slice(i, i + PAGE);
+    const marks = page.map(() => '?').join(', ');
+    const rows = await tx.all<{ digest: string; text: string }>(
+      `SELECT digest, text FROM texts WHERE digest IN (${page.length === PAGE ? PAGE_MARKS : marks})`,
+      ...page,
+    );
+    for (const { digest, text } of rows) found.set(digest, text);
+  }
+  return found;
+}
+
+const PAGE = 100;
+const PAGE_MARKS = Array.from({ length: PAGE }, () => '?').join(', ');

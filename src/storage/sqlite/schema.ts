@@ -1,0 +1,278 @@
+/** Marks a file as Colibri's: the bytes "Coli" in the SQLite header. */
+export const APPLICATION_ID = 0x436f6c69;
+
+/**
+ * The version a file carries. Builds before 0.2.0 wrote 1 to 4 with other formats; those files are refused, so the
+ * count goes on behind them.
+ */
+export const SCHEMA_VERSION = 5;
+
+/**
+ * The whole schema. Tables are STRICT so that a value keeps the type it was hashed with. A column is one of three kinds:
+ * a fact, which the log vouches for; a text, stored as its salted digest and kept in `texts`; or derived, which the
+ * verifier computes again (docs/reference/database.md).
+ */
+export const SCHEMA = `
+  -- One row: the name of the log, fixed when its first key was made and never changed. Without it nothing is signed.
+  CREATE TABLE log (
+    id     INTEGER PRIMARY KEY CHECK (id = 1),
+    origin TEXT NOT NULL
+  ) STRICT;
+
+  -- "text" is the canonical JSON of the row and the only thing that is hashed. The other columns are read from it on
+  -- demand for whoever looks at the file with SQL; they are stored nowhere and so cannot disagree.
+  CREATE TABLE actions (
+    position       INTEGER PRIMARY KEY,
+    text           TEXT NOT NULL,
+    content_hash   TEXT NOT NULL,
+    chain_hash     TEXT NOT NULL,
+    sequence_no    INTEGER GENERATED ALWAYS AS (json_extract(text, '$.sequence_no')) VIRTUAL,
+    stage          TEXT GENERATED ALWAYS AS (json_extract(text, '$.stage')) VIRTUAL,
+    tool           TEXT GENERATED ALWAYS AS (json_extract(text, '$.tool')) VIRTUAL,
+    actor          TEXT GENERATED ALWAYS AS (json_extract(text, '$.actor')) VIRTUAL,
+    source         TEXT GENERATED ALWAYS AS (json_extract(text, '$.source')) VIRTUAL,
+    correlation_id TEXT GENERATED ALWAYS AS (json_extract(text, '$.correlation_id')) VIRTUAL,
+    at             TEXT GENERATED ALWAYS AS (json_extract(text, '$.at')) VIRTUAL,
+    rules          INTEGER GENERATED ALWAYS AS (json_extract(text, '$.rules')) VIRTUAL,
+    schema_valid   INTEGER GENERATED ALWAYS AS (json_extract(text, '$.schema_valid')) VIRTUAL,
+    args_hash      TEXT GENERATED ALWAYS AS (json_extract(text, '$.args_hash')) VIRTUAL,
+    outcome        TEXT GENERATED ALWAYS AS (json_extract(text, '$.outcome')) VIRTUAL,
+    error_code     TEXT GENERATED ALWAYS AS (json_extract(text, '$.error_code')) VIRTUAL,
+    duration_ms    REAL GENERATED ALWAYS AS (json_extract(text, '$.duration_ms')) VIRTUAL,
+    result_hash    TEXT GENERATED ALWAYS AS (json_extract(text, '$.result_hash')) VIRTUAL,
+    effects        TEXT GENERATED ALWAYS AS (json_extract(text, '$.effects')) VIRTUAL,
+    process        TEXT GENERATED ALWAYS AS (json_extract(text, '$.process')) VIRTUAL,
+    repaired       TEXT GENERATED ALWAYS AS (json_extract(text, '$.repaired')) VIRTUAL
+  ) STRICT;
+
+  -- Arguments of valid calls and results of writing calls, committed to by salted digests in their rows.
+  CREATE TABLE action_payloads (
+    position INTEGER PRIMARY KEY,
+    salt     TEXT NOT NULL,
+    body     TEXT NOT NULL
+  ) STRICT;
+
+  -- Every free text, under SHA-256(salt, text). Arguments and rows hold the digest, so that a text can be erased with
+  -- its salt and every other digest, link and proof still holds.
+  CREATE TABLE texts (
+    digest TEXT PRIMARY KEY,
+    salt   TEXT NOT NULL,
+    text   TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  -- The newest signed head of each key, renewed by every commit that adds rows.
+  CREATE TABLE log_heads (
+    key        TEXT PRIMARY KEY,
+    size       INTEGER NOT NULL,
+    chain_hash TEXT NOT NULL,
+    at         TEXT NOT NULL,
+    -- Roots of the full subtrees of the global tree, the largest first, 64 hex digits each.
+    frontier   TEXT NOT NULL,
+    checkpoint TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  -- Signed heads kept for good: of a sealed session, a clean stop, "colibri checkpoint".
+  CREATE TABLE checkpoints (
+    size INTEGER NOT NULL,
+    key  TEXT NOT NULL,
+    note TEXT NOT NULL,
+    PRIMARY KEY (size, key)
+  ) STRICT, WITHOUT ROWID;
+
+  -- Writing calls that were begun and have not ended. Empty when every call is explained.
+  CREATE TABLE open_calls (
+    position INTEGER PRIMARY KEY,
+    process  TEXT NOT NULL
+  ) STRICT;
+
+  -- Derived: when each server process last wrote a row.
+  CREATE TABLE processes (
+    process   TEXT PRIMARY KEY,
+    last_seen TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  -- Derived: the exit rows of writing calls by the task they name or made, refused ones included.
+  CREATE TABLE task_calls (
+    task_id  INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    PRIMARY KEY (task_id, position)
+  ) STRICT, WITHOUT ROWID;
+
+  -- Derived: root of each full block of 256 rows, so that a proof reads a few thousand hashes of a million rows.
+  CREATE TABLE log_blocks (
+    block INTEGER PRIMARY KEY,
+    hash  TEXT NOT NULL
+  ) STRICT;
+
+  -- A safeguard against accidents. Whoever holds the file can drop it; the hashes are the proof.
+  CREATE TRIGGER actions_no_update BEFORE UPDATE ON actions BEGIN SELECT RAISE(ABORT, 'actions is append-only'); END;
+  CREATE TRIGGER actions_no_delete BEFORE DELETE ON actions BEGIN SELECT RAISE(ABORT, 'actions is append-only'); END;
+  CREATE TRIGGER action_payloads_no_update BEFORE UPDATE ON action_payloads BEGIN
+    SELECT RAISE(ABORT, 'action_payloads is append-only');
+  END;
+  CREATE TRIGGER action_payloads_no_delete BEFORE DELETE ON action_payloads BEGIN
+    SELECT RAISE(ABORT, 'action_payloads is append-only');
+  END;
+  -- Deleting a text is how the owner erases it; it never changes.
+  CREATE TRIGGER texts_no_update BEFORE UPDATE ON texts BEGIN SELECT RAISE(ABORT, 'a text never changes'); END;
+  CREATE TRIGGER log_no_update BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the name of a log never changes'); END;
+  CREATE TRIGGER log_no_delete BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the name of a log never changes'); END;
+
+  CREATE TABLE tasks (
+    id             INTEGER PRIMARY KEY,
+    project        TEXT NOT NULL,
+    sequence       INTEGER NOT NULL,
+    -- Digests of texts.
+    title          TEXT NOT NULL,
+    description    TEXT,
+    blocked_reason TEXT,
+    workflow       TEXT NOT NULL,
+    status         TEXT NOT NULL,
+    status_since   TEXT NOT NULL,
+    status_by      TEXT NOT NULL,
+    -- Who has the task in progress: the actor, the server process, and since when.
+    held_by        TEXT,
+    held_process   TEXT,
+    held_since     TEXT,
+    progress       REAL NOT NULL,
+    priority       TEXT NOT NULL,
+    type           TEXT,
+    proof_grade    INTEGER NOT NULL,
+    assignee       TEXT NOT NULL,
+    labels         TEXT NOT NULL,
+    estimate_hours REAL,
+    parent_id      INTEGER REFERENCES tasks (id),
+    depends_on     TEXT NOT NULL,
+    created_at     TEXT NOT NULL,
+    created_by     TEXT NOT NULL,
+    updated_at     TEXT NOT NULL,
+    updated_by     TEXT NOT NULL,
+    position       INTEGER NOT NULL,
+    -- Derived, and in no digest. Unfinished children and dependencies.
+    unmet          INTEGER NOT NULL DEFAULT 0,
+    is_final       INTEGER NOT NULL DEFAULT 0,
+    -- How the task takes part in "what next": 1 waits to be done, 2 is blocked, 0 neither.
+    queue          INTEGER NOT NULL DEFAULT 0,
+    urgency        INTEGER GENERATED ALWAYS AS (
+      CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END
+    ) VIRTUAL
+  ) STRICT;
+
+  CREATE UNIQUE INDEX tasks_by_project ON tasks (project, sequence);
+  CREATE INDEX tasks_by_parent ON tasks (parent_id) WHERE parent_id IS NOT NULL;
+  CREATE INDEX tasks_by_update ON tasks (updated_at, id);
+  -- Spelled out instead of "urgency": SQLite never takes a virtual column from an index. With every column of the answer
+  -- but the title in here, twenty tasks come from a few neighbouring pages instead of twenty scattered ones.
+  CREATE INDEX tasks_next ON tasks (
+    queue, (unmet > 0),
+    (CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END),
+    id, title, priority, assignee, estimate_hours, parent_id, unmet
+  ) WHERE queue > 0;
+  CREATE INDEX tasks_next_in_project ON tasks (
+    project, queue, (unmet > 0),
+    (CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END),
+    id, title, priority, assignee, estimate_hours, parent_id, unmet
+  ) WHERE queue > 0;
+
+  -- Derived from tasks and their texts, kept by triggers and compared by the verifier.
+  CREATE TABLE task_labels (label TEXT NOT NULL, task_id INTEGER NOT NULL, PRIMARY KEY (label, task_id)) STRICT, WITHOUT ROWID;
+  CREATE TABLE task_dependencies (
+    task_id INTEGER NOT NULL, depends_on INTEGER NOT NULL, PRIMARY KEY (task_id, depends_on)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX task_dependents ON task_dependencies (depends_on);
+  CREATE VIRTUAL TABLE task_words USING fts5 (title, description, tokenize = 'unicode61 remove_diacritics 2');
+
+  CREATE TRIGGER tasks_inserted AFTER INSERT ON tasks BEGIN
+    INSERT INTO task_words (rowid, title, description) VALUES (
+      new.id,
+      coalesce((SELECT text FROM texts WHERE digest = new.title), ''),
+      coalesce((SELECT text FROM texts WHERE digest = new.description), '')
+    );
+    INSERT INTO task_labels (label, task_id) SELECT DISTINCT value, new.id FROM json_each(new.labels);
+    INSERT INTO task_dependencies (task_id, depends_on) SELECT DISTINCT new.id, value FROM json_each(new.depends_on);
+  END;
+  CREATE TRIGGER tasks_reworded AFTER UPDATE OF title, description ON tasks
+  WHEN new.title IS NOT old.title OR new.description IS NOT old.description BEGIN
+    UPDATE task_words SET
+      title = coalesce((SELECT text FROM texts WHERE digest = new.title), ''),
+      description = coalesce((SELECT text FROM texts WHERE digest = new.description), '')
+    WHERE rowid = new.id;
+  END;
+  CREATE TRIGGER tasks_relabelled AFTER UPDATE OF labels ON tasks WHEN new.labels IS NOT old.labels BEGIN
+    DELETE FROM task_labels WHERE task_id = new.id AND label IN (SELECT value FROM json_each(old.labels));
+    INSERT INTO task_labels (label, task_id) SELECT DISTINCT value, new.id FROM json_each(new.labels);
+  END;
+  CREATE TRIGGER tasks_rewired AFTER UPDATE OF depends_on ON tasks WHEN new.depends_on IS NOT old.depends_on BEGIN
+    DELETE FROM task_dependencies WHERE task_id = new.id;
+    INSERT INTO task_dependencies (task_id, depends_on) SELECT DISTINCT new.id, value FROM json_each(new.depends_on);
+  END;
+  CREATE TRIGGER tasks_no_delete BEFORE DELETE ON tasks BEGIN SELECT RAISE(ABORT, 'tasks are never deleted'); END;
+
+  CREATE TABLE thoughts (
+    id             INTEGER PRIMARY KEY,
+    task_id        INTEGER NOT NULL REFERENCES tasks (id),
+    session_id     INTEGER,
+    type           TEXT NOT NULL,
+    -- Digests of texts.
+    content        TEXT NOT NULL,
+    tests_run      TEXT,
+    blockers       TEXT,
+    metadata       TEXT,
+    previous_hash  TEXT,
+    hash           TEXT NOT NULL,
+    chain_position INTEGER NOT NULL,
+    recorded_at    TEXT NOT NULL,
+    recorded_by    TEXT NOT NULL,
+    branch         TEXT,
+    commit_sha     TEXT,
+    -- Which of branch and commit_sha the server read from the repository itself, as a JSON array of their names.
+    observed       TEXT NOT NULL,
+    position       INTEGER NOT NULL
+  ) STRICT;
+  CREATE UNIQUE INDEX thoughts_by_task ON thoughts (task_id, chain_position);
+  CREATE INDEX thoughts_by_session ON thoughts (session_id, id) WHERE session_id IS NOT NULL;
+  CREATE TRIGGER thoughts_no_update BEFORE UPDATE ON thoughts BEGIN SELECT RAISE(ABORT, 'thoughts is append-only'); END;
+  CREATE TRIGGER thoughts_no_delete BEFORE DELETE ON thoughts BEGIN SELECT RAISE(ABORT, 'thoughts is append-only'); END;
+
+  CREATE TABLE sessions (
+    id             INTEGER PRIMARY KEY,
+    task_id        INTEGER NOT NULL REFERENCES tasks (id),
+    auditor_id     TEXT NOT NULL,
+    -- Digest of a text.
+    reason         TEXT,
+    scope          TEXT NOT NULL,
+    status         TEXT NOT NULL,
+    started_at     TEXT NOT NULL,
+    started_by     TEXT NOT NULL,
+    -- Name and digest of each skill in force at the start, as a JSON array.
+    skills         TEXT NOT NULL,
+    sealed_task_id INTEGER,
+    merkle_root    TEXT,
+    tree_depth     INTEGER,
+    leaf_count     INTEGER,
+    finalized_at   TEXT,
+    finalized_by   TEXT,
+    position       INTEGER NOT NULL
+  ) STRICT;
+  CREATE UNIQUE INDEX sessions_open ON sessions (task_id) WHERE status = 'open';
+  CREATE INDEX sessions_by_task ON sessions (task_id, status);
+  CREATE TRIGGER sessions_no_delete BEFORE DELETE ON sessions BEGIN SELECT RAISE(ABORT, 'sessions are never deleted'); END;
+
+  CREATE TABLE session_records (
+    id         INTEGER PRIMARY KEY,
+    session_id INTEGER NOT NULL REFERENCES sessions (id),
+    task_id    INTEGER NOT NULL,
+    -- A thought by its id, or a task change by the position of its exit row.
+    kind       TEXT NOT NULL,
+    ref        INTEGER NOT NULL,
+    position   INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX session_records_in_order ON session_records (session_id, id);
+  CREATE INDEX session_records_by_ref ON session_records (ref, kind);
+  CREATE TRIGGER session_records_no_update BEFORE UPDATE ON session_records BEGIN
+    SELECT RAISE(ABORT, 'session_records is append-only');
+  END;
+  CREATE TRIGGER session_records_no_delete BEFORE DELETE ON session_records BEGIN
+    SELECT RAISE(ABORT, 'session_records is append-only');
+  END;
+`;

@@ -1,0 +1,21 @@
+import { decodeBase64, FormatError } from '../integrity/c2sp-text.ts';
+import { sha256Hex } from '../integrity/digest.ts';
+
+const ORIGIN = /^colibri\/[0-9a-f]{32}$/;
+
+/** The name of a log: fixed by the key that created it, so that the name tells which key that was. */
+export function originOf(publicKey: Uint8Array): string {
+  return `colibri/${sha256Hex(publicKey).slice(0, 32)}`;
+}
+
+/** The origin of a log that this key, in its text form, would have created. */
+export function originOfKey(verifierKey: string): string {
+  const encoded = decodeBase64(verifierKey.slice(verifierKey.indexOf('+', verifierKey.indexOf('+') + 1) + 1));
+  if (encoded?.length !== 33) throw new FormatError('not an Ed25519 verifier key');
+  return originOf(encoded.subarray(1));
+}
+
+/** Whether a text has the form of an origin. Ask before making a path of one: it comes out of a file. */
+export function isOrigin(text: string): boolean {
+  return ORIGIN.test(text);
+}

@@ -1,0 +1,528 @@
+import type { SessionRecordRow, SessionRow, TaskRow, ThoughtRow } from '../domains/facts.ts';
+import type { HashedThought, Lookup, NewestThought, Written } from '../domains/rule.ts';
+import { isFinal, queueOf } from '../domains/tasks/workflows.ts';
+import { thoughtHash } from '../domains/thought-hash.ts';
+import {
+  formatId,
+  parseId,
+  rowHash,
+  SESSION_RECORDS,
+  SESSIONS,
+  type StateTableName,
+  TASKS,
+  THOUGHTS,
+} from '../log/tables.ts';
+import type { ReadEffect } from './rules/effects.ts';
+import type { LostRows } from './rules/lost.ts';
+import type { JsonObject } from './rules/payloads.ts';
+
+/** A rule asked for something that cannot be known here. The call is then judged by its form only. */
+export class UnknownFact extends Error {}
+
+/** Rows of state by their ids, `T-0001`. */
+export interface RowsById {
+  get(id: string): JsonObject | undefined;
+}
+
+/** What a call says of itself: used only where the facts are not known. */
+export interface Claims {
+  readonly tool: string;
+  readonly refused: boolean;
+  readonly position: number;
+  readonly args: JsonObject;
+  readonly effects: readonly ReadEffect[];
+  readonly result: JsonObject | undefined;
+  /** Rows of state that this call wrote and that are still as it left them, by their ids. */
+  readonly rows: RowsById;
+  readonly text: (digest: string) => string | undefined;
+}
+
+interface TaskEntry {
+  /** Undefined while nobody knows what it is. */
+  row: TaskRow | undefined;
+  deps: readonly number[];
+  children: number[];
+  newest: Newest | undefined;
+  /** Whether `newest` and `unsealed` are what they must be. */
+  knowsThoughts: boolean;
+  /** Not a number where a thought is not known. */
+  unsealed: number;
+}
+
+interface Newest {
+  readonly id: number;
+  readonly hash: string;
+  readonly chain_position: number;
+  readonly mark: ThoughtMark;
+}
+
+/** Shared by everything that holds one thought, so that it is sealed once. */
+interface ThoughtMark {
+  readonly task: number;
+  sealed: boolean;
+}
+
+/** The records of an open session. */
+interface OpenRecords {
+  readonly leaves: { readonly task: number; readonly hash: string; readonly mark: ThoughtMark | undefined }[];
+  isComplete: boolean;
+}
+
+const NONE: readonly number[] = [];
+
+/**
+ * State as the calls before the present one left it, in memory: what the rules need and nothing else. Texts are digests;
+ * of thoughts the newest of each task is kept, of records those of open sessions. In a source that is not whole, or after
+ * rows were lost, what is not known is taken from what the call itself says, or is refused with UnknownFact.
+ */
+export class Memory implements Lookup {
+  readonly #tasks = new Map<number, TaskEntry>();
+  readonly #sessions = new Map<number, SessionRow | undefined>();
+  readonly #openByTask = new Map<number, number>();
+  readonly #records = new Map<number, OpenRecords>();
+  readonly #counts = new Map<StateTableName, number>();
+  readonly #sequences = new Map<string, number>();
+  readonly #whole: boolean;
+  readonly #complete: ReadonlySet<string>;
+  readonly #lost: LostRows;
+  #knowsSessions: boolean;
+  /** Whether every task that was made is known with its project and its parent. */
+  #knowsTasks = true;
+  #thought: { readonly id: number; readonly hash: string; readonly mark: ThoughtMark } | undefined;
+  #claims: Claims | undefined;
+  /** Fields of the result that rest on something nobody knows. */
+  readonly assumed = new Set<string>();
+
+  constructor(options: { whole: boolean; complete?: ReadonlySet<string> | undefined; lost: LostRows }) {
+    this.#whole = options.whole;
+    this.#complete = options.complete ?? new Set();
+    this.#lost = options.lost;
+    this.#knowsSessions = options.whole;
+  }
+
+  /** Before a call is run again. */
+  begin(claims: Claims): void {
+    this.#claims = claims;
+    this.assumed.clear();
+    this.#thought = undefined;
+    for (const { of, number, previous } of claims.effects) this.#forgetStale(of.name, number, previous);
+  }
+
+  task(id: number): TaskRow | undefined {
+    const entry = this.#tasks.get(id);
+    if (entry?.row !== undefined) return this.#current(entry.row);
+    if (entry === undefined && this.#isStrict) return undefined;
+    return this.#taskAsClaimed(id);
+  }
+
+  existing(ids: readonly number[]): readonly number[] {
+    if (this.#isStrict || ids.every((id) => this.#tasks.has(id)))
+      return ids.filter((id) => this.#tasks.has(id));
+    this.#refuseUnknown();
+    return ids;
+  }
+
+  awaitedBy(ids: readonly number[]): ReadonlyMap<number, readonly number[]> {
+    return new Map(ids.map((id) => [id, this.#awaited(id)]));
+  }
+
+  unmet(task: number, dependsOn: readonly number[] | null): number {
+    const count = this.#isStrict && this.#knowsTasks ? this.#countUnmet(task, dependsOn) : undefined;
+    if (count === undefined) this.assumed.add('warnings');
+    return count ?? 0;
+  }
+
+  session(id: number): SessionRow | undefined {
+    const row = this.#sessions.get(id);
+    if (row !== undefined) return this.#current(row);
+    if (id === 0 || (this.#isStrict && this.#knowsSessions && !this.#sessions.has(id))) return undefined;
+    this.#refuseUnknown();
+    if (this.#claims?.tool !== 'thought_record') throw new UnknownFact('session');
+    return stubSession(id, 0);
+  }
+
+  openSession(task: number): SessionRow | undefined {
+    const id = this.#openByTask.get(task);
+    const row = id === undefined ? undefined : this.#sessions.get(id);
+    if (row !== undefined) {
+      if (row.position < this.#lost.last) throw new UnknownFact('open session');
+      return row;
+    }
+    if (id !== undefined) throw new UnknownFact('open session');
+    if (!this.#knowsSessionsOf(task)) this.#refuseUnknown();
+    return undefined;
+  }
+
+  coveringSessions(task: number): readonly SessionRow[] {
+    if (task === 0) return [];
+    if (this.#isStrict && this.#knowsSessions) {
+      const covering = this.#openByTask.size === 0 ? [] : this.#covering(task);
+      if (covering !== undefined) return covering;
+    }
+    return this.#coveringAsClaimed(task);
+  }
+
+  newestThought(task: number): NewestThought | undefined {
+    const entry = this.#tasks.get(task);
+    const known =
+      entry?.newest === undefined ? undefined : { ...entry.newest, sealed: entry.newest.mark.sealed };
+    const mayBeSealed =
+      known?.sealed === false && !this.#knowsSessions && this.#whole && this.#claims?.tool === 'task_update';
+    if (this.#knowsThoughtsOf(task) && !mayBeSealed) return known;
+    this.#refuseUnknown();
+    if (this.#claims?.tool === 'thought_record') return this.#newestAsClaimed(known);
+    if (known?.sealed === true) return known;
+    throw new UnknownFact('newest thought');
+  }
+
+  unsealedThoughts(task: number): number {
+    if (task === 0) return 0;
+    const count = this.#tasks.get(task)?.unsealed ?? 0;
+    const isKnown =
+      this.#knowsThoughtsOf(task) && !Number.isNaN(count) && (!this.#whole || this.#knowsSessions);
+    if (!isKnown) this.assumed.add('warnings');
+    return isKnown ? count : 0;
+  }
+
+  leaves(session: number, onlyTask: number | null): readonly string[] {
+    const records = this.#records.get(session);
+    if (records?.isComplete !== true || !this.#knowsRecordsOf(session)) throw new UnknownFact('records');
+    const { leaves } = records;
+    return (onlyTask === null ? leaves : leaves.filter(({ task }) => task === onlyTask)).map(
+      ({ hash }) => hash,
+    );
+  }
+
+  /** Of a text that was erased or altered nothing but the hash is left; whether it fits the chain is still seen. */
+  thoughtHash(thought: HashedThought): string {
+    const content = this.#claims?.text(thought.content);
+    if (content !== undefined) return thoughtHash({ ...thought, content });
+    const claimed = this.#claims?.result?.hash;
+    if (typeof claimed === 'string') return claimed;
+    throw new UnknownFact('text of a thought');
+  }
+
+  nextId(table: StateTableName): number {
+    const next = (this.#counts.get(table) ?? 0) + 1;
+    if (this.#isStrict) return next;
+    const claimed = this.#claims?.effects.find((effect) => effect.table === table && effect.previous === 0);
+    return claimed?.number ?? next;
+  }
+
+  nextSequence(project: string): number {
+    const last = this.#sequences.get(project);
+    const isKnown = this.#isStrict && this.#knowsTasks;
+    const claimed = this.#claims?.result?.sequence;
+    return !isKnown && typeof claimed === 'number' && claimed > (last ?? 0) ? claimed : (last ?? 0) + 1;
+  }
+
+  /** Takes in what a call wrote. `contentHash` is that of its exit row, by which changes of tasks are sealed. */
+  apply(rows: readonly Written[], contentHash: string): void {
+    for (const written of rows) {
+      this.#count(written.table, written.row.id);
+      if (written.table === 'tasks') this.#setTask(written.row);
+      else if (written.table === 'thoughts') this.#addThought(written.row);
+      else if (written.table === 'sessions') this.#setSession(written.row);
+      else this.#addRecord(written.row, contentHash);
+    }
+  }
+
+  /** Takes in what a call says it wrote where no rule could say it: rows that are still there, and that the others are unknown. */
+  learn(
+    { effects, rows, args, result }: Pick<Claims, 'effects' | 'rows' | 'args' | 'result'>,
+    contentHash: string,
+    isWrong: boolean,
+  ): void {
+    for (const { of, id, number } of effects) {
+      this.#count(of.name, number);
+      const row = rows.get(id);
+      // A row that is wrong and can change would make every later call on it look wrong.
+      const isKept = row !== undefined && !(isWrong && !of.appendOnly);
+      const written = isKept ? asWritten(of.name, row) : undefined;
+      if (written !== undefined) this.apply([written], contentHash);
+      else this.#forget(of.name, number, args);
+      if (isWrong) this.#doubt(of.name, row);
+    }
+    const made = effects.find(({ table, previous }) => table === 'tasks' && previous === 0);
+    if (made === undefined || rows.get(made.id) !== undefined) return;
+    this.#knowsTasks = false;
+    if (typeof args.project === 'string' && typeof result?.sequence === 'number')
+      this.#sequences.set(args.project, result.sequence);
+  }
+
+  /** The row as it must be now, where that is known. */
+  rowOf(table: StateTableName, id: number): TaskRow | SessionRow | undefined {
+    return table === 'tasks'
+      ? this.#tasks.get(id)?.row
+      : table === 'sessions'
+        ? this.#sessions.get(id)
+        : undefined;
+  }
+
+  derivedOf(task: number): { unmet: number; is_final: number; queue: number } | undefined {
+    const row = this.#tasks.get(task)?.row;
+    const unmet = this.#isStrict && this.#knowsTasks ? this.#countUnmet(task, null) : undefined;
+    if (row === undefined || unmet === undefined) return undefined;
+    return {
+      unmet,
+      is_final: isFinal(row.workflow, row.status) ? 1 : 0,
+      queue: queueOf(row.workflow, row.status),
+    };
+  }
+
+  /** Whether everything before the present call was seen. */
+  get #isStrict(): boolean {
+    return this.#whole && this.#lost.isEmpty;
+  }
+
+  #knowsThoughtsOf(task: number): boolean {
+    const knows = this.#tasks.get(task)?.knowsThoughts ?? true;
+    return knows && (this.#isStrict || (this.#isComplete(TASKS, task) && this.#lost.isEmpty));
+  }
+
+  #knowsSessionsOf(task: number): boolean {
+    return (this.#isStrict && this.#knowsSessions) || (this.#isComplete(TASKS, task) && this.#lost.isEmpty);
+  }
+
+  #knowsRecordsOf(session: number): boolean {
+    if (this.#isStrict) return true;
+    const row = this.#sessions.get(session);
+    const isOwn = row?.scope === 'shallow' && this.#isComplete(TASKS, row.task_id);
+    if (!this.#whole) return this.#lost.isEmpty && (isOwn || this.#isComplete(SESSIONS, session));
+    return row !== undefined && row.position > this.#lost.last;
+  }
+
+  #isComplete(table: typeof TASKS, id: number): boolean {
+    return this.#complete.size > 0 && this.#complete.has(formatId(table, id));
+  }
+
+  /** A refusal rests on facts: where they are not known, it cannot be judged. */
+  #refuseUnknown(): void {
+    if (this.#claims?.refused !== false) throw new UnknownFact('a fact');
+  }
+
+  /** A row that a lost call may have changed says nothing against a refusal. */
+  #current<R extends { readonly position: number }>(row: R): R {
+    if (row.position < this.#lost.last) this.#refuseUnknown();
+    return row;
+  }
+
+  #forgetStale(table: StateTableName, id: number, previous: number): void {
+    if (previous === 0) return;
+    if (table === 'tasks') {
+      const entry = this.#tasks.get(id);
+      if (entry?.row !== undefined && entry.row.position !== previous) entry.row = undefined;
+    } else if (table === 'sessions') {
+      const row = this.#sessions.get(id);
+      if (row !== undefined && row.position !== previous) this.#sessions.set(id, undefined);
+    }
+  }
+
+  /** A thought needs of its task only whether it must be in a session; which one it is in says that. */
+  #taskAsClaimed(id: number): TaskRow {
+    this.#refuseUnknown();
+    if (this.#claims?.tool !== 'thought_record') throw new UnknownFact('task');
+    const { result, args } = this.#claims;
+    const isBound = result?.session_id !== undefined && args.session_id === undefined;
+    return stubTask(id, isBound ? 1 : 0);
+  }
+
+  #newestAsClaimed(known: NewestThought | undefined): NewestThought | undefined {
+    const { chain_position: place, previous_hash: hash } = this.#claims?.result ?? {};
+    if (typeof place !== 'number') throw new UnknownFact('newest thought');
+    if (known !== undefined && place <= known.chain_position + 1) return known;
+    if (place === 1) return undefined;
+    return { id: 0, hash: typeof hash === 'string' ? hash : '', chain_position: place - 1, sealed: false };
+  }
+
+  #awaited(id: number): readonly number[] {
+    const entry = this.#tasks.get(id);
+    if (entry?.row === undefined || !this.#isStrict) {
+      if (entry?.row === undefined || this.#claims?.refused === true) this.#refuseUnknown();
+      if (entry === undefined) return NONE;
+    }
+    if (entry.children.length === 0) return entry.deps;
+    return [...new Set([...entry.deps, ...entry.children])].sort((a, b) => a - b);
+  }
+
+  #countUnmet(task: number, dependsOn: readonly number[] | null): number | undefined {
+    const entry = this.#tasks.get(task);
+    if (entry?.row === undefined) return undefined;
+    const deps = dependsOn ?? entry.deps;
+    const awaited = entry.children.length === 0 ? deps : new Set([...deps, ...entry.children]);
+    let count = 0;
+    for (const id of awaited) {
+      const row = this.#tasks.get(id)?.row;
+      if (row === undefined) return undefined;
+      if (!isFinal(row.workflow, row.status)) count += 1;
+    }
+    return count;
+  }
+
+  /** Undefined where a task above is not known. */
+  #covering(task: number): SessionRow[] | undefined {
+    const found: SessionRow[] = [];
+    for (let [id, distance]: [number | null, number] = [task, 0]; id !== null; distance += 1) {
+      const open = this.#openByTask.get(id);
+      const session = open === undefined ? undefined : this.#sessions.get(open);
+      if (session !== undefined && (distance === 0 || session.scope === 'deep')) found.push(session);
+      const entry = this.#tasks.get(id);
+      if (entry === undefined) break;
+      // Nobody is its own ancestor; in a forged log anybody may be.
+      if (entry.row === undefined || distance > this.#tasks.size) return undefined;
+      id = entry.row.parent_id;
+    }
+    return found.sort((a, b) => a.id - b.id);
+  }
+
+  /** The sessions that the call says it left records in, and the task's own open one, which it cannot leave out. */
+  #coveringAsClaimed(task: number): SessionRow[] {
+    this.#refuseUnknown();
+    const { effects = [], rows, result, args } = this.#claims ?? {};
+    const found = new Map<number, SessionRow>();
+    const own = this.#openByTask.get(task);
+    const ownRow = own === undefined || !this.#lost.isEmpty ? undefined : this.#sessions.get(own);
+    if (ownRow !== undefined) found.set(ownRow.id, ownRow);
+    for (const effect of effects) {
+      const { table, id } = effect;
+      if (table !== 'session_records') continue;
+      const session = rows?.get(id)?.session_id ?? this.#sessionByHash(effect, task);
+      if (typeof session !== 'number') throw new UnknownFact('covering sessions');
+      const isOwn =
+        result?.session_id === formatId(SESSIONS, session) &&
+        args?.session_id === undefined &&
+        own === undefined;
+      found.set(session, this.#sessions.get(session) ?? stubSession(session, isOwn ? task : 0));
+    }
+    return [...found.values()].sort((a, b) => a.id - b.id);
+  }
+
+  /** The session of a record that is gone or altered: all else about it is known, so its hash tells which one it was. */
+  #sessionByHash({ number: id, hash }: ReadEffect, task_id: number): number | undefined {
+    const thought = this.#claims?.effects.find(({ of }) => of === THOUGHTS)?.number;
+    const position = this.#claims?.position ?? 0;
+    const ref = thought ?? position;
+    const kind = thought === undefined ? 'change' : 'thought';
+    const fits = (session_id: number) =>
+      rowHash(SESSION_RECORDS, { id, kind, position, ref, session_id, task_id }) === hash;
+    return [...this.#openByTask.values()].find(fits);
+  }
+
+  #count(table: StateTableName, id: number): void {
+    if (id > (this.#counts.get(table) ?? 0)) this.#counts.set(table, id);
+  }
+
+  #entryOf(id: number): TaskEntry {
+    let entry = this.#tasks.get(id);
+    if (entry === undefined) {
+      entry = {
+        row: undefined,
+        deps: NONE,
+        children: [],
+        newest: undefined,
+        knowsThoughts: true,
+        unsealed: 0,
+      };
+      this.#tasks.set(id, entry);
+    }
+    return entry;
+  }
+
+  #setTask(row: TaskRow): void {
+    const isNew = !this.#tasks.has(row.id);
+    const entry = this.#entryOf(row.id);
+    if (entry.row?.depends_on !== row.depends_on) entry.deps = numbersIn(row.depends_on);
+    entry.row = row;
+    if (!isNew) return;
+    const last = this.#sequences.get(row.project) ?? 0;
+    if (row.sequence > last) this.#sequences.set(row.project, row.sequence);
+    if (row.parent_id !== null && (this.#whole || this.#tasks.has(row.parent_id)))
+      this.#entryOf(row.parent_id).children.push(row.id);
+  }
+
+  #addThought({ id, task_id: task, hash, chain_position }: ThoughtRow): void {
+    const mark = { task, sealed: false };
+    this.#thought = { id, hash, mark };
+    // In part of a log, the thoughts of other tasks are a chain of which not every link is there.
+    const entry = this.#entryOf(task);
+    entry.newest = { id, hash, chain_position, mark };
+    entry.knowsThoughts = true;
+    entry.unsealed += 1;
+  }
+
+  #setSession(row: SessionRow): void {
+    this.#sessions.set(row.id, row);
+    if (row.status === 'open') {
+      this.#openByTask.set(row.task_id, row.id);
+      if (!this.#records.has(row.id)) this.#records.set(row.id, { leaves: [], isComplete: true });
+      return;
+    }
+    for (const { task, mark } of this.#records.get(row.id)?.leaves ?? [])
+      if (mark !== undefined && (row.sealed_task_id ?? task) === task) this.#seal(mark);
+    this.#records.delete(row.id);
+    if (this.#openByTask.get(row.task_id) === row.id) this.#openByTask.delete(row.task_id);
+  }
+
+  #seal(mark: ThoughtMark): void {
+    if (mark.sealed) return;
+    mark.sealed = true;
+    this.#entryOf(mark.task).unsealed -= 1;
+  }
+
+  #addRecord({ session_id, task_id: task, kind, ref }: SessionRecordRow, contentHash: string): void {
+    // A session whose beginning is not here still seals what is.
+    const records = this.#records.get(session_id) ?? { leaves: [], isComplete: false };
+    this.#records.set(session_id, records);
+    const thought = kind === 'thought' && this.#thought?.id === ref ? this.#thought : undefined;
+    records.leaves.push({ task, hash: thought?.hash ?? contentHash, mark: thought?.mark });
+  }
+
+  /** What rests on a row that is wrong would be found wrong as well: the chain of its task, the seal of its session. */
+  #doubt(table: StateTableName, row: JsonObject | undefined): void {
+    if (table === 'thoughts' && typeof row?.task_id === 'number') {
+      const entry = this.#entryOf(row.task_id);
+      entry.knowsThoughts = false;
+      entry.newest = undefined;
+      entry.unsealed = Number.NaN;
+    } else if (table === 'session_records') {
+      for (const records of this.#records.values()) records.isComplete = false;
+    }
+  }
+
+  #forget(table: StateTableName, id: number, args: JsonObject): void {
+    if (table === 'tasks') this.#entryOf(id).row = undefined;
+    else if (table === 'sessions') {
+      this.#sessions.set(id, undefined);
+      this.#knowsSessions = false;
+    } else if (table === 'thoughts') {
+      const task = typeof args.task_id === 'string' ? parseId(TASKS, args.task_id) : undefined;
+      const entry = task === undefined ? undefined : this.#entryOf(task);
+      if (entry !== undefined) Object.assign(entry, { knowsThoughts: false, unsealed: Number.NaN });
+    } else for (const records of this.#records.values()) records.isComplete = false;
+  }
+}
+
+/** Only a list that a rule has written is one; what a forged row holds may be anything. */
+function numbersIn(text: string): readonly number[] {
+  if (text === '[]') return NONE;
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? value.filter((id) => typeof id === 'number').sort((a, b) => a - b) : NONE;
+  } catch {
+    return NONE;
+  }
+}
+
+/** A row of state as it was read back. Its hash is the one the log names, so a call did write it. */
+function asWritten(table: StateTableName, row: JsonObject): Written | undefined {
+  if (typeof row.id !== 'number' || typeof row.position !== 'number') return undefined;
+  return { table, row, previous: 0 } as unknown as Written;
+}
+
+function stubTask(id: number, proof_grade: number): TaskRow {
+  return { id, proof_grade, position: 0 } as unknown as TaskRow;
+}
+
+function stubSession(id: number, task_id: number): SessionRow {
+  return { id, task_id, scope: 'deep', status: 'open', position: 0 } as unknown as SessionRow;
+}

@@ -1,0 +1,454 @@
+import { decodeBase64 } from '../../integrity/c2sp-text.ts';
+import { type Checkpoint, parseCheckpoint } from '../../integrity/checkpoint.ts';
+import { sha256Hex } from '../../integrity/digest.ts';
+import { parseVerifierKey, type VerifierKey } from '../../integrity/note-key.ts';
+import { NoteError, openNote } from '../../integrity/signed-note.ts';
+import { Frontier } from '../../integrity/tree.ts';
+import type { Finding, Report } from '../finding.ts';
+import type { SourceHead, SourceNote } from '../source.ts';
+import type { Mark } from './links.ts';
+
+/** Who kept a head of the log. `git`, `tsr`, `file` and `against` are anchors: kept where the log is not. */
+export type EvidenceSource = 'head' | 'kept' | 'last-signed' | 'git' | 'tsr' | 'file' | 'against';
+
+/** A head somebody kept. Hostile input enters here: whoever changed the log may have changed this too. */
+export interface Evidence {
+  readonly source: EvidenceSource;
+  /** Where it was found, for people. */
+  readonly where: string;
+  readonly note: string;
+}
+
+/** The keys that whoever verifies decided to trust. With none, the key that the log's own name belongs to is believed. */
+export interface Keyring {
+  readonly trusted: readonly VerifierKey[];
+}
+
+/**
+ * `consistent`: the log begins with it. `unchecked`: nobody here can tell. `given-up`: it disagrees, and the owner has
+ * accepted that. `nothing`: a head of no rows. The others are findings.
+ */
+export type HeadStatus =
+  | 'consistent'
+  | 'unchecked'
+  | 'given-up'
+  | 'nothing'
+  | 'cut'
+  | 'rewritten'
+  | 'other-log'
+  | 'foreign-key'
+  | 'malformed';
+
+export interface Judged extends Evidence {
+  readonly status: HeadStatus;
+  readonly size: number;
+  readonly root: string;
+  readonly origin: string;
+  /** The key that signed it, in its text form, where it is one that can be told. */
+  readonly key?: string;
+  /** A whole sentence. */
+  readonly message: string;
+}
+
+/** An owner's act that bears on heads. */
+export interface KeyAct {
+  readonly position: number;
+  readonly tool: string;
+  readonly key: string;
+  readonly lost?: { readonly size: number };
+}
+
+/** What the walk found, as far as heads are concerned. */
+export interface WalkedLog {
+  readonly whole: boolean;
+  readonly origin: string | undefined;
+  readonly size: number;
+  readonly marks: ReadonlyMap<number, Mark>;
+  /** The first row that is missing or altered: no head beyond it can be compared. */
+  readonly firstBreak: number;
+  readonly acts: readonly KeyAct[];
+}
+
+/** A key that is known, why, and how far its head reaches. */
+export interface KnownKey {
+  readonly text: string;
+  readonly key: VerifierKey;
+  /** False for a machine that joined by itself and that nobody has vouched for. */
+  readonly vouched: boolean;
+}
+
+export interface HeadsVerdict {
+  readonly judged: readonly Judged[];
+  readonly checkpointed: readonly {
+    readonly key: string;
+    readonly through: number;
+    readonly known: boolean;
+    readonly vouched: boolean;
+  }[];
+  /** Rows up to here are under the head of a known key, whether or not it agrees with them. */
+  readonly vouchedThrough: number;
+  readonly remarks: readonly string[];
+}
+
+/** The size a note speaks of, before anything about it is believed: so that one walk can compute every root. */
+export function claimedSize(note: string): number {
+  return headIn(note)?.size ?? 0;
+}
+
+/** The name that a log has by the key that created it. */
+export function originOfKey(verifierKey: string): string | undefined {
+  const bytes = decodeBase64(verifierKey.split('+').slice(2).join('+'));
+  return bytes === undefined ? undefined : `colibri/${sha256Hex(bytes.subarray(1)).slice(0, 32)}`;
+}
+
+/** Judges every head: those of the log itself, those it kept, and those kept elsewhere. Reports each cause once. */
+export function judgeHeads(
+  heads: readonly SourceHead[],
+  kept: readonly SourceNote[],
+  evidence: readonly Evidence[],
+  keys: Keyring,
+  log: WalkedLog,
+  report: Report,
+): HeadsVerdict {
+  const known = knownKeys(heads, kept, keys, log);
+  const reach = reachOf(heads, known);
+  const believed = agreedReach(heads, known, log);
+  const adoptions = log.acts.filter(({ tool, position }) => tool === 'owner_adopt' && position <= believed);
+  const judging: Judging = { known, adoptions, log, pinned: keys.trusted.length > 0 };
+  const judged = [
+    ...heads.map((head) =>
+      checkHead(
+        head,
+        judge({ source: 'head', where: head.where, note: head.checkpoint }, judging),
+        log,
+        report,
+      ),
+    ),
+    ...kept.map((note) =>
+      checkKept(note, judge({ source: 'kept', where: note.where, note: note.note }, judging), report),
+    ),
+    ...evidence.map((one) => judge(one, judging)),
+  ];
+  reportJudged(judged, log, report);
+  reportForeign(heads, reach, judging, report);
+  return {
+    judged,
+    checkpointed: checkpointedBy(judged, known),
+    vouchedThrough: reach,
+    remarks: remarksOn(judged, known, log, keys),
+  };
+}
+
+/**
+ * Follows trust from key to key: a row under the head of a known key makes another key known. The head must agree with
+ * the rows: under one that was left from before, whoever rewrote them could have put any row.
+ */
+function knownKeys(
+  heads: readonly SourceHead[],
+  kept: readonly SourceNote[],
+  { trusted }: Keyring,
+  log: WalkedLog,
+): KnownKey[] {
+  const known = new Map<string, KnownKey>();
+  const add = (text: string, vouched: boolean) => {
+    const key = readKey(text, log.origin);
+    const before = known.get(text);
+    if (key === undefined || before?.vouched === true || (before !== undefined && !vouched)) return false;
+    known.set(text, { text, key, vouched });
+    return true;
+  };
+  const texts = new Set([...heads, ...kept].flatMap(({ key }) => key ?? []));
+  for (const text of texts) if (trusted.some((one) => isSameKey(one, text))) add(text, true);
+  // Who signs under this name vouches for the key that the name is made of.
+  const mayBelieveName = trusted.length === 0 || [...known.values()].some((one) => reachOf(heads, [one]) > 0);
+  for (const text of texts) if (mayBelieveName && originOfKey(text) === log.origin) add(text, true);
+  for (let grows = true; grows; ) {
+    const reach = agreedReach(heads, [...known.values()], log);
+    grows = false;
+    for (const act of log.acts)
+      if (act.position <= reach && add(act.key, act.tool !== 'key_join')) grows = true;
+  }
+  return [...known.values()];
+}
+
+/** By the key itself: its id is four bytes, and whoever wants to can make another key with the same. */
+function isSameKey(one: VerifierKey, text: string): boolean {
+  const other = readKey(text, one.name);
+  return other !== undefined && rawKey(other) === rawKey(one);
+}
+
+function rawKey({ publicKey }: VerifierKey): string {
+  return String(publicKey.export({ format: 'jwk' }).x);
+}
+
+/** A key in its text form, unless it is malformed or signs for another log. */
+function readKey(text: string, origin: string | undefined): VerifierKey | undefined {
+  try {
+    const key = parseVerifierKey(text);
+    return key.name === origin ? key : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** How far the heads of these keys reach, by their signatures alone. */
+function reachOf(heads: readonly SourceHead[], keys: readonly KnownKey[]): number {
+  let reach = 0;
+  for (const { key: text, checkpoint } of heads) {
+    const known = keys.find((one) => one.text === text);
+    const opened = known === undefined ? undefined : openWith(checkpoint, [known]);
+    if (opened?.head !== undefined) reach = Math.max(reach, opened.head.size);
+  }
+  return reach;
+}
+
+/** The same, of heads that agree with the rows. Of part of a log, those of the tree that the rows are proved to be in. */
+function agreedReach(heads: readonly SourceHead[], keys: readonly KnownKey[], log: WalkedLog): number {
+  const proved = newestHead(heads);
+  const agreeing = heads.filter(({ checkpoint }) => {
+    const head = headIn(checkpoint);
+    const root = log.whole ? log.marks.get(head?.size ?? 0)?.root : proved?.root;
+    return head !== undefined && head.root === root && (log.whole || head.size === proved?.size);
+  });
+  return reachOf(agreeing, keys);
+}
+
+/** The largest head by what it claims: the one that proofs in part of a log lead to. */
+export function newestHead(heads: readonly SourceHead[]): Checkpoint | undefined {
+  const sizes = heads.map(({ checkpoint }) => claimedSize(checkpoint));
+  const newest = heads[sizes.indexOf(Math.max(...sizes))];
+  return newest === undefined ? undefined : headIn(newest.checkpoint);
+}
+
+interface Judging {
+  readonly known: readonly KnownKey[];
+  readonly adoptions: readonly KeyAct[];
+  readonly log: WalkedLog;
+  readonly pinned: boolean;
+}
+
+function judge(evidence: Evidence, { known, adoptions, log }: Judging): Judged {
+  const { where } = evidence;
+  const opened = openWith(evidence.note, known);
+  const head = opened.head ?? headIn(evidence.note);
+  const { origin, size, root } = head ?? { origin: '', size: 0, root: '' };
+  const verdict = (status: HeadStatus, message: string): Judged => ({
+    ...{ ...evidence, status, size, root, origin, message },
+    ...(opened.by !== undefined && { key: opened.by.text }),
+  });
+  if (head === undefined || opened.fault === 'malformed')
+    return verdict('malformed', `${where}: ${opened.reason}.`);
+  if (origin !== log.origin) {
+    const name = log.origin === undefined ? 'a log that has no name' : `the log ${log.origin}`;
+    const why = 'another database, or one rewritten from its first row';
+    return verdict('other-log', `${where} is a head of the log ${origin}, and this is ${name}: ${why}.`);
+  }
+  if (opened.by === undefined && evidence.source !== 'against')
+    return verdict('foreign-key', `${where} is not signed by a known key of this log.`);
+  if (size === 0) return verdict('nothing', `${where} is a head of no rows and says nothing.`);
+  const compared = compare(size, root, log, where);
+  const disagrees = compared.status === 'cut' || compared.status === 'rewritten';
+  const isGivenUp = adoptions.some(({ lost }) => lost !== undefined && lost.size >= size);
+  if (disagrees && isGivenUp && evidence.source !== 'against')
+    return verdict('given-up', `${compared.message} The owner has accepted that.`);
+  const unsigned = opened.by === undefined ? ' (It is not signed by a known key.)' : '';
+  return verdict(compared.status, `${compared.message}${unsigned}`);
+}
+
+function compare(
+  size: number,
+  root: string,
+  log: WalkedLog,
+  where: string,
+): { readonly status: HeadStatus; readonly message: string } {
+  if (!log.whole)
+    return { status: 'consistent', message: `${where} is the signed head of ${size} audit rows.` };
+  const mark = log.marks.get(size);
+  if (mark?.root === root)
+    return { status: 'consistent', message: `${where} agrees with the first ${size} audit rows.` };
+  if (log.firstBreak <= size)
+    return {
+      status: 'unchecked',
+      message: `${where} covers ${size} audit rows, of which row ${log.firstBreak} is not as it was written.`,
+    };
+  if (size > log.size)
+    return { status: 'cut', message: `${where} covers ${size} audit rows, but only ${log.size} are there.` };
+  const message = `The first ${size} audit rows are not those that ${where} was made of: history was rewritten.`;
+  return { status: 'rewritten', message };
+}
+
+interface Opened {
+  readonly head?: Checkpoint;
+  readonly by?: KnownKey;
+  readonly fault?: 'malformed' | 'unknown-key';
+  readonly reason: string;
+}
+
+function openWith(note: string, known: readonly KnownKey[]): Opened {
+  try {
+    const { text, verified } = openNote(
+      note,
+      known.map(({ key }) => key),
+    );
+    const by = known.find(({ key }) => verified.some(({ id }) => id === key.id));
+    return { head: parseCheckpoint(text), ...(by !== undefined && { by }), reason: '' };
+  } catch (error) {
+    if (error instanceof NoteError && error.fault === 'no-known-key')
+      return { fault: 'unknown-key', reason: 'it is signed by another key' };
+    const reason = `it is not a valid checkpoint (${error instanceof Error ? error.message : error})`;
+    return { fault: 'malformed', reason };
+  }
+}
+
+/** The head in a note, unverified. */
+export function headIn(note: string): Checkpoint | undefined {
+  try {
+    return parseCheckpoint(note.slice(0, note.lastIndexOf('\n\n') + 1));
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a database keeps beside the signed head must be the same. */
+function checkHead(head: SourceHead, judged: Judged, log: WalkedLog, report: Report): Judged {
+  if (judged.status !== 'consistent' && judged.status !== 'unchecked') return judged;
+  const mark = log.marks.get(judged.size);
+  const wrong = [
+    ...(judged.key !== head.key ? ['key'] : []),
+    ...(head.size !== undefined && head.size !== judged.size ? ['size'] : []),
+    ...(head.frontier !== undefined && !isFrontierOf(head.frontier, judged) ? ['frontier'] : []),
+    ...(head.chain_hash !== undefined && mark !== undefined && head.chain_hash !== mark.chainHash
+      ? ['chain_hash']
+      : []),
+    ...(head.at !== undefined && mark?.at !== undefined && head.at !== mark.at ? ['at'] : []),
+  ];
+  if (wrong.length > 0)
+    report({
+      kind: 'bad-head',
+      table: 'log_heads',
+      record: head.where,
+      columns: wrong,
+      message: `${head.where} does not agree with the checkpoint it holds: ${wrong.join(', ')}.`,
+    });
+  return judged;
+}
+
+function isFrontierOf(frontier: string, { size, root }: Judged): boolean {
+  if (frontier.length % 64 !== 0) return false;
+  const hashes = Array.from({ length: frontier.length / 64 }, (_, i) => frontier.slice(64 * i, 64 * i + 64));
+  try {
+    return new Frontier({ size, hashes }).root() === root;
+  } catch {
+    return false;
+  }
+}
+
+function checkKept(note: SourceNote, judged: Judged, report: Report): Judged {
+  const wrong = [
+    ...(note.size !== undefined && note.size !== judged.size ? ['size'] : []),
+    ...(note.key !== undefined && judged.key !== undefined && note.key !== judged.key ? ['key'] : []),
+  ];
+  if (wrong.length > 0 && judged.status !== 'malformed')
+    report({
+      kind: 'bad-checkpoint',
+      table: 'checkpoints',
+      record: note.where,
+      columns: wrong,
+      message: `${note.where} holds a checkpoint of ${judged.size} audit rows and is filed as another one.`,
+    });
+  return judged;
+}
+
+/** Heads that disagree for one reason are one finding: of those that were cut the largest, of those rewritten the smallest. */
+function reportJudged(judged: readonly Judged[], log: WalkedLog, report: Report): void {
+  const bySize = [...judged].sort((a, b) => a.size - b.size);
+  // Of several that say the same, the log's own head comes first.
+  const cut = [...judged].sort((a, b) => b.size - a.size).find(({ status }) => status === 'cut');
+  const rewritten = bySize.find(({ status }) => status === 'rewritten');
+  if (cut !== undefined)
+    report(findingOf(cut, isOlderCopy(judged, log) ? 'older-copy' : 'cut-tail', log.size + 1));
+  if (rewritten !== undefined) {
+    const agreed = bySize.filter(({ status, size }) => status === 'consistent' && size < rewritten.size);
+    report({
+      ...findingOf(rewritten, 'rewritten', (agreed.at(-1)?.size ?? 0) + 1),
+      expected: rewritten.root,
+    });
+  }
+  const others = new Set<string>();
+  for (const head of judged) {
+    const kind = KINDS[head.status];
+    if (kind === undefined || (head.status === 'other-log' && others.has(head.origin))) continue;
+    if (head.status === 'other-log') others.add(head.origin);
+    report(findingOf(head, kind));
+  }
+}
+
+/** A log that ends with its own signed head was whole once: nothing was cut off, it is an older copy. */
+function isOlderCopy(judged: readonly Judged[], log: WalkedLog): boolean {
+  return judged.some(
+    ({ source, status, size }) => source === 'head' && status === 'consistent' && size === log.size,
+  );
+}
+
+const KINDS: Readonly<Partial<Record<HeadStatus, Finding['kind']>>> = {
+  'other-log': 'replaced',
+  'foreign-key': 'foreign-key',
+  malformed: 'bad-checkpoint',
+};
+
+const PLACES: Readonly<Partial<Record<EvidenceSource, string>>> = { head: 'log_heads', kept: 'checkpoints' };
+
+function findingOf(head: Judged, kind: Finding['kind'], position?: number): Finding {
+  const named = head.source === 'head' && kind === 'bad-checkpoint' ? 'bad-head' : kind;
+  const table = PLACES[head.source] ?? 'checkpoint';
+  const base = { kind: named, table, record: head.where, message: head.message };
+  return position === undefined ? base : { ...base, position };
+}
+
+/** Rows behind the newest head of a known key are nobody's. */
+function reportForeign(
+  heads: readonly SourceHead[],
+  reach: number,
+  { log, pinned }: Judging,
+  report: Report,
+): void {
+  const wasNeverSigned = log.origin === undefined && heads.length === 0 && !pinned;
+  if (!log.whole || log.size <= reach || wasNeverSigned) return;
+  const from = reach + 1;
+  const range = from === log.size ? `Audit row ${from} is` : `Audit rows ${from} to ${log.size} are`;
+  report({
+    kind: 'foreign',
+    table: 'actions',
+    record: from === log.size ? `#${from}` : `#${from} to #${log.size}`,
+    position: from,
+    message: `${range} not under a head that a known key of this log has signed.`,
+  });
+}
+
+function checkpointedBy(judged: readonly Judged[], known: readonly KnownKey[]): HeadsVerdict['checkpointed'] {
+  const through = new Map<string, number>();
+  for (const { status, key, size } of judged)
+    if (status === 'consistent' && key !== undefined) through.set(key, Math.max(through.get(key) ?? 0, size));
+  return [...through].map(([key, size]) => {
+    const one = known.find(({ text }) => text === key);
+    return { key, through: size, known: one !== undefined, vouched: one?.vouched === true };
+  });
+}
+
+function remarksOn(
+  judged: readonly Judged[],
+  known: readonly KnownKey[],
+  log: WalkedLog,
+  { trusted }: Keyring,
+): string[] {
+  const remarks = judged
+    .filter(({ status }) => status === 'given-up' || status === 'unchecked')
+    .map(({ message }) => message);
+  if (log.origin === undefined) remarks.push('The log was never signed.');
+  if (trusted.length === 0 && known.length > 0)
+    remarks.push('No key was given: the signatures are by the key that the name of the log belongs to.');
+  for (const { text, vouched } of known)
+    if (!vouched)
+      remarks.push(`The key ${text.split('+')[1]} joined by itself, and nobody has vouched for it.`);
+  return remarks;
+}

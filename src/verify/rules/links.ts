@@ -1,0 +1,195 @@
+import { isHash, sha256Hex } from '../../integrity/digest.ts';
+import { EMPTY_ROOT, Frontier } from '../../integrity/tree.ts';
+import { chainHash, GENESIS } from '../../log/row.ts';
+import { auditRow, type Finding, type Report } from '../finding.ts';
+import type { SourceRow } from '../source.ts';
+import type { LostRows } from './lost.ts';
+
+/** Rows whose common root a database stores. */
+export const BLOCK_ROWS = 256;
+
+/** What a signed head of this size must say. */
+export interface Mark {
+  readonly root: string;
+  readonly chainHash: string;
+  readonly frontier: readonly string[];
+  /** Undefined where the row at this size cannot be read. */
+  at: string | undefined;
+}
+
+/**
+ * Position, content hash and link of each row, and the tree over all of them. After a break the walk goes on from what
+ * is stored, so that one change is one finding. Nothing that is carried on grows with the log but the roots of blocks.
+ */
+export class Links {
+  /** Roots of full blocks. */
+  readonly blocks: string[] = [];
+  /** What heads of the wanted sizes must say, as far as the walk came. */
+  readonly marks = new Map<number, Mark>();
+  /** The first position at which a row is missing or is not the one that was hashed. */
+  firstBreak = Number.POSITIVE_INFINITY;
+  position = 0;
+  rows = 0;
+  chainHash = GENESIS;
+  /** What the link must have been where the stored one is another: the row behind it may continue either. */
+  #otherLink: string | undefined;
+  readonly #full = new Frontier();
+  #rest = new Frontier();
+  readonly #wanted: ReadonlySet<number>;
+  readonly #whole: boolean;
+  readonly #lost: LostRows;
+  readonly #report: Report;
+
+  constructor(options: { whole: boolean; lost: LostRows; report: Report; sizes: Iterable<number> }) {
+    this.#whole = options.whole;
+    this.#lost = options.lost;
+    this.#report = options.report;
+    this.#wanted = new Set(options.sizes);
+  }
+
+  /** Answers the content hash of a row that is as it was written, undefined of one that cannot be trusted. */
+  follow(row: SourceRow): string | undefined {
+    this.rows += 1;
+    const place = this.#placeOf(row);
+    if (place === 'stray') return undefined;
+    const hash = row.text === undefined ? undefined : sha256Hex(row.text);
+    const other = this.#otherLink;
+    this.#otherLink = undefined;
+    const isSound = this.#checkContent(row, hash, place === 'next', other);
+    if (!isSound) this.#lost.add(row.position);
+    else this.#checkNext(row);
+    const content = hash ?? claimed(row);
+    this.chainHash = row.chain_hash ?? chainHash(content, this.chainHash);
+    this.position = Math.max(row.position, this.position);
+    if (this.#whole) this.#grow(content);
+    return isSound ? hash : undefined;
+  }
+
+  get size(): number {
+    return this.blocks.length * BLOCK_ROWS + this.#rest.size;
+  }
+
+  root(): string {
+    return this.#tree().root();
+  }
+
+  /** Whether the row comes next, behind rows that are missing, or has no place here. */
+  #placeOf({ position, text }: SourceRow): 'next' | 'later' | 'stray' {
+    const due = this.position + 1;
+    if (position === due || (!this.#whole && position > due)) return 'next';
+    if (position < due) {
+      const message = `There is an audit row ${position} behind row ${this.position}, where it cannot be.`;
+      this.#tell(Math.max(position, 1), 'stray', ['position'], message, auditRow(position));
+      return 'stray';
+    }
+    if (text !== undefined && !text.includes(`"position":${position},`)) {
+      // Whoever moved a row past the end left one row missing, not all those up to there.
+      const message = `There is an audit row at position ${position} that says it is another one.`;
+      this.#tell(due, 'stray', ['position'], message, auditRow(position));
+      return 'stray';
+    }
+    const range = due === position - 1 ? `row ${due} is` : `rows ${due} to ${position - 1} are`;
+    this.#tell(due, 'missing', undefined, `Audit ${range} missing.`);
+    this.#lost.add(due, position - 1);
+    return 'later';
+  }
+
+  #checkContent(
+    row: SourceRow,
+    hash: string | undefined,
+    follows: boolean,
+    other: string | undefined,
+  ): boolean {
+    const { position } = row;
+    if (hash === undefined && row.content_hash === undefined && !this.#whole) {
+      this.#tell(position, 'missing', undefined, `Audit row ${position} is missing.`);
+      return false;
+    }
+    if (hash === undefined) {
+      this.#tell(position, 'altered', ['text'], `The text of audit row ${position} is not text in UTF-8.`);
+      return false;
+    }
+    const before = this.#whole ? (follows ? this.chainHash : undefined) : row.previous_chain_hash;
+    const fits = (content: string) =>
+      before === undefined ||
+      row.chain_hash === undefined ||
+      chainHash(content, before) === row.chain_hash ||
+      (other !== undefined && chainHash(content, other) === row.chain_hash);
+    const textFits = fits(hash);
+    if (row.content_hash === undefined || row.content_hash === hash) {
+      if (textFits) return true;
+      this.#otherLink = chainHash(hash, before ?? '');
+      const message = `Audit row ${position} does not continue row ${position - 1}.`;
+      this.#tell(position, 'unlinked', ['chain_hash'], message, auditRow(position), {
+        expected: chainHash(hash, before ?? ''),
+        actual: row.chain_hash ?? '',
+      });
+      return false;
+    }
+    // Of text and content_hash, the chain hash tells which is still the old one.
+    const isKnown = before !== undefined && row.chain_hash !== undefined;
+    const columns =
+      textFits && isKnown
+        ? ['content_hash']
+        : fits(row.content_hash) && isKnown
+          ? ['text']
+          : ['text', 'content_hash'];
+    const message = `Audit row ${position} is not as it was written: ${columns.join(' or ')} was changed.`;
+    const [expected, actual] =
+      columns[0] === 'content_hash' ? [hash, row.content_hash] : [row.content_hash, hash];
+    this.#tell(position, 'altered', columns, message, auditRow(position), { expected, actual });
+    return columns[0] === 'content_hash';
+  }
+
+  /** In part of a log: whether the row behind it continues it. A row that was made anew with its own hashes shows only there. */
+  #checkNext({ position, chain_hash, next }: SourceRow): void {
+    if (next === undefined || chain_hash === undefined) return;
+    if (chainHash(next.content_hash, chain_hash) === next.chain_hash) return;
+    const message = `Audit row ${position + 1} does not continue row ${position}.`;
+    this.#tell(position, 'unlinked', ['chain_hash'], message, auditRow(position), {
+      expected: next.chain_hash,
+      actual: chain_hash,
+    });
+  }
+
+  #grow(content: string): void {
+    this.#rest.addDigest(content);
+    if (this.#rest.size === BLOCK_ROWS) {
+      const root = this.#rest.root();
+      this.blocks.push(root);
+      this.#full.addLeaf(root);
+      this.#rest = new Frontier();
+    }
+    if (!this.#wanted.has(this.size)) return;
+    const tree = this.#tree();
+    this.marks.set(this.size, {
+      root: tree.root(),
+      frontier: tree.state.hashes,
+      chainHash: this.chainHash,
+      at: undefined,
+    });
+  }
+
+  #tree(): Frontier {
+    const hashes = [...this.#full.state.hashes, ...this.#rest.state.hashes];
+    return new Frontier({ size: this.size, hashes });
+  }
+
+  #tell(
+    position: number,
+    kind: Finding['kind'],
+    columns: readonly string[] | undefined,
+    message: string,
+    record: string = auditRow(position),
+    hashes: { readonly expected?: string; readonly actual?: string } = {},
+  ): void {
+    this.firstBreak = Math.min(this.firstBreak, position);
+    const named = columns === undefined ? {} : { columns };
+    this.#report({ kind, table: 'actions', record, position, ...named, message, ...hashes });
+  }
+}
+
+/** What stands in the tree for a row whose text cannot be read. */
+function claimed({ content_hash }: SourceRow): string {
+  return content_hash !== undefined && isHash(content_hash) ? content_hash : EMPTY_ROOT;
+}

@@ -1,0 +1,55 @@
+import type { AuditRow } from '../../log/row.ts';
+import { auditRow, type Report } from '../finding.ts';
+import type { LostRows } from './lost.ts';
+import type { JsonObject } from './payloads.ts';
+
+/** A call between its two rows, with what later rules need of its beginning. */
+export interface OpenCall {
+  readonly enter: AuditRow;
+  /** The kept arguments; undefined where there are none or they are not what was hashed. */
+  readonly args: JsonObject | undefined;
+  /** Texts that are needed when it ends, by digest. */
+  readonly texts: ReadonlyMap<string, string>;
+  /** Whether a server would have taken them; else no rule can be run on them. */
+  readonly isFit: boolean;
+}
+
+const SHARED = ['tool', 'actor', 'source', 'correlation_id', 'rules', 'schema_valid'] as const;
+
+/** Every exit row ends one open call and agrees with its enter row. Keeps the calls that have not ended. */
+export class Pairing {
+  readonly open = new Map<number, OpenCall>();
+  readonly #lost: LostRows;
+  readonly #report: Report;
+
+  constructor(lost: LostRows, report: Report) {
+    this.#lost = lost;
+    this.#report = report;
+  }
+
+  begin(enter: AuditRow, { args, texts, isFit }: Omit<OpenCall, 'enter'>): void {
+    this.open.set(enter.position, { enter, args, texts, isFit });
+  }
+
+  /** The call that this row ends. `lost` where its beginning is, `none` where it does not end one as it says, which is reported. */
+  end(exit: AuditRow): OpenCall | 'lost' | 'none' {
+    const call = this.open.get(exit.sequence_no);
+    if (call === undefined) {
+      if (this.#lost.has(exit.sequence_no)) return 'lost';
+      this.#tell(exit, ['sequence_no'], `ends call ${exit.sequence_no}, which was not running`);
+      return 'none';
+    }
+    this.open.delete(exit.sequence_no);
+    const wrong: string[] = SHARED.filter((field) => call.enter[field] !== exit[field]);
+    if (exit.outcome !== 'crashed' && call.enter.process !== exit.process) wrong.push('process');
+    if (wrong.length === 0) return call;
+    this.#tell(exit, wrong, `does not agree with row ${call.enter.position}, which began its call`);
+    return 'none';
+  }
+
+  #tell({ position }: AuditRow, columns: string[], what: string): void {
+    const message = `Audit row ${position} ${what}: ${columns.join(', ')}.`;
+    const record = auditRow(position);
+    this.#report({ kind: 'unpaired', table: 'actions', record, position, columns, message });
+  }
+}

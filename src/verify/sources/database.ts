@@ -1,0 +1,159 @@
+import { asError } from '../../errors.ts';
+import { parseId, type StateTable, TASKS } from '../../log/tables.ts';
+import type { Reader, SqlValue, StorageEngine } from '../../storage/engine.ts';
+import type { Report } from '../finding.ts';
+import {
+  DamagedSource,
+  type Source,
+  type SourceHead,
+  type SourceNote,
+  type SourceRow,
+  type SourceText,
+  type Walked,
+} from '../source.ts';
+import { Cells, PAGE, type StoredPayload, type StoredRow, textOf } from './database-cells.ts';
+import { checkDerived } from './database-derived.ts';
+import { checkStrays } from './database-strays.ts';
+
+/**
+ * A log in a database, read on the snapshot `tx`: `storage.read((tx) => verify(new DatabaseSource(storage, tx), …))`.
+ * A part of the file that cannot be read is damage, not a failure.
+ */
+export class DatabaseSource implements Source {
+  readonly whole = true;
+  readonly dropsContentHashes = true;
+  readonly #storage: StorageEngine;
+  readonly #tx: Reader;
+  readonly #cells: Cells;
+
+  constructor(storage: StorageEngine, tx: Reader) {
+    this.#storage = storage;
+    this.#tx = tx;
+    this.#cells = new Cells(tx);
+  }
+
+  async origin(): Promise<string | undefined> {
+    const row = await this.#cells
+      .from('log')
+      .get<{ origin: SqlValue }>('SELECT origin FROM log ORDER BY id LIMIT 1');
+    return row === undefined ? undefined : String(row.origin);
+  }
+
+  async heads(): Promise<SourceHead[]> {
+    const rows = await this.#cells
+      .from('log_heads')
+      .all('SELECT key, size, chain_hash, at, frontier, checkpoint FROM log_heads ORDER BY key');
+    return rows.map(({ key, size, chain_hash, at, frontier, checkpoint }) => ({
+      key: String(key),
+      size: numberOf(size),
+      chain_hash: textOf(chain_hash),
+      at: textOf(at),
+      frontier: textOf(frontier),
+      checkpoint: textOf(checkpoint),
+      where: `the head of key ${keyId(String(key))}`,
+    }));
+  }
+
+  async kept(): Promise<SourceNote[]> {
+    const rows = await this.#cells
+      .from('checkpoints')
+      .all('SELECT size, key, note FROM checkpoints ORDER BY size, key');
+    return rows.map(({ size, key, note }) => ({
+      size: numberOf(size),
+      key: textOf(key),
+      note: textOf(note),
+      where: `the kept checkpoint ${Number(size)} of key ${keyId(String(key))}`,
+    }));
+  }
+
+  async count(): Promise<number> {
+    return (
+      (await this.#cells.from('actions').get<{ count: number }>('SELECT count(*) AS count FROM actions'))
+        ?.count ?? 0
+    );
+  }
+
+  async *rows(): AsyncGenerator<SourceRow[]> {
+    const [actions, payloads] = [this.#cells.from('actions'), this.#cells.from('action_payloads')];
+    for (let last = 0; ; ) {
+      const rows = await actions.all<StoredRow>(
+        'SELECT position, text, content_hash, chain_hash FROM actions WHERE position > ? AND position <= ? ORDER BY position LIMIT ?',
+        last,
+        Number.MAX_SAFE_INTEGER,
+        PAGE,
+      );
+      const end = rows.at(-1)?.position;
+      if (end === undefined) return;
+      // In a damaged file a search may come upon any row. Going on from there might never end.
+      if (end <= last) throw new DamagedSource('actions', `behind row ${last} comes row ${end}`);
+      const kept = await payloads.all<StoredPayload>(
+        'SELECT position, salt, body FROM action_payloads WHERE position > ? AND position <= ?',
+        last,
+        end,
+      );
+      yield await this.#cells.withPayloads(rows, kept);
+      last = end;
+    }
+  }
+
+  texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>> {
+    return this.#cells.texts(digests);
+  }
+
+  states(table: StateTable, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
+    return this.#cells.states(table, ids);
+  }
+
+  async checkRest(walked: Walked, report: Report): Promise<void> {
+    const from = (table: string) => this.#cells.from(table);
+    // A row that nobody wrote is said to be that, before the indexes that lead to it are.
+    await checkStrays(from, walked, report, noting);
+    await noting('sqlite_schema', report, async () => {
+      for (const { table, record, message } of await this.#storage.selfCheck(this.#tx)) {
+        if (table === 'task_words' && (await this.#isExplained(record, walked))) continue;
+        report({ kind: table === 'sqlite_schema' ? 'schema' : 'index', table, record, message });
+      }
+    });
+    await checkDerived(from, walked, report, noting);
+  }
+
+  /** The word index repeats the texts of a task: where these were changed, that was said. */
+  async #isExplained(record: string, { found, badTexts }: Walked): Promise<boolean> {
+    if (found.has(record)) return true;
+    const id = parseId(TASKS, record);
+    const row =
+      id === undefined
+        ? undefined
+        : await this.#tx.get<{ title: string; description: string }>(
+            'SELECT title, description FROM tasks WHERE id = ?',
+            id,
+          );
+    return row !== undefined && (badTexts.has(row.title) || badTexts.has(row.description));
+  }
+}
+
+function numberOf(value: SqlValue | undefined): number {
+  return typeof value === 'number' ? value : Number.NaN;
+}
+
+function keyId(key: string): string {
+  return key.split('+')[1] ?? key.slice(0, 16);
+}
+
+/** Runs one part of the rest. What cannot be read is a finding of its own, and the other parts are still read. */
+async function noting(table: string, report: Report, part: () => Promise<void>): Promise<void> {
+  try {
+    await part();
+  } catch (thrown) {
+    const message = `The file is damaged and ${table} cannot be read: ${asError(thrown).message}.`;
+    if (!(thrown instanceof DamagedSource) && !isOfStorage(thrown)) throw thrown;
+    report({ kind: 'damaged', table, record: table, message });
+  }
+}
+
+function isOfStorage(thrown: unknown): boolean {
+  return !(thrown instanceof TypeError || thrown instanceof RangeError || thrown instanceof ReferenceError);
+}
+
+export type FromTable = (table: string) => Reader;
+export type Noting = typeof noting;

@@ -1,0 +1,137 @@
+import { exactText } from '../../integrity/utf8.ts';
+import { DamagedSource } from '../source.ts';
+
+/** The files of a bundle, wherever they lie: a folder, a zip, a map of files in a browser. */
+export interface Files {
+  readonly names: readonly string[];
+  size(name: string): number;
+  /** The bytes of a file. Throws a SourceError where they cannot be had whole. */
+  stream(name: string): AsyncIterable<Uint8Array>;
+}
+
+/** Says why something by a stranger cannot be read. Begins small and ends without a full stop. */
+export class SourceError extends DamagedSource {
+  override readonly name = 'SourceError';
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('bundle', message, options);
+  }
+}
+
+/** How many files a bundle may have. One session has a proof a row; a whole log a few files a session. */
+export const FILES_MAX = 2_000_000;
+
+/** The name of a file inside a bundle: plain, at most one folder deep, and never a way out of it. */
+export function isEntryName(name: string): boolean {
+  return /^(?:[\w-][\w.-]{0,99}\/)?[\w-][\w.-]{0,99}$/.test(name);
+}
+
+/** Reads a file whole. */
+export async function readWhole(files: Files, name: string, bytesMax: number): Promise<Uint8Array> {
+  const size = files.size(name);
+  if (size > bytesMax) throw new SourceError(`${name} is larger than ${bytesMax} bytes`);
+  return await gather(files.stream(name), size, name);
+}
+
+/** Puts the chunks of a stream together, which must be as many bytes as were promised. */
+async function gather(chunks: AsyncIterable<Uint8Array>, size: number, name: string): Promise<Uint8Array> {
+  const whole = allocate(size, name);
+  let at = 0;
+  for await (const chunk of chunks) {
+    if (at + chunk.length > size) throw new SourceError(`${name} grows while it is read`);
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  if (at !== size) throw new SourceError(`${name} is cut off`);
+  return whole;
+}
+
+function allocate(size: number, name: string): Uint8Array {
+  try {
+    return new Uint8Array(size);
+  } catch (cause) {
+    throw new SourceError(`${name} does not fit into memory`, { cause });
+  }
+}
+
+/** The longest line a bundle may hold: a call with the longest arguments fits many times. */
+const LINE_BYTES_MAX = 67_108_864;
+
+const NEWLINE = 0x0a;
+
+/** Lines of a file without their newlines, many at a time; undefined for one that is not UTF-8. */
+export type LinePage = readonly (string | undefined)[];
+
+/** The lines of a file. The last one must end too: a file that was cut off does not pass. */
+export async function* readLines(
+  chunks: AsyncIterable<Uint8Array>,
+  name: string,
+  bytesMax = LINE_BYTES_MAX,
+): AsyncGenerator<LinePage> {
+  let rest: Uint8Array[] = [];
+  let restBytes = 0;
+  for await (const chunk of chunks) {
+    const end = chunk.lastIndexOf(NEWLINE);
+    if (end >= 0) {
+      yield splitLines(joined([...rest, chunk.subarray(0, end)]));
+      rest = [];
+      restBytes = 0;
+    }
+    if (end + 1 === chunk.length) continue;
+    rest.push(chunk.subarray(end + 1));
+    restBytes += chunk.length - end - 1;
+    if (restBytes > bytesMax) throw new SourceError(`a line of ${name} is longer than ${bytesMax} bytes`);
+  }
+  if (restBytes > 0) throw new SourceError(`the last line of ${name} does not end`);
+}
+
+// Decoding many lines at once is several times as fast as one by one.
+function splitLines(bytes: Uint8Array): LinePage {
+  const text = exactText(bytes);
+  if (text !== undefined) return text.split('\n');
+  const lines: (string | undefined)[] = [];
+  let start = 0;
+  for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, start)) {
+    lines.push(exactText(bytes.subarray(start, end)));
+    start = end + 1;
+  }
+  lines.push(exactText(bytes.subarray(start)));
+  return lines;
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const [first = new Uint8Array()] = parts;
+  return parts.length === 1 ? first : Buffer.concat(parts);
+}
+
+/** Where the lines of a file begin, with the file in memory. */
+export class HeldLines {
+  readonly #bytes: Uint8Array;
+  /** Beginnings; one more than there are lines. */
+  readonly #starts: Uint32Array;
+
+  constructor(bytes: Uint8Array, name: string) {
+    if (bytes.length > 0 && bytes.at(-1) !== NEWLINE)
+      throw new SourceError(`the last line of ${name} does not end`);
+    let count = 0;
+    for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) count += 1;
+    this.#bytes = bytes;
+    this.#starts = new Uint32Array(count + 1);
+    let line = 0;
+    for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1))
+      this.#starts[++line] = at + 1;
+  }
+
+  get length(): number {
+    return this.#starts.length - 1;
+  }
+
+  /** The bytes of a line without its newline. */
+  bytes(line: number): Uint8Array {
+    return this.#bytes.subarray(this.#starts[line], (this.#starts[line + 1] ?? 1) - 1);
+  }
+
+  text(line: number): string | undefined {
+    return exactText(this.bytes(line));
+  }
+}

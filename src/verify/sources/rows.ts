@@ -1,0 +1,123 @@
+import type { SourceRow } from '../source.ts';
+import type { LinePage } from './files.ts';
+import type { PayloadLine } from './forms.ts';
+
+/** Rows that are handed on together. */
+const PAGE_ROWS = 1_000;
+
+/** How many rows ahead are asked whether they count on. */
+const AHEAD = 8;
+
+/** The rows of a whole log, each with its payload and its position. `extra` is told of lines that are rows too many. */
+export async function* numberedRows(
+  log: AsyncIterable<LinePage>,
+  payloads: PayloadCursor,
+  extra: (after: number) => void,
+): AsyncGenerator<readonly SourceRow[]> {
+  let last = 0;
+  let lines: (string | undefined)[] = [];
+  let claims: (number | undefined)[] = [];
+  const take = async (until: number): Promise<SourceRow[]> => {
+    const rows: SourceRow[] = [];
+    for (let i = 0; i < until; i += 1) {
+      const position = positionOf(claims, i, last + 1);
+      if (position === undefined) {
+        extra(last);
+        continue;
+      }
+      last = position;
+      const payload = await payloads.take(position);
+      rows.push({ position, text: lines[i], ...(payload !== undefined && { payload }) });
+    }
+    lines = lines.slice(until);
+    claims = claims.slice(until);
+    return rows;
+  };
+  for await (const page of log) {
+    for (const line of page) {
+      lines.push(line);
+      claims.push(claimedPosition(line));
+    }
+    if (lines.length >= PAGE_ROWS + AHEAD) yield await take(lines.length - AHEAD);
+  }
+  if (lines.length > 0) yield await take(lines.length);
+  await payloads.finish();
+}
+
+/**
+ * The position of the row in line `i`, where `due` comes next. A file has no column for it, as a table has, so the lines
+ * ahead decide: where they count on behind this one, it is in its place, whatever it says; where the one that is due is
+ * among them, this one is too many (undefined); else the rows before it are missing.
+ */
+function positionOf(claims: readonly (number | undefined)[], i: number, due: number): number | undefined {
+  const claim = claims[i];
+  if (claim === due) return due;
+  for (let ahead = 1; ahead <= AHEAD; ahead += 1) if (claims[i + ahead] === due + ahead) return due;
+  for (let ahead = 1; ahead <= AHEAD; ahead += 1) if (claims[i + ahead] === due) return undefined;
+  return claim !== undefined && claim > due ? claim : due;
+}
+
+// The names of a row stand in order, and none before this one nests a position.
+const POSITION = /,"position":(\d{1,15}),/;
+
+/** The position that the text of a row claims. */
+export function claimedPosition(line: string | undefined): number | undefined {
+  const digits = line === undefined ? undefined : POSITION.exec(line)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+/** Payloads in step with the rows they lie beside. Undefined stands for a line that is none. */
+export class PayloadCursor {
+  /** Payloads that belong to no row, by position. */
+  readonly strays: number[] = [];
+  /** Lines, counted from 1, that cannot be read or are misplaced. */
+  readonly unreadable: number[] = [];
+  readonly #pages: AsyncIterator<readonly (PayloadLine | undefined)[]>;
+  #page: readonly (PayloadLine | undefined)[] = [];
+  #next = 0;
+  #line = 0;
+  #last = 0;
+  #ended = false;
+
+  constructor(pages: AsyncIterable<readonly (PayloadLine | undefined)[]>) {
+    this.#pages = pages[Symbol.asyncIterator]();
+  }
+
+  /** The payload at a position, if there is one. */
+  async take(position: number): Promise<{ readonly salt: string; readonly body: string } | undefined> {
+    for (let payload = await this.#peek(); payload !== undefined; payload = await this.#peek()) {
+      if (payload.position > position) return undefined;
+      this.#next += 1;
+      this.#last = payload.position;
+      if (payload.position === position) return { salt: payload.salt, body: payload.body };
+      this.strays.push(payload.position);
+    }
+    return undefined;
+  }
+
+  /** Whatever is left belongs to no row. */
+  async finish(): Promise<void> {
+    await this.take(Number.POSITIVE_INFINITY);
+  }
+
+  async #peek(): Promise<PayloadLine | undefined> {
+    for (;;) {
+      while (this.#next >= this.#page.length) {
+        if (this.#ended || !(await this.#turn())) return undefined;
+      }
+      const payload = this.#page[this.#next];
+      if (payload !== undefined && payload.position > this.#last) return payload;
+      this.unreadable.push(this.#line + this.#next + 1);
+      this.#next += 1;
+    }
+  }
+
+  async #turn(): Promise<boolean> {
+    const { done, value } = await this.#pages.next();
+    this.#line += this.#page.length;
+    this.#next = 0;
+    this.#ended = done === true;
+    this.#page = done === true ? [] : value;
+    return !this.#ended;
+  }
+}

@@ -1,0 +1,74 @@
+import type { Judged } from './rules/heads.ts';
+import type { ErasedText } from './rules/texts.ts';
+
+/** What a verification comes to. Every range is counted in audit rows: through row n, n included. */
+export interface Verdict {
+  /** The name the log gives itself; undefined where nothing was ever signed. */
+  readonly origin: string | undefined;
+  /** Audit rows there are, as far as they were read; of a source that is not whole, those under its newest head. */
+  readonly size: number;
+  /** RFC 6962 root over their content hashes. */
+  readonly root: string;
+  /** No finding speaks of a position up to here. 0 for a source that is not whole. */
+  readonly intactThrough: number;
+  /** Up to here every call was run again and gave what the log says. 0 for a source that is not whole. */
+  readonly replayedThrough: number;
+  /** How far the consistent heads of each key reach. */
+  readonly checkpointed: readonly Checkpointed[];
+  /** As far as a known key's consistent head reaches. */
+  readonly checkpointedThrough: number;
+  /** As far as a consistent head that is kept elsewhere reaches, and where. */
+  readonly anchoredThrough: number;
+  readonly anchoredBy: readonly Anchoring[];
+  /** Intact rows behind that. Normal for the newest ones. */
+  readonly unanchoredTail: number;
+  readonly findings: number;
+  readonly erased: readonly ErasedText[];
+  readonly judged: readonly Judged[];
+  /** Things worth knowing that are not wrong. */
+  readonly remarks: readonly string[];
+}
+
+export interface Checkpointed {
+  readonly key: string;
+  readonly through: number;
+  readonly known: boolean;
+  /** False for a machine's key that joined by itself and that nobody has vouched for. */
+  readonly vouched: boolean;
+}
+
+const ANCHORS = ['git', 'tsr', 'file', 'against'] as const;
+export type Anchoring = (typeof ANCHORS)[number];
+
+export interface RangeFacts {
+  readonly whole: boolean;
+  readonly size: number;
+  /** The first position that a finding speaks of. */
+  readonly firstBad: number;
+  /** The first position that could not be replayed. */
+  readonly firstUnreplayed: number;
+  readonly checkpointed: readonly Checkpointed[];
+  readonly judged: readonly Judged[];
+}
+
+/** The one definition of ranges. */
+export function rangesOf(facts: RangeFacts) {
+  const intactThrough = facts.whole ? Math.min(facts.size, facts.firstBad - 1) : 0;
+  const reach = facts.whole ? intactThrough : facts.size;
+  const consistent = facts.judged.filter(({ status }) => status === 'consistent');
+  const anchors = consistent.filter(({ source }) => ANCHORS.some((kind) => kind === source));
+  const anchoredThrough = Math.min(reach, largest(anchors.map(({ size }) => size)));
+  const known = facts.checkpointed.filter((one) => one.known).map(({ through }) => through);
+  return {
+    intactThrough,
+    replayedThrough: facts.whole ? Math.min(intactThrough, facts.firstUnreplayed - 1) : 0,
+    checkpointedThrough: Math.min(reach, largest(known)),
+    anchoredThrough,
+    anchoredBy: ANCHORS.filter((kind) => anchors.some(({ source }) => source === kind)),
+    unanchoredTail: reach - anchoredThrough,
+  };
+}
+
+function largest(sizes: readonly number[]): number {
+  return sizes.reduce((most, size) => Math.max(most, size), 0);
+}

@@ -1,0 +1,119 @@
+import type Sqlite from 'better-sqlite3';
+import { describe, expect } from 'vitest';
+import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
+import { generateNoteKey, noteSigner } from '../../src/integrity/note-key.ts';
+import { signNote } from '../../src/integrity/signed-note.ts';
+import { type LogDesk, proves, putHead, sizeIn } from './log-desk.ts';
+
+/** Something that happens to the head of a log while nobody looks. */
+interface Blow {
+  readonly name: string;
+  /** What verify must find, among others. */
+  readonly finds: string;
+  readonly says: string;
+  strike(db: Sqlite.Database, desk: LogDesk): void;
+}
+
+const BLOWS: readonly Blow[] = [
+  {
+    name: 'the head is removed',
+    finds: 'foreign',
+    says: 'its signed head was removed',
+    strike: (db) => db.exec('DELETE FROM log_heads'),
+  },
+  {
+    name: 'the head and the name of the log are removed',
+    finds: 'replaced',
+    says: 'was the log',
+    strike: (db) => db.exec('DELETE FROM log_heads; DELETE FROM log'),
+  },
+  {
+    name: 'an older head of the same key is put back',
+    finds: 'foreign',
+    says: 'did not sign',
+    strike(db, desk) {
+      const [older = ''] = desk.kept;
+      putHead(db, older, keyIn(db));
+    },
+  },
+  {
+    name: 'the signature is another one',
+    finds: 'bad-head',
+    says: 'is not valid',
+    strike: (db) =>
+      db.exec(`UPDATE log_heads SET checkpoint = replace(checkpoint, substr(checkpoint, -12, 4), 'AAAA')`),
+  },
+  {
+    name: 'the frontier is not that of the tree',
+    finds: 'bad-head',
+    says: 'is not valid',
+    strike: (db) => db.exec(`UPDATE log_heads SET frontier = '${'0'.repeat(64)}' || substr(frontier, 65)`),
+  },
+  {
+    name: 'the time beside it is not that of its row',
+    finds: 'bad-head',
+    says: 'are not the ones that were signed',
+    strike: (db) => db.exec(`UPDATE log_heads SET at = '2020-01-01T00:00:00.000Z'`),
+  },
+  {
+    name: 'a head by another key stands beside it',
+    finds: 'foreign-key',
+    says: 'somebody else signed this log',
+    strike(db, desk) {
+      const [origin = '', , root = ''] = desk.head.split('\n');
+      const signer = noteSigner(origin, generateNoteKey(origin).privateKeyPem);
+      const text = { origin, size: sizeIn(desk.head), root: Buffer.from(root, 'base64').toString('hex') };
+      putHead(db, signNote(formatCheckpoint(text), signer), signer.verifierKey);
+    },
+  },
+];
+
+describe('what happens to a head', () => {
+  for (const { name, finds, says, strike } of BLOWS) {
+    proves('head.checked', `${name}: verify finds it, and no start signs over it`, async (desk) => {
+      await ready(desk);
+      const remembered = desk.lastSigned;
+      desk.tamper((db) => strike(db, desk));
+
+      const found = await desk.findings();
+      const { health } = await desk.refusalAtStart();
+
+      expect(found).toContain(finds);
+      expect(health.log.refused).toContain(says);
+      expect(desk.lastSigned).toBe(remembered);
+      expect(await desk.findings()).not.toEqual([]);
+    });
+
+    proves('head.checked', `${name} under a running server: its next call is unsigned`, async (desk) => {
+      await ready(desk);
+      const server = await desk.colibri.start();
+      await desk.think(server, 'signed');
+      const remembered = desk.lastSigned;
+      desk.tamper((db) => strike(db, desk));
+
+      const answer = await server.call('thought_record', {
+        task_id: 'T-0001',
+        type: 'plan',
+        content: 'unsigned',
+      });
+      const health = await desk.health(server);
+      await server.closeInput();
+
+      const meta = answer.message.result?._meta as Record<string, unknown>;
+      expect(answer.envelope).toMatchObject({ ok: true });
+      expect(meta['colibri/unsigned']).toBeDefined();
+      expect(health.status).toBe('degraded');
+      expect(desk.lastSigned).toBe(remembered);
+    });
+  }
+});
+
+/** A log with an older checkpoint that was kept. */
+async function ready(desk: LogDesk): Promise<void> {
+  await desk.work();
+  await desk.moreWork();
+}
+
+function keyIn(db: Sqlite.Database): string {
+  return db.prepare('SELECT key FROM log_heads').pluck().get() as string;
+}
