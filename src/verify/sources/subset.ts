@@ -20,7 +20,7 @@ export interface Subject {
 }
 
 /** Rows at a time: fewer than of a whole log, so that a slice stays short. */
-const PAGE = 150;
+const PAGE = 64;
 
 /**
  * The part of a database that one task or session rests on: both rows of every call that wrote it or its records, found by
