@@ -1,4 +1,4 @@
-import { formatId, rowHash, STATE_TABLES, type StateTable } from '../log/tables.ts';
+import { formatId, rowHash, type StateTable, tableNamed } from '../log/tables.ts';
 import type { SqlValue, Transaction } from '../storage/engine.ts';
 import type { Effect } from '../tool.ts';
 import type { TaskRow } from './facts.ts';
@@ -23,12 +23,6 @@ function effectOf({ table: name, row, previous }: Written): Effect {
   const isSeal = 'merkle_root' in row && row.merkle_root !== null && row.leaf_count !== null;
   if (!isSeal) return effect;
   return { ...effect, seal: { leaf_count: row.leaf_count ?? 0, merkle_root: row.merkle_root ?? '' } };
-}
-
-function tableNamed(name: Written['table']): StateTable {
-  const table = STATE_TABLES.find((known) => known.name === name);
-  if (table === undefined) throw new Error(`no table of state is called ${name}`);
-  return table;
 }
 
 async function writeRow(tx: Transaction, { table: name, row, previous }: Written): Promise<void> {

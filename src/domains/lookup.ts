@@ -1,4 +1,4 @@
-import { SESSION_RECORDS, SESSIONS, STATE_TABLES, type StateTable, TASKS } from '../log/tables.ts';
+import { SESSION_RECORDS, SESSIONS, type StateTable, TASKS, tableNamed } from '../log/tables.ts';
 import type { Reader } from '../storage/engine.ts';
 import type { SessionRow, TaskRow } from './facts.ts';
 import type { AsyncLookup, HashedThought, NewestThought } from './rule.ts';
@@ -27,7 +27,8 @@ export function transactionLookup(tx: Reader, texts: ReadonlyMap<string, string>
     leaves: (session, onlyTask) => leaves(tx, session, onlyTask),
     thoughtHash: (thought) => Promise.resolve(hashOf(thought, texts)),
     nextId: async (name) =>
-      ((await tx.get<{ id: number | null }>(`SELECT max(id) AS id FROM ${tableOf(name).name}`))?.id ?? 0) + 1,
+      ((await tx.get<{ id: number | null }>(`SELECT max(id) AS id FROM ${tableNamed(name).name}`))?.id ?? 0) +
+      1,
     nextSequence: async (project) =>
       ((
         await tx.get<{ sequence: number | null }>(
@@ -45,12 +46,6 @@ export function columnsOf(table: StateTable, alias = ''): string {
 
 export function marks(values: readonly unknown[]): string {
   return values.map(() => '?').join(', ');
-}
-
-function tableOf(name: string): StateTable {
-  const table = STATE_TABLES.find((known) => known.name === name);
-  if (table === undefined) throw new Error(`no table of state is called ${name}`);
-  return table;
 }
 
 function hashOf(thought: HashedThought, texts: ReadonlyMap<string, string>): string {

@@ -85,6 +85,10 @@ class Chosen {
       throw new Error(`There is no audit row ${position} for ${what}. "colibri verify" tells more.`);
     if (this.#positions.has(position)) return row;
     for (const one of await this.#bothOf(row)) {
+      if (!Array.isArray(one.effects))
+        throw new Error(
+          `Audit row ${one.position} is damaged, so it proves nothing. Run "colibri verify" to see what is wrong.`,
+        );
       this.#positions.add(one.position);
       for (const { table: name, id } of one.effects) {
         const table = STATE_TABLES.find((known) => known.name === name);

@@ -97,7 +97,7 @@ export class Appending {
 }
 
 /** A planted trigger may swallow a row: an insert that changed nothing is not an insert. */
-async function insertOne(tx: Transaction, sql: string, ...params: (string | number)[]): Promise<void> {
+export async function insertOne(tx: Transaction, sql: string, ...params: (string | number)[]): Promise<void> {
   const { changes } = await tx.run(sql, ...params);
   if (changes !== 1) throw new Error(`a row was not stored: ${sql.slice(0, sql.indexOf('('))}`);
 }

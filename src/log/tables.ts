@@ -114,6 +114,13 @@ export const SESSION_RECORDS: StateTable = {
 /** A test compares this list with the schema. */
 export const STATE_TABLES: readonly StateTable[] = [TASKS, THOUGHTS, SESSIONS, SESSION_RECORDS];
 
+/** The table of this name; a name that is none of them is a bug. */
+export function tableNamed(name: StateTableName): StateTable {
+  const table = STATE_TABLES.find((known) => known.name === name);
+  if (table === undefined) throw new Error(`no table of state is called ${name}`);
+  return table;
+}
+
 const ID_DIGITS = 4;
 
 /** `T-0001`; four digits, growing beyond. */

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/salted.ts';
 import type { Reader, Transaction } from '../storage/engine.ts';
+import { insertOne } from './append.ts';
 
 /** A text with the salt it is committed to with. */
 export interface SaltedText {
@@ -38,7 +39,7 @@ export function takeTexts(
 
 export async function storeTexts(tx: Transaction, texts: readonly SaltedText[]): Promise<void> {
   for (const { digest, salt, text } of texts)
-    await tx.run('INSERT INTO texts (digest, salt, text) VALUES (?, ?, ?)', digest, salt, text);
+    await insertOne(tx, 'INSERT INTO texts (digest, salt, text) VALUES (?, ?, ?)', digest, salt, text);
 }
 
 /** What is shown in the place of a text that the owner has erased. */

@@ -35,7 +35,7 @@ export class KeyFolder {
   /** A new key, and the folder of the log that is named after it. */
   static create(configDir: string): KeyFolder {
     const { privateKeyPem, verifierKey } = generateNoteKey('new');
-    const folder = new KeyFolder(configDir, originOfKey(verifierKey));
+    const folder = new KeyFolder(configDir, originOfKey(verifierKey) ?? '');
     folder.#make(privateKeyPem);
     return folder;
   }

@@ -1,4 +1,4 @@
-import { decodeBase64, FormatError } from '../integrity/c2sp-text.ts';
+import { decodeBase64 } from '../integrity/c2sp-text.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 
 const ORIGIN = /^colibri\/[0-9a-f]{32}$/;
@@ -8,11 +8,10 @@ export function originOf(publicKey: Uint8Array): string {
   return `colibri/${sha256Hex(publicKey).slice(0, 32)}`;
 }
 
-/** The origin of a log that this key, in its text form, would have created. */
-export function originOfKey(verifierKey: string): string {
+/** The origin of a log that this key, in its text form, would have created; undefined for a text that is not a key. */
+export function originOfKey(verifierKey: string): string | undefined {
   const encoded = decodeBase64(verifierKey.slice(verifierKey.indexOf('+', verifierKey.indexOf('+') + 1) + 1));
-  if (encoded?.length !== 33) throw new FormatError('not an Ed25519 verifier key');
-  return originOf(encoded.subarray(1));
+  return encoded?.length === 33 ? originOf(encoded.subarray(1)) : undefined;
 }
 
 /** Whether a text has the form of an origin. Ask before making a path of one: it comes out of a file. */

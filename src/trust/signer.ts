@@ -4,6 +4,7 @@ import { asError } from '../errors.ts';
 import { formatCheckpoint } from '../integrity/checkpoint.ts';
 import { signNote } from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
+import { insertOne } from '../log/append.ts';
 import type { Head, HeadKeeper } from '../log/head.ts';
 import type { Reader, StorageEngine, Transaction } from '../storage/engine.ts';
 import { type Adoption, acceptHeads, type LostHead, prepareAdoption } from './adoption.ts';
@@ -488,12 +489,6 @@ async function keepNote(tx: Transaction, { row }: SignedHead): Promise<void> {
     row.key,
     row.checkpoint,
   );
-}
-
-/** A planted trigger may swallow a row: an insert that changed nothing is not an insert. */
-async function insertOne(tx: Transaction, sql: string, ...params: (string | number)[]): Promise<void> {
-  const { changes } = await tx.run(sql, ...params);
-  if (changes !== 1) throw new Error(`a row was not stored: ${sql.slice(0, sql.indexOf('('))}`);
 }
 
 /** Errors of the storage are not ours to judge; those of the key folder's files are a reason to sign nothing. */

@@ -7,7 +7,7 @@ import { generateNoteKey, type NoteSigner, noteSigner } from '../../src/integrit
 import { signNote } from '../../src/integrity/signed-note.ts';
 import { treeRoot } from '../../src/integrity/tree.ts';
 import { chainHash, GENESIS } from '../../src/log/row.ts';
-import { originOfKey } from '../../src/verify/rules/heads.ts';
+import { originOfKey } from '../../src/trust/origin.ts';
 
 /** A bundle as a folder, in the hands of somebody who knows how it is made. */
 export class DamagedBundle {

@@ -1,6 +1,6 @@
 import { ColibriError } from '../../errors.ts';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
-import { formatId, parseId, TASKS } from '../../log/tables.ts';
+import { formatId, parseId, SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
 import { nearest } from '../../nearest.ts';
 import type { TaskRow } from '../facts.ts';
 import { ask, type Call, type Ruling, type Steps, type Written } from '../rule.ts';
@@ -185,8 +185,8 @@ function* assertMayFinish(task: TaskRow, warnings: string[]): Steps<void> {
 function proofRequired(task_id: string, thought: number, open: number | undefined): ColibriError {
   const what =
     open === undefined
-      ? `its newest thought Θ-${String(thought).padStart(4, '0')} is in no sealed session. Open a session with audit_session_start, record what is still to be said, and seal it with merkle_finalize`
-      : `its session A-${String(open).padStart(4, '0')} is still open. Seal it with merkle_finalize`;
+      ? `its newest thought ${formatId(THOUGHTS, thought)} is in no sealed session. Open a session with audit_session_start, record what is still to be said, and seal it with merkle_finalize`
+      : `its session ${formatId(SESSIONS, open)} is still open. Seal it with merkle_finalize`;
   return new ColibriError(
     'ERR_PROOF_REQUIRED',
     `${task_id} is proof-grade, and ${what}; then set this status again.`,

@@ -1,9 +1,8 @@
-import { decodeBase64 } from '../../integrity/c2sp-text.ts';
 import { type Checkpoint, parseCheckpoint } from '../../integrity/checkpoint.ts';
-import { sha256Hex } from '../../integrity/digest.ts';
 import { parseVerifierKey, type VerifierKey } from '../../integrity/note-key.ts';
 import { NoteError, openNote } from '../../integrity/signed-note.ts';
 import { Frontier } from '../../integrity/tree.ts';
+import { originOfKey } from '../../trust/origin.ts';
 import type { Finding, Report } from '../finding.ts';
 import type { SourceHead, SourceNote } from '../source.ts';
 import type { Mark } from './links.ts';
@@ -93,12 +92,6 @@ export interface HeadsVerdict {
 /** The size a note speaks of, before anything about it is believed: so that one walk can compute every root. */
 export function claimedSize(note: string): number {
   return headIn(note)?.size ?? 0;
-}
-
-/** The name that a log has by the key that created it. */
-export function originOfKey(verifierKey: string): string | undefined {
-  const bytes = decodeBase64(verifierKey.split('+').slice(2).join('+'));
-  return bytes === undefined ? undefined : `colibri/${sha256Hex(bytes.subarray(1)).slice(0, 32)}`;
 }
 
 /** Judges every head: those of the log itself, those it kept, and those kept elsewhere. Reports each cause once. */

@@ -2,6 +2,7 @@ import { decodeBase64 } from '../../integrity/c2sp-text.ts';
 import { isHash } from '../../integrity/digest.ts';
 import { readStrictJson, StrictJsonError } from '../../integrity/strict-json.ts';
 import type { StateTable } from '../../log/tables.ts';
+import { isOrigin } from '../../trust/origin.ts';
 import type { Finding, Report } from '../finding.ts';
 import type { SourceHead, SourceNote, SourceRow, SourceText, Walked } from '../source.ts';
 import {
@@ -19,7 +20,6 @@ import {
 import { SourceError } from './files.ts';
 import {
   isObject,
-  isOrigin,
   isPosition,
   isSessionId,
   isSubject,

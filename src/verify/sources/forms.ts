@@ -1,5 +1,6 @@
 import { canonicalJson } from '../../integrity/canonical-json.ts';
 import { isHash } from '../../integrity/digest.ts';
+import { isOrigin } from '../../trust/origin.ts';
 import { BUNDLE_KIND, BUNDLE_VERSION, WHOLE_LOG } from './layout.ts';
 
 // One text for each thing a line of a bundle says. Whoever reads makes the line again and compares: a second spelling, a
@@ -99,11 +100,6 @@ export function readMarker(line: string | undefined): Marker | undefined {
     isHashOrNull(root) &&
     isHashOrNull(chain_hash);
   return isMarker ? exact(line, { scope, origin, rows, size, root, chain_hash }, markerLine) : undefined;
-}
-
-/** The name a log gives itself, as Colibri makes it. */
-export function isOrigin(text: string): boolean {
-  return /^colibri\/[0-9a-f]{32}$/.test(text);
 }
 
 export function isSessionId(text: string): boolean {
