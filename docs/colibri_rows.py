@@ -9,11 +9,11 @@ import collections
 import datetime
 import json
 import pathlib
-import re
 import sys
 
-from colibri_formats import Key, Tree, is_count, is_hex, read_canonical, read_time, salted_digest, sha256
-from colibri_formats import show
+from colibri_form import form_faults, read_row
+from colibri_formats import Key, Tree, is_hex, read_canonical, read_time, salted_digest, sha256, show
+from colibri_heads import HeadRules
 from colibri_tools import TABLES, WRITING_TOOLS, ToolRules, record_id
 
 READING_TOOLS = {
@@ -25,88 +25,11 @@ READING_TOOLS = {
 StoredRow = collections.namedtuple("StoredRow", "position text content_hash chain_hash payload")
 
 
-class Head:
-    """A signed checkpoint, its key, and what lies beside it. The signer is known once the note was opened."""
-
-    def __init__(self, where, key, note, **beside):
-        self.where, self.key, self.note, self.beside = where, key, note, beside
-        self.signer, self.size, self.root = None, 0, None
-
-
-# ---- The form of an audit row ----
-FIELDS = {
-    "actor", "args_hash", "at", "correlation_id", "duration_ms", "effects", "error_code", "outcome",
-    "position", "process", "repaired", "result_hash", "rules", "schema_valid", "sequence_no", "source",
-    "stage", "tool",
-}
-CODES = {
-    "error": [
-        "HANDLER_ERROR", "AUDIT_ENTER_FAILED", "ERR_TASK_NOT_FOUND", "ERR_PROJECT_NOT_FOUND",
-        "ERR_SESSION_NOT_FOUND", "ERR_NOT_FOUND", "ERR_INVALID_TRANSITION", "ERR_WRITEBACK_REQUIRED",
-        "ERR_PROOF_REQUIRED", "ERR_CIRCULAR_DEPENDENCY", "ERR_SESSION_EXISTS", "ERR_SESSION_REQUIRED",
-        "ERR_TASK_HELD", "ERR_ALREADY_FINALIZED", "ERR_NOT_FINALIZED", "ERR_NO_RECORDS",
-        "ERR_STORAGE_FULL", "ERR_STORAGE_BUSY", "ERR_STORAGE_UNCERTAIN",
-        "ERR_INIT_FAILED", "ERR_CONFIG_INVALID", "ERR_INVALID_MODE",
-    ],
-    "rejected": ["INVALID_PARAMS", "HANDLER_ERROR"],
-    "denied": ["TOOL_NOT_ADMITTED"],
-}
-UUID_4 = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 ZEROS = "0" * 64
 DAY = datetime.timedelta(days=1)
 
 
-def form_faults(row, position):
-    """The fields of an audit row that do not have the form they must have."""
-    if row is None or set(row) != FIELDS:
-        return ["the list of its fields"]
-    enter, number, outcome = row["stage"] == "enter", row["sequence_no"], str(row["outcome"])
-    outcomes = ["ok", "error", "denied", "crashed"] if row["schema_valid"] else ["rejected", "crashed"]
-    untimed, repaired, effects = outcome in ("running", "crashed"), row["repaired"], row["effects"]
-    holds = {
-        "position": is_count(row["position"]) and row["position"] == position > 0,
-        "sequence_no": is_count(number) and (number == position if enter else 0 < number < position),
-        "stage": row["stage"] in ("enter", "exit"),
-        "tool": is_text(row["tool"]) and 0 < len(row["tool"]) <= 64,
-        "actor": is_text(row["actor"]) and row["actor"] != "",
-        "process": is_text(row["process"]) and row["process"] != "",
-        "source": row["source"] in ("mcp", "cli"),
-        "correlation_id": re.fullmatch(UUID_4, str(row["correlation_id"])),
-        "at": read_time(row["at"]),
-        "rules": is_count(row["rules"]) and row["rules"] == 1,
-        "schema_valid": isinstance(row["schema_valid"], bool),
-        "outcome": row["outcome"] in (["running"] if enter else outcomes),
-        "error_code": row["error_code"] in CODES.get(outcome, [None]),
-        "args_hash": is_hex(row["args_hash"]) if enter else row["args_hash"] is None,
-        "result_hash": row["result_hash"] is None or (is_hex(row["result_hash"]) and not enter),
-        "repaired": isinstance(repaired, list) and (enter or not repaired) and all(map(is_text, repaired)),
-        "effects": isinstance(effects, list) and not (enter and effects) and all(map(is_effect, effects)),
-        "duration_ms": row["duration_ms"] is None if untimed else is_count(row["duration_ms"]),
-    }
-    return [name for name, fits in holds.items() if not fits]
-
-
-def is_text(value):
-    """A text, perhaps an empty one."""
-    return isinstance(value, str)
-
-
-def is_effect(effect):
-    """Table, id, hash of the row of state, the position that wrote the row before, and perhaps a seal."""
-    if not isinstance(effect, dict) or set(effect) - {"seal"} != {"table", "id", "hash", "previous"}:
-        return False
-    number = re.fullmatch(".-([0-9]{4,15})", str(effect["id"]))
-    if str(effect["table"]) not in TABLES or not number or int(number[1]) == 0:
-        return False
-    seal = effect.get("seal", {"leaf_count": 1, "merkle_root": ZEROS})
-    is_seal = isinstance(seal, dict) and set(seal) == {"leaf_count", "merkle_root"}
-    is_seal = is_seal and is_count(seal["leaf_count"]) and is_hex(seal["merkle_root"])
-    is_id = record_id(effect["table"], int(number[1])) == effect["id"]
-    return is_id and is_seal and is_hex(effect["hash"]) and is_count(effect["previous"])
-
-
-# ---- The rules ----
-class LogCheck(ToolRules):
+class LogCheck(ToolRules, HeadRules):
     """Walks a log once, from the first row to the last, and collects what breaks a rule."""
 
     def __init__(self, source, trusted_key=None):
@@ -152,7 +75,7 @@ class LogCheck(ToolRules):
         self.size += 1
         if self.source.whole:
             self.check_links(where, stored)
-        row = read_canonical(stored.text)
+        row = read_row(stored.text)
         faults = form_faults(row, stored.position)
         if faults:
             self.finding(where, f"the form of the row is wrong: {', '.join(faults)}")
@@ -329,78 +252,6 @@ class LogCheck(ToolRules):
         fields.update({column: row[column] for column in ("previous_hash", "recorded_at", "recorded_by")})
         if row["hash"] != sha256(json.dumps(fields, ensure_ascii=False, separators=(",", ":"))):
             self.finding(name, "its hash is not the one that its content gives")
-
-    # -- Signatures --
-
-    def newest_head(self):
-        """The head of the largest size, if there is one."""
-        return max(self.source.heads, key=lambda head: head.size, default=None)
-
-    def open_heads(self):
-        """Opens every signed head, and notes the sizes at which the tree is to be looked at on the way."""
-        for head in [*self.source.heads, *self.source.checkpoints]:
-            try:
-                signer = Key(head.key)
-                head.size, head.root = signer.open(head.note)
-                head.signer, self.roots[head.size] = signer, {}
-            except ValueError as error:
-                self.finding(head.where, f"the signed head cannot be believed: {error}")
-        newest = self.newest_head()
-        if newest and not self.source.whole:
-            self.roots = {newest.size: {"root": newest.root}}  # The proofs of a part lead to it.
-
-    def check_signatures(self):
-        """Heads and kept checkpoints are signed by known keys and fit the log; every row is under a head."""
-        known = self.known_keys()
-        own = [head for head in self.source.heads if head.signer and head.key in known]
-        self.vouched = max([head.size for head in own], default=0)
-        agreed = self.agreed_size(known)
-        given_up = max([size for position, size in self.given_up if position <= agreed], default=0)
-        for head in [*self.source.heads, *self.source.checkpoints]:
-            if head.signer and head.key not in known:
-                self.finding(head.where, f"it is signed by a key that nobody vouches for: {head.key}")
-            elif head.signer:
-                self.check_head(head, given_up)
-        if self.source.origin is None and not self.source.heads:
-            self.remarks.append("nothing in this log was ever signed")
-        elif self.source.whole and self.vouched < self.size:
-            self.finding(f"#{self.vouched + 1} to #{self.size}", "signed by nobody")
-
-    def known_keys(self):
-        """The key you trust, the one the log is named after, and those that rows under a known head trust."""
-        signers = [head.signer for head in self.source.heads if head.signer]
-        known = {signer.text for signer in signers if signer.text == self.trusted_key}
-        if known or self.trusted_key is None:
-            names = {signer.text: f"colibri/{sha256(signer.public_key)[:32]}" for signer in signers}
-            known |= {key for key, name in names.items() if name == self.source.origin}
-        else:
-            self.finding("heads", "none is signed by the key you trust")
-        before = None
-        while before != known:
-            before, agreed = set(known), self.agreed_size(known)
-            known |= {key for position, key in self.trusted if position <= agreed}
-        return known
-
-    def agreed_size(self, known):
-        """How far known heads reach that agree with the rows: under an older one may be anybody's rows."""
-        heads = [head for head in self.source.heads if head.signer and head.key in known]
-        agreeing = [head for head in heads if self.roots.get(head.size, {}).get("root") == head.root]
-        return max([head.size for head in agreeing], default=0)
-
-    def check_head(self, head, given_up):
-        """The root is that of the log at this size, and so is everything that lies beside the note."""
-        there = self.roots.get(head.size, {})
-        agrees = there.get("root") == head.root
-        if head.signer.name != self.source.origin:
-            self.finding(head.where, "it is about another log")
-        elif head.size == 0 or not self.source.whole:
-            return
-        elif not agrees and head.size <= given_up:
-            self.remarks.append(f"{head.where}: the owner has given it up")
-        elif not agrees:
-            self.finding(head.where, f"{head.size} rows were signed, and they are not those that are here")
-        elif {**there, **head.beside} != there:
-            self.finding(head.where, "what lies beside the note is not what the rows give")
 
 
 def main(description, open_check):

@@ -1,6 +1,6 @@
 """Checks the rows of a Colibri bundle without Colibri's code: python3 verify-bundle.py BUNDLE [--key KEY]
 
-The bundle is a folder or a zip. colibri_rows.py, colibri_tools.py and colibri_formats.py must lie beside this
+The bundle is a folder or a zip. The five files colibri_*.py must be in the same folder as this
 file. The key that the log is named after is believed; with --key, only what that verifier key vouches for.
 Left to `colibri verify`: what the anchors say, and whether anybody else has them.
 
@@ -17,7 +17,8 @@ sys.dont_write_bytecode = True  # Leaves nothing behind.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from colibri_formats import Tree, canonical, is_hex, read_base64, read_canonical, root_by_proof, sha256
-from colibri_rows import ZEROS, Head, LogCheck, StoredRow, main
+from colibri_heads import Head
+from colibri_rows import ZEROS, LogCheck, StoredRow, main
 from colibri_tools import TABLES, record_id
 
 REQUIRED = {
@@ -230,7 +231,7 @@ class BundleCheck(LogCheck):
             if not is_hex(previous) or before.get(position - 1, previous) != previous:
                 self.finding(f"#{position}", "its link does not follow from the row before")
             before[position] = sha256(sha256(text) + previous)
-            effects = (read_canonical(text) or {"effects": []})["effects"]
+            effects = (read_canonical(text) or {}).get("effects", [])
             made.update(effect["id"] for effect in effects if effect["previous"] == 0)
         if self.source.marker["scope"] not in made:
             self.finding(self.source.marker["scope"], "the call that made it is not here")

@@ -1,6 +1,6 @@
 """Checks the rows of a Colibri database without Colibri's code: python3 verify-database.py FILE [--key KEY]
 
-colibri_rows.py, colibri_tools.py and colibri_formats.py must lie beside this file. With --key only what that
+The five files colibri_*.py must be in the same folder as this file. With --key only what that
 verifier key vouches for counts. Needs Python 3.9 with SQLite 3.37 or newer. Changes nothing.
 Left to `colibri verify`: the text of the schema, and what is derived from rows (counters, indexes, search).
 
@@ -15,7 +15,8 @@ sys.dont_write_bytecode = True  # Leaves nothing behind.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from colibri_formats import canonical
-from colibri_rows import Head, LogCheck, StoredRow, main
+from colibri_heads import Head
+from colibri_rows import LogCheck, StoredRow, main
 from colibri_tools import TABLES
 
 SCHEMA_VERSION = 5

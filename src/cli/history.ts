@@ -1,5 +1,5 @@
 import { RULES } from '../domains/rules.ts';
-import type { AuditRow } from '../log/row.ts';
+import { type AuditRow, parseAuditText } from '../log/row.ts';
 import { parseId, SESSIONS } from '../log/tables.ts';
 import { ERASED, readTexts } from '../log/texts.ts';
 import type { Reader } from '../storage/engine.ts';
@@ -157,7 +157,7 @@ function readCall({ position, text, body, entered, enter_body }: Found): PastCal
     return {
       position,
       entered: entered ?? undefined,
-      row: JSON.parse(text) as AuditRow,
+      row: parseAuditText(text),
       args: objectIn(enter_body),
       result: isObject(result) ? result : {},
     };

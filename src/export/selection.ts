@@ -1,5 +1,5 @@
 import { ColibriError } from '../errors.ts';
-import type { AuditRow } from '../log/row.ts';
+import { type AuditRow, parseAuditText } from '../log/row.ts';
 import {
   formatId,
   parseId,
@@ -144,7 +144,7 @@ class Chosen {
   }
 
   async #row(position: number): Promise<AuditRow | undefined> {
-    for await (const { text } of rowsAt(this.#tx, [position])) return JSON.parse(text) as AuditRow;
+    for await (const { text } of rowsAt(this.#tx, [position])) return parseAuditText(text);
     return undefined;
   }
 
@@ -152,7 +152,7 @@ class Chosen {
     if (row.stage === 'exit') return [(await this.#row(row.sequence_no)) ?? [], row].flat();
     const sql = 'SELECT text FROM actions WHERE position > ? AND sequence_no = ? ORDER BY position LIMIT 1';
     const exit = await this.#tx.get<{ text: string }>(sql, row.position, row.sequence_no);
-    return exit === undefined ? [row] : [row, JSON.parse(exit.text) as AuditRow];
+    return exit === undefined ? [row] : [row, parseAuditText(exit.text)];
   }
 }
 

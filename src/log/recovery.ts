@@ -4,7 +4,7 @@ import { Appending } from './append.ts';
 import { closeCall, indexCall } from './audit-log.ts';
 import type { HeadKeeper } from './head.ts';
 import { isGone } from './process-identity.ts';
-import type { AuditRow } from './row.ts';
+import { type AuditRow, parseAuditText } from './row.ts';
 
 export interface RecoveryOptions {
   readonly storage: StorageEngine;
@@ -29,7 +29,7 @@ export async function recoverOpenCalls({
        LEFT JOIN action_payloads p ON p.position = o.position ORDER BY o.position`,
     );
     const crashed = open
-      .map((call) => ({ ...call, entered: JSON.parse(call.text) as AuditRow }))
+      .map((call) => ({ ...call, entered: parseAuditText(call.text) }))
       .filter(({ process: owner, entered }) => isGone(owner, clock.now() - Date.parse(entered.at)));
     if (crashed.length === 0) return 0;
     const appending = await Appending.open(tx, keeper, clock, process);

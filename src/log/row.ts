@@ -9,7 +9,7 @@ export const RULES_VERSION = 1;
 /** Which door a call came through. */
 export type CallSource = 'mcp' | 'cli';
 
-/** One audit row: every field present, null where it has nothing to say. */
+/** One audit row. Its text leaves out what is null and lists that are empty. */
 export interface AuditRow {
   readonly position: number;
   /** Position of the call's enter row; the two rows of a call share it. */
@@ -44,7 +44,7 @@ export interface StoredRow {
 export const GENESIS = '0'.repeat(64);
 
 export function storeRow(row: AuditRow, previousChainHash: string): StoredRow {
-  const text = canonicalJson(row);
+  const text = auditText(row);
   const content_hash = sha256Hex(text);
   return {
     position: row.position,
@@ -52,6 +52,29 @@ export function storeRow(row: AuditRow, previousChainHash: string): StoredRow {
     content_hash,
     chain_hash: chainHash(content_hash, previousChainHash),
   };
+}
+
+/** What a row leaves out of its text where it has nothing to say. */
+export const UNSAID = {
+  args_hash: null,
+  duration_ms: null,
+  effects: [],
+  error_code: null,
+  repaired: [],
+  result_hash: null,
+} as const satisfies Partial<AuditRow>;
+
+/** The canonical text of a row: what is hashed. */
+export function auditText(row: object): string {
+  const said = Object.entries(row).filter(
+    ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
+  );
+  return canonicalJson(Object.fromEntries(said));
+}
+
+/** The row in a text of our own. Texts of others are for the verifier (`verify/rules/row-form.ts`). */
+export function parseAuditText(text: string): AuditRow {
+  return { ...UNSAID, ...(JSON.parse(text) as Omit<AuditRow, keyof typeof UNSAID>) };
 }
 
 /** Both hashes as 64 hex characters each, one after the other. */

@@ -209,7 +209,7 @@ describe('attacks on rows (PROOFS 1.1)', () => {
     await desk.work();
     desk.tamper((db) =>
       rewrite(db, (row) => {
-        for (const effect of row.effects as { seal?: object }[])
+        for (const effect of (row.effects ?? []) as { seal?: object }[])
           if (effect.seal !== undefined) effect.seal = { merkle_root: sha256('another'), leaf_count: 4 };
       }),
     );
@@ -223,11 +223,7 @@ describe('attacks on rows (PROOFS 1.1)', () => {
   });
 
   const texts: readonly [number, string, (text: string) => string][] = [
-    [
-      12,
-      'keys in another order',
-      (text) => text.replace(/^\{("actor":"[^"]*"),("args_hash":[^,]*)/, '{$2,$1'),
-    ],
+    [12, 'keys in another order', (text) => text.replace(/^\{("actor":"[^"]*"),("at":"[^"]*")/, '{$2,$1')],
     [
       13,
       'an integer beyond 2^53',
@@ -236,7 +232,9 @@ describe('attacks on rows (PROOFS 1.1)', () => {
     [14, 'a repeated name', (text) => text.replace(/^\{/, '{"actor":"other",')],
     [15, 'infinity', (text) => text.replace(/"duration_ms":[^,]*/, '"duration_ms":Infinity')],
     [16, 'minus zero', (text) => text.replace(/"duration_ms":[^,]*/, '"duration_ms":-0')],
-    [16, 'a field left out', (text) => text.replace(/"error_code":null,/, '')],
+    [16, 'a field left out', (text) => text.replace(/"rules":1,/, '')],
+    [16, 'a null', (text) => text.replace('"outcome"', '"error_code":null,"outcome"')],
+    [16, 'an empty list', (text) => text.replace('"result_hash"', '"repaired":[],"result_hash"')],
     [16, 'effects that are none', (text) => text.replace(/"effects":\[[^\]]*\]/, '"effects":5')],
     [17, 'a space', (text) => text.replace('":', '": ')],
   ];
@@ -543,7 +541,7 @@ function forge(
     db.prepare(`UPDATE ${table} SET ${columns.map((name) => `${name} = @${name}`)} WHERE id = @id`).run(row);
     rewrite(db, (audit) => {
       if (audit.position !== row.position) return;
-      for (const effect of audit.effects as Record<string, unknown>[]) {
+      for (const effect of (audit.effects ?? []) as Record<string, unknown>[]) {
         if (effect.table !== table || Number(String(effect.id).slice(2)) !== id) continue;
         effect.hash = sha256(canonical({ ...row, table }));
         changeEffect(effect);

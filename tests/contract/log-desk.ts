@@ -6,6 +6,7 @@ import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { noteSigner } from '../../src/integrity/note-key.ts';
 import { signNote } from '../../src/integrity/signed-note.ts';
 import { Frontier, treeRoot } from '../../src/integrity/tree.ts';
+import { auditText } from '../../src/log/row.ts';
 import { encodeSlot } from '../../src/trust/memory.ts';
 import { canonical, sha256, withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
@@ -296,7 +297,7 @@ export function append(db: Sqlite.Database, rows: readonly Readonly<Record<strin
       position: number;
       chain_hash: string;
     };
-    const text = canonical({ ...row, position: row.position ?? last.position + 1 });
+    const text = auditText({ ...row, position: row.position ?? last.position + 1 });
     const contentHash = sha256(text);
     db.prepare('INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (?, ?, ?, ?)').run(
       ...[

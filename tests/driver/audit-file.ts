@@ -64,6 +64,16 @@ interface KeptText {
   readonly text: string;
 }
 
+/** What a row leaves out of its text. */
+export const UNSAID = {
+  args_hash: null,
+  duration_ms: null,
+  effects: [],
+  error_code: null,
+  repaired: [],
+  result_hash: null,
+};
+
 interface AuditCall {
   readonly enter: AuditFields;
   readonly exits: readonly AuditFields[];
@@ -76,7 +86,7 @@ export function readAuditFile(path: string): AuditFile {
       .all()
       .map((entry) => ({
         ...(entry as AuditEntry),
-        row: JSON.parse((entry as AuditEntry).text) as AuditFields,
+        row: { ...UNSAID, ...JSON.parse((entry as AuditEntry).text) } as AuditFields,
       }));
     const payloads = db.prepare('SELECT position, salt, body FROM action_payloads').all() as Payload[];
     const texts = db.prepare('SELECT digest, salt, text FROM texts').all() as KeptText[];
@@ -119,7 +129,7 @@ function findingsOf(entries: readonly AuditEntry[]): string[] {
     const at = `row ${entry.position}`;
     if (entry.position !== i + 1) findings.push(`${at}: position ${i + 1} was due`);
     if (entry.row.position !== entry.position) findings.push(`${at}: its text says ${entry.row.position}`);
-    if (canonical(entry.row) !== entry.text) findings.push(`${at}: its text is not canonical`);
+    if (canonical(JSON.parse(entry.text)) !== entry.text) findings.push(`${at}: its text is not canonical`);
     if (sha256(entry.text) !== entry.content_hash)
       findings.push(`${at}: content_hash is not that of its text`);
     if (sha256(entry.content_hash + previous) !== entry.chain_hash)

@@ -11,7 +11,7 @@ import { type NoteSigner, noteSigner } from '../../src/integrity/note-key.ts';
 import { isSalt, saltedDigest } from '../../src/integrity/salted.ts';
 import { signNote } from '../../src/integrity/signed-note.ts';
 import { Frontier, treeDepth, treeRoot } from '../../src/integrity/tree.ts';
-import { type AuditRow, chainHash, GENESIS, type StoredRow } from '../../src/log/row.ts';
+import { type AuditRow, auditText, chainHash, GENESIS, type StoredRow, UNSAID } from '../../src/log/row.ts';
 import {
   type Fact,
   formatId,
@@ -126,7 +126,7 @@ export class ForgedLog {
       const bodies = new Map(payloads.map((payload) => [payload.position, payload]));
       const actions = db.prepare<[], { text: string }>('SELECT text FROM actions ORDER BY position').all();
       for (const { text } of actions) {
-        const fields = JSON.parse(text) as Fields;
+        const fields = { ...UNSAID, ...JSON.parse(text) } as Fields;
         const payload = bodies.get(fields.position);
         const body = payload === undefined ? undefined : (JSON.parse(payload.body) as JsonObject);
         this.rows.push({
@@ -459,7 +459,7 @@ export class ForgedLog {
     }
     const last: JsonObject = { ...fields };
     row.patch?.(last);
-    const text = canonicalJson(last);
+    const text = auditText(last);
     return row.spell?.(text) ?? text;
   }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
 import { Appending, type NewRow } from '../../log/append.ts';
 import { UNSIGNED } from '../../log/head.ts';
-import type { AuditRow } from '../../log/row.ts';
+import { type AuditRow, parseAuditText } from '../../log/row.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { stillClock } from './still-clock.ts';
 
@@ -63,7 +63,7 @@ export async function verifiedRows(storage: StorageEngine): Promise<AuditRow[]> 
       text: undefined,
     });
   }
-  const rows = stored.map((row) => JSON.parse(row.text) as AuditRow);
+  const rows = stored.map((row) => parseAuditText(row.text));
   expect(rows.map((row) => row.position)).toEqual(stored.map((row) => row.position));
   return rows;
 }

@@ -2,7 +2,7 @@ import type Sqlite from 'better-sqlite3';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
 import { saltedDigest } from '../../integrity/salted.ts';
 import { Frontier } from '../../integrity/tree.ts';
-import { type AuditRow, GENESIS, storeRow } from '../../log/row.ts';
+import { type AuditRow, GENESIS, storeRow, UNSAID } from '../../log/row.ts';
 import { parseId, rowHash, STATE_TABLES, type StateTable } from '../../log/tables.ts';
 import type { Finding } from '../../verify/finding.ts';
 import { tampered } from './tamper.ts';
@@ -36,7 +36,7 @@ export async function forged(path: string, change: (log: ForgedLog) => void): Pr
 function readLog(db: Sqlite.Database): ForgedLog {
   const all = <T>(sql: string) => db.prepare(sql).all() as T[];
   const rows = all<{ text: string }>('SELECT text FROM actions ORDER BY position').map(
-    ({ text }) => JSON.parse(text) as Row,
+    ({ text }) => ({ ...structuredClone(UNSAID), ...JSON.parse(text) }) as Row,
   );
   const bodies = new Map(
     all<{ position: number; salt: string; body: string }>('SELECT * FROM action_payloads').map(

@@ -10,7 +10,7 @@ const HASH = '[0-9a-f]{64}';
 const COUNT = '[1-9][0-9]{0,14}';
 const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}';
 const ROW = new RegExp(
-  `^\\{"actor":"(${PLAIN}+)","args_hash":(?:null|"(${HASH})"),"at":"(${PLAIN}{24})","correlation_id":"(${UUID})","duration_ms":(?:null|(0|${COUNT})),"effects":\\[([^\\]]*)\\],"error_code":(?:null|"([A-Z_]+)"),"outcome":"([a-z]+)","position":(${COUNT}),"process":"(${PLAIN}+)","repaired":\\[\\],"result_hash":(?:null|"(${HASH})"),"rules":([1-9][0-9]{0,8}),"schema_valid":(true|false),"sequence_no":(${COUNT}),"source":"(mcp|cli)","stage":"(enter|exit)","tool":"(${PLAIN}{1,64})"\\}$`,
+  `^\\{"actor":"(${PLAIN}+)",(?:"args_hash":"(${HASH})",)?"at":"(${PLAIN}{24})","correlation_id":"(${UUID})",(?:"duration_ms":(0|${COUNT}),)?(?:"effects":\\[([^\\]]+)\\],)?(?:"error_code":"([A-Z_]+)",)?"outcome":"([a-z]+)","position":(${COUNT}),"process":"(${PLAIN}+)",(?:"result_hash":"(${HASH})",)?"rules":([1-9][0-9]{0,8}),"schema_valid":(true|false),"sequence_no":(${COUNT}),"source":"(mcp|cli)","stage":"(enter|exit)","tool":"(${PLAIN}{1,64})"\\}$`,
 );
 
 /** The row in a text that has only the fields of one, without escapes, or undefined. Their values are still to be checked. */

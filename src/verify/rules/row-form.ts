@@ -1,6 +1,6 @@
 import { ERRORS } from '../../errors.ts';
 import { isHash } from '../../integrity/digest.ts';
-import type { AuditRow } from '../../log/row.ts';
+import { type AuditRow, UNSAID } from '../../log/row.ts';
 import { STATE_TABLES, type StateTable } from '../../log/tables.ts';
 import { readPlainRow } from './plain-row.ts';
 
@@ -44,7 +44,7 @@ function parsed(text: string, newestRules: number): AuditRow {
 function parse(text: string): Partial<Record<keyof AuditRow, unknown>> {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) return value;
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...UNSAID, ...value };
   } catch {
     // Said below.
   }
@@ -109,7 +109,7 @@ function isSeal(value: unknown): boolean {
 
 function formText(row: AuditRow): string {
   // Hashes, times, codes and ids were checked and need no escapes.
-  return `{"actor":${quote(row.actor)},"args_hash":${plainOrNull(row.args_hash)},"at":"${row.at}","correlation_id":"${row.correlation_id}","duration_ms":${row.duration_ms},"effects":${effectsText(row.effects)},"error_code":${plainOrNull(row.error_code)},"outcome":"${row.outcome}","position":${row.position},"process":${quote(row.process)},"repaired":${listText(row.repaired)},"result_hash":${plainOrNull(row.result_hash)},"rules":${row.rules},"schema_valid":${row.schema_valid},"sequence_no":${row.sequence_no},"source":"${row.source}","stage":"${row.stage}","tool":${quote(row.tool)}}`;
+  return `{"actor":${quote(row.actor)},${plain('args_hash', row.args_hash)}"at":"${row.at}","correlation_id":"${row.correlation_id}",${row.duration_ms === null ? '' : `"duration_ms":${row.duration_ms},`}${effectsText(row.effects)}${plain('error_code', row.error_code)}"outcome":"${row.outcome}","position":${row.position},"process":${quote(row.process)},${repairedText(row.repaired)}${plain('result_hash', row.result_hash)}"rules":${row.rules},"schema_valid":${row.schema_valid},"sequence_no":${row.sequence_no},"source":"${row.source}","stage":"${row.stage}","tool":${quote(row.tool)}}`;
 }
 
 function effectsText(effects: AuditRow['effects']): string {
@@ -121,15 +121,15 @@ function effectsText(effects: AuditRow['effects']): string {
         : `"seal":{"leaf_count":${seal.leaf_count},"merkle_root":"${seal.merkle_root}"},`;
     text += `${text === '' ? '' : ','}{"hash":"${hash}","id":"${id}","previous":${previous},${sealed}"table":"${table}"}`;
   }
-  return `[${text}]`;
+  return text === '' ? '' : `"effects":[${text}],`;
 }
 
-function listText(items: readonly string[]): string {
-  return items.length === 0 ? '[]' : `[${items.map(quote).join(',')}]`;
+function repairedText(items: readonly string[]): string {
+  return items.length === 0 ? '' : `"repaired":[${items.map(quote).join(',')}],`;
 }
 
-function plainOrNull(text: string | null): string {
-  return text === null ? 'null' : `"${text}"`;
+function plain(field: string, text: string | null): string {
+  return text === null ? '' : `"${field}":"${text}",`;
 }
 
 const PLAIN = /^[ !#-[\]-~]*$/;

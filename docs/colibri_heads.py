@@ -1,0 +1,85 @@
+"""The signed heads of a Colibri log: who signed them, and whether the rows are those that were signed."""
+
+from colibri_formats import Key, sha256
+
+
+class Head:
+    """A signed checkpoint, its key, and what lies beside it. The signer is known once the note was opened."""
+
+    def __init__(self, where, key, note, **beside):
+        self.where, self.key, self.note, self.beside = where, key, note, beside
+        self.signer, self.size, self.root = None, 0, None
+
+
+class HeadRules:
+    """The rules about signatures; LogCheck in colibri_rows.py has the rest."""
+
+    def newest_head(self):
+        """The head of the largest size, if there is one."""
+        return max(self.source.heads, key=lambda head: head.size, default=None)
+
+    def open_heads(self):
+        """Opens every signed head, and notes the sizes at which the tree is to be looked at on the way."""
+        for head in [*self.source.heads, *self.source.checkpoints]:
+            try:
+                signer = Key(head.key)
+                head.size, head.root = signer.open(head.note)
+                head.signer, self.roots[head.size] = signer, {}
+            except ValueError as error:
+                self.finding(head.where, f"the signed head cannot be believed: {error}")
+        newest = self.newest_head()
+        if newest and not self.source.whole:
+            self.roots = {newest.size: {"root": newest.root}}  # The proofs of a part lead to it.
+
+    def check_signatures(self):
+        """Heads and kept checkpoints are signed by known keys and fit the log; every row is under a head."""
+        known = self.known_keys()
+        own = [head for head in self.source.heads if head.signer and head.key in known]
+        self.vouched = max([head.size for head in own], default=0)
+        agreed = self.agreed_size(known)
+        given_up = max([size for position, size in self.given_up if position <= agreed], default=0)
+        for head in [*self.source.heads, *self.source.checkpoints]:
+            if head.signer and head.key not in known:
+                self.finding(head.where, f"it is signed by a key that nobody vouches for: {head.key}")
+            elif head.signer:
+                self.check_head(head, given_up)
+        if self.source.origin is None and not self.source.heads:
+            self.remarks.append("nothing in this log was ever signed")
+        elif self.source.whole and self.vouched < self.size:
+            self.finding(f"#{self.vouched + 1} to #{self.size}", "signed by nobody")
+
+    def known_keys(self):
+        """The key you trust, the one the log is named after, and those that rows under a known head trust."""
+        signers = [head.signer for head in self.source.heads if head.signer]
+        known = {signer.text for signer in signers if signer.text == self.trusted_key}
+        if known or self.trusted_key is None:
+            names = {signer.text: f"colibri/{sha256(signer.public_key)[:32]}" for signer in signers}
+            known |= {key for key, name in names.items() if name == self.source.origin}
+        else:
+            self.finding("heads", "none is signed by the key you trust")
+        before = None
+        while before != known:
+            before, agreed = set(known), self.agreed_size(known)
+            known |= {key for position, key in self.trusted if position <= agreed}
+        return known
+
+    def agreed_size(self, known):
+        """How far known heads reach that agree with the rows: under an older one may be anybody's rows."""
+        heads = [head for head in self.source.heads if head.signer and head.key in known]
+        agreeing = [head for head in heads if self.roots.get(head.size, {}).get("root") == head.root]
+        return max([head.size for head in agreeing], default=0)
+
+    def check_head(self, head, given_up):
+        """The root is that of the log at this size, and so is everything that lies beside the note."""
+        there = self.roots.get(head.size, {})
+        agrees = there.get("root") == head.root
+        if head.signer.name != self.source.origin:
+            self.finding(head.where, "it is about another log")
+        elif head.size == 0 or not self.source.whole:
+            return
+        elif not agrees and head.size <= given_up:
+            self.remarks.append(f"{head.where}: the owner has given it up")
+        elif not agrees:
+            self.finding(head.where, f"{head.size} rows were signed, and they are not those that are here")
+        elif {**there, **head.beside} != there:
+            self.finding(head.where, "what lies beside the note is not what the rows give")
