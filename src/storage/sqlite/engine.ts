@@ -72,6 +72,8 @@ class SqliteEngine implements StorageEngine {
   readonly #writer: Connection;
   readonly #inMemory: boolean;
   readonly #idleReaders: Connection[] = [];
+  /** Snapshots that this process reads right now. */
+  #reading = 0;
   #lastWrite: Promise<unknown> = Promise.resolve();
   #runningSync: Promise<void> | undefined;
   #nextSync: Promise<void> | undefined;
@@ -98,6 +100,7 @@ class SqliteEngine implements StorageEngine {
     // A database in memory has one connection and no snapshots: reads there see the present.
     if (this.#inMemory) return await work(this.#writer);
     let reader: Connection | undefined;
+    this.#reading += 1;
     try {
       reader =
         this.#idleReaders.pop() ??
@@ -107,6 +110,7 @@ class SqliteEngine implements StorageEngine {
     } catch (error) {
       throw this.#refusal(error) ?? this.#damage(error) ?? error;
     } finally {
+      this.#reading -= 1;
       reader?.rollback();
       if (this.#idleReaders.length < LIMITS.idleReadersMax && !this.#closed && reader !== undefined)
         this.#idleReaders.push(reader);
@@ -139,15 +143,17 @@ class SqliteEngine implements StorageEngine {
   }
 
   /**
-   * Merges the log once it is long. A reader in the middle of it prevents that, so a writer gives short readers a moment
-   * to end; a slow one must not slow the writers. Whatever the disk says against it, the commit itself has happened.
+   * Merges the log once it is long. A reader in the middle of it prevents that, so a writer gives short readers of other
+   * processes a moment to end; a slow one must not slow the writers, and one of our own would wait for us. Whatever the
+   * disk says against it, the commit itself has happened.
    */
   async #keepLogShort(): Promise<void> {
     if (this.#inMemory) return;
     for (let tries = 0; ; tries += 1) {
       const { size } = fstatSync(this.#openWal());
       if (size <= LIMITS.logBytesMax || this.#mergeLog()) return;
-      const isWorthWaiting = size > LIMITS.logBytesPatient && size < LIMITS.logBytesHopeless;
+      const isWorthWaiting =
+        this.#reading === 0 && size > LIMITS.logBytesPatient && size < LIMITS.logBytesHopeless;
       if (!isWorthWaiting || tries === MERGE_RETRIES_MAX) return;
       await shortPause();
     }
