@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { skillDigest } from '../../domains/skills/digest.ts';
+import { skillDigest } from '../../domains/skills/skill-folder.ts';
 import { makeWorkspace, skillText } from './workspace.ts';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -57,23 +57,24 @@ describe('the digest of a skill', () => {
   });
 
   test('does not depend on the order in which the parts are found', () => {
-    const parts = ['b', 'a', 'c/d'].map((path) => ({ path, kind: 'file', sha256: sha256(path) }) as const);
+    const parts = ['b', 'a', 'c/d'].map((path) => [path, sha256(path)] as const);
 
-    expect(skillDigest(parts)).toBe(skillDigest(parts.toReversed()));
+    expect(skillDigest(new Map(parts))).toBe(skillDigest(new Map(parts.toReversed())));
   });
 
   test('a name with a newline cannot pass for two files', () => {
-    const one = skillDigest([{ path: `a\n${sha256('x')}  b`, kind: 'file', sha256: sha256('x') }]);
-    const two = skillDigest(['a', 'b'].map((path) => ({ path, kind: 'file', sha256: sha256('x') })));
+    const one = skillDigest(new Map([[`a\n${sha256('x')}  b`, sha256('x')]]));
+    const two = skillDigest(new Map(['a', 'b'].map((path) => [path, sha256('x')])));
 
     expect(one).not.toBe(two);
   });
 
   test('an unread thing is part of it', () => {
-    const file = { path: 'SKILL.md', kind: 'file', sha256: sha256('x') } as const;
+    const parts = new Map([
+      ['SKILL.md', sha256('x')],
+      ['pipe', 'unread'],
+    ]);
 
-    expect(skillDigest([file, { path: 'pipe', kind: 'unread' }])).toBe(
-      sha256(`${sha256('x')}  SKILL.md\nunread  pipe\n`),
-    );
+    expect(skillDigest(parts)).toBe(sha256(`${sha256('x')}  SKILL.md\nunread  pipe\n`));
   });
 });

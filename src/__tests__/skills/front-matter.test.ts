@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { readDeclaration } from '../../domains/skills/declaration.ts';
 import { Refusal } from '../../domains/skills/disk.ts';
-import { cutFrontMatter } from '../../domains/skills/front-matter.ts';
+import { cutFrontMatter, readDeclaration } from '../../domains/skills/front-matter.ts';
 import { SKILL_LIMITS } from '../../domains/skills/limits.ts';
 
 function read(file: string | Buffer, folder = 'demo', fileName = 'SKILL.md') {

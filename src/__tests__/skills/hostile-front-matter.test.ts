@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
-import { readDeclaration } from '../../domains/skills/declaration.ts';
 import { Refusal } from '../../domains/skills/disk.ts';
-import { cutFrontMatter } from '../../domains/skills/front-matter.ts';
+import { cutFrontMatter, readDeclaration } from '../../domains/skills/front-matter.ts';
 
 const read = (yaml: string) => readFile(Buffer.from(`---\n${yaml}\n---\n`));
 const readFile = (file: Buffer) => {

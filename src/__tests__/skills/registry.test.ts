@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync }
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createSkillRegistry } from '../../domains/skills/index.ts';
-import { createBudget, spend } from '../../domains/skills/search.ts';
+import { spend } from '../../domains/skills/skill-folder.ts';
 import { makePipe, makeWorkspace, skillText } from './workspace.ts';
 
 const DIGEST = /^[0-9a-f]{64}$/;
@@ -260,7 +260,7 @@ describe('disk is the truth', () => {
 
 test.each(['entries', 'bytes', 'yamlBytes'] as const)('a root has a bounded amount of %s', (what) => {
   const max = { entries: 50_000, bytes: 268_435_456, yamlBytes: 4_194_304 }[what];
-  const budget = createBudget();
+  const budget = { entries: 0, bytes: 0, yamlBytes: 0 };
 
   expect(() => spend(budget, what, max)).not.toThrow();
   expect(() => spend(budget, what, 1)).toThrow(`more than ${max}`);

@@ -45,36 +45,29 @@ export interface Found {
 
 /** What is at a path; undefined if nothing is. A link is followed only if it leads into one of the `roots`. */
 export function look(path: string, roots: readonly string[]): Found | undefined {
-  const stat = fs.lstatSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) {
-    if (path.includes('\ufffd')) throw new Refusal('its name is not UTF-8');
-    return undefined;
-  }
-  if (stat.isSymbolicLink()) return follow(path, roots);
-  if (stat.isFile() || stat.isDirectory()) return describe(path, stat, false);
+  const own = fs.lstatSync(path, { throwIfNoEntry: false });
+  if (own === undefined && path.includes('\ufffd')) throw new Refusal('its name is not UTF-8');
+  if (own === undefined) return undefined;
+  const isLink = own.isSymbolicLink();
+  const real = isLink ? resolveLink(path, roots) : path;
+  const stat = isLink ? fs.lstatSync(real) : own;
+  if (stat.isFile() || stat.isDirectory())
+    return { kind: stat.isFile() ? 'file' : 'folder', isLink, path: real, bytes: stat.size };
+  if (isLink) throw new Refusal(LINK_TO_NO_FILE);
   const special = stat.isFIFO() ? 'a named pipe' : stat.isSocket() ? 'a socket' : 'a device';
   throw new Refusal(`${special}, not a file`);
 }
 
-function follow(path: string, roots: readonly string[]): Found {
-  const real = resolveLink(path);
-  if (!isInsideAny(real, roots)) throw new Refusal('a symbolic link out of the skills folder');
-  const stat = fs.lstatSync(real);
-  if (!stat.isFile() && !stat.isDirectory()) throw new Refusal(LINK_TO_NO_FILE);
-  return describe(real, stat, true);
-}
-
-function resolveLink(path: string): string {
+function resolveLink(path: string, roots: readonly string[]): string {
+  let real: string;
   try {
-    return realPath(path);
+    real = realPath(path);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
     throw new Refusal(`a symbolic link that leads nowhere${code}`);
   }
-}
-
-function describe(path: string, stat: fs.Stats, isLink: boolean): Found {
-  return { kind: stat.isFile() ? 'file' : 'folder', isLink, path, bytes: stat.size };
+  if (!isInside(real, ...roots)) throw new Refusal('a symbolic link out of the skills folder');
+  return real;
 }
 
 /** The path with every link in it resolved. */
@@ -90,15 +83,15 @@ export function linkText(path: string): string | undefined {
   );
 }
 
-export function isInside(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+/** Whether a path is one of these folders or below one. */
+export function isInside(path: string, ...folders: readonly string[]): boolean {
+  return folders.some((folder) => `${path}${sep}`.startsWith(folder.endsWith(sep) ? folder : folder + sep));
 }
 
-function isInsideAny(path: string, folders: readonly string[]): boolean {
-  return folders.some((folder) => isInside(path, folder));
-}
-
-/** The names in a folder, sorted. They are read one by one, so a huge folder costs no more than the limit. */
+/**
+ * The names in a folder, sorted. They are read one by one, so a huge folder costs no more than the limit. What git and
+ * npm keep is never part of a skill, and never searched for one.
+ */
 export function namesIn(folder: string): readonly string[] {
   const max = SKILL_LIMITS.entriesMax;
   const names: string[] = [];
@@ -110,7 +103,7 @@ export function namesIn(folder: string): readonly string[] {
   } finally {
     dir.closeSync();
   }
-  return names.sort();
+  return names.filter((name) => name !== '.git' && name !== 'node_modules').sort();
 }
 
 // Never through a link, and without waiting for a writer if a pipe has taken the file's place.
@@ -118,22 +111,14 @@ const OPEN_FLAGS = fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0) | (fs.
 
 /** The bytes of a regular file inside one of the roots. */
 export function readFile(path: string, roots: readonly string[], bytesMax: number): Buffer {
-  if (!isInsideAny(realPath(path), roots)) throw new Refusal('it lies outside the skills folder');
+  if (!isInside(realPath(path), ...roots)) throw new Refusal('it is outside the skills folder');
   const fd = fs.openSync(path, OPEN_FLAGS);
   try {
     const stat = fs.fstatSync(fd);
-    if (stat.isFile() && stat.size <= bytesMax) return readBytes(fd, stat.size);
+    const bytes = Buffer.allocUnsafe(stat.isFile() && stat.size <= bytesMax ? stat.size : 0);
+    if (stat.isFile() && fs.readSync(fd, bytes) === stat.size) return bytes;
     throw new Refusal('it was replaced while it was being read; ask again');
   } finally {
     fs.closeSync(fd);
   }
-}
-
-function readBytes(fd: number, size: number): Buffer {
-  const bytes = Buffer.allocUnsafe(size);
-  let filled = 0;
-  for (let read = -1; filled < size && read !== 0; filled += read) {
-    read = fs.readSync(fd, bytes, filled, size - filled, null);
-  }
-  return bytes.subarray(0, filled);
 }

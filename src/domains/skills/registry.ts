@@ -2,10 +2,10 @@ import { join, parse, relative, resolve, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Clock, systemClock } from '../../clock.ts';
 import { LIMITS } from '../../limits.ts';
-import type { Declaration } from './declaration.ts';
-import { attempt, isInside, look, Refusal, realPath, reasonOf } from './disk.ts';
-import { createBudget, findSkillFolders, type Scan, type SkillFolder } from './search.ts';
-import { readSkillFile, sealSkill } from './skill-folder.ts';
+import { attempt, isInside, look, namesIn, Refusal, realPath, reasonOf } from './disk.ts';
+import type { Declaration } from './front-matter.ts';
+import { SKILL_LIMITS } from './limits.ts';
+import { readSkillFile, type Scan, type SkillFolder, sealSkill, spend } from './skill-folder.ts';
 
 /** A skill in force. */
 export interface Skill extends Declaration {
@@ -67,35 +67,97 @@ async function scanRoots(options: SkillRegistryOptions, rest: Scan['rest']): Pro
   const roots = resolveRoots(options.roots, workspace, skipped);
   const show = (path: string): string => shownPath(path, roots, workspace);
   const skip = (path: string, reason: string): void => void skipped.push({ path: show(path), reason });
-  const common = { roots: [...roots.keys()], skip, rest };
 
   const skills = new Map<string, Skill>();
   const visited = new Set<string>();
   for (const root of roots.keys()) {
-    const scan = { ...common, budget: createBudget() };
+    const scan = { roots: [...roots.keys()], skip, rest, budget: { entries: 0, bytes: 0, yamlBytes: 0 } };
     for (const folder of await findSkillFolders(scan, root, visited)) {
-      await addSkill(scan, folder, show(join(folder.path, folder.fileName)), skills);
+      const place = join(folder.path, folder.fileName);
+      try {
+        const file = await readSkillFile(scan, folder);
+        const { name } = file.declared;
+        const taken = skills.get(name)?.path;
+        if (taken !== undefined) throw new Refusal(`shadowed: ${taken} has the same name, ${name}`);
+        const digest = await sealSkill(scan, folder, file);
+        skills.set(name, { ...file.declared, path: show(place), digest });
+      } catch (error) {
+        skip(place, reasonOf(error));
+      }
       await rest();
     }
   }
   return { skills: [...skills.values()].sort((a, b) => (a.name < b.name ? -1 : 1)), skipped };
 }
 
-async function addSkill(
-  scan: Scan,
-  folder: SkillFolder,
-  path: string,
-  skills: Map<string, Skill>,
-): Promise<void> {
+interface Place {
+  readonly path: string;
+  readonly depth: number;
+}
+
+/** Where a search goes on. Links that stay inside the roots come after everything else. */
+interface Ways {
+  readonly places: Place[];
+  readonly linked: Place[];
+  readonly tooDeep: string[];
+}
+
+/**
+ * The skill folders below a root, nearest first, then by name. A link that stays inside the roots counts as the folder
+ * it leads to; `visited` makes each folder count once, however many ways lead to it.
+ */
+async function findSkillFolders(scan: Scan, root: string, visited: Set<string>): Promise<SkillFolder[]> {
+  const { foldersMax, depthMax } = SKILL_LIMITS;
+  const found: SkillFolder[] = [];
+  const linked: Place[] = [];
+  const tooDeep: string[] = [];
+  let searched = 0;
   try {
-    const file = await readSkillFile(scan, folder);
-    const { name } = file.declared;
-    const taken = skills.get(name)?.path;
-    if (taken !== undefined) throw new Refusal(`shadowed: ${taken} has the same name, ${name}`);
-    skills.set(name, { ...file.declared, path, digest: await sealSkill(scan, folder, file) });
+    // Both lists grow while they are walked, so the search is breadth first.
+    for (const places of [[{ path: root, depth: 0 }], linked]) {
+      for (const place of places) {
+        if (visited.has(place.path)) continue;
+        visited.add(place.path);
+        searched += 1;
+        if (searched > foldersMax)
+          throw new Refusal(`more than ${foldersMax} folders; the rest is not searched`);
+        const skill = searchFolder(scan, place, { places, linked, tooDeep });
+        if (skill !== undefined) found.push(skill);
+        await scan.rest();
+      }
+    }
   } catch (error) {
-    scan.skip(join(folder.path, folder.fileName), reasonOf(error));
+    scan.skip(root, reasonOf(error));
   }
+  const more = tooDeep.length > 1 ? `, like ${tooDeep.length - 1} more` : '';
+  for (const deep of tooDeep.slice(0, 1))
+    scan.skip(deep, `deeper than ${depthMax} folders and not searched${more}`);
+  return found;
+}
+
+/** The skill in a folder, or else the folders below it. */
+function searchFolder(scan: Scan, { path, depth }: Place, ways: Ways): SkillFolder | undefined {
+  const orSkip = <T>(place: string, act: () => T) =>
+    attempt<T | undefined>(act, (reason) => void scan.skip(place, reason));
+  const names = orSkip(path, () => namesIn(path)) ?? [];
+  // Some people write `skill.md`; in a folder with both spellings, the exact one counts.
+  const fileName = names.includes('SKILL.md')
+    ? 'SKILL.md'
+    : names.find((name) => name.toLowerCase() === 'skill.md');
+  if (fileName !== undefined && depth > 0) return { path, fileName };
+  if (fileName !== undefined)
+    scan.skip(join(path, fileName), 'not in a folder of its own below the skills folder');
+  for (const name of names) {
+    if (name === fileName) continue;
+    spend(scan.budget, 'entries', 1);
+    const place = join(path, name);
+    const entry = orSkip(place, () => look(place, scan.roots));
+    if (entry?.kind !== 'folder') continue;
+    if (entry.isLink) ways.linked.push({ path: entry.path, depth: depth + 1 });
+    else if (depth >= SKILL_LIMITS.depthMax) ways.tooDeep.push(place);
+    else ways.places.push({ path: place, depth: depth + 1 });
+  }
+  return undefined;
 }
 
 /** The folders that are searched for skills: for each real path, the path as configured. */
