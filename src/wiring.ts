@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
 import { createSkillRegistry } from './domains/skills/index.ts';
 import type { SystemFacts } from './domains/system/index.ts';
-import { commitExists, readGitEvidence } from './integrations/git.ts';
+import { readGitEvidence } from './integrations/git.ts';
 import { redactText } from './secrets.ts';
 import { verifyChain } from './verify/chain.ts';
 
@@ -25,7 +25,7 @@ export function wireCatalogue(
     },
     tasks: { project: config.project, projects: config.projects, workflow: config.workflow },
     trail: {
-      evidence: gitEvidence(config),
+      gitEvidence: () => gitEvidence(config),
       verifyChain: (tx, subject, options) => verifyChain(tx, subject, { ...options, clock }),
     },
     proof: { skillsInForce: () => skills.inForce() },
@@ -34,15 +34,8 @@ export function wireCatalogue(
 }
 
 /** Where no project was found, a repository above the stand-in folder is not the one worked on. */
-function gitEvidence({ workspace, isProject }: Config) {
-  return {
-    current: async () => (isProject ? await observed(workspace) : undefined),
-    commitExists: async (sha: string) => (isProject ? await commitExists(workspace, sha) : undefined),
-  };
-}
-
-/** A branch may be called anything. */
-async function observed(workspace: string) {
-  const evidence = await readGitEvidence(workspace);
+async function gitEvidence({ workspace, isProject }: Config) {
+  const evidence = isProject ? await readGitEvidence(workspace) : undefined;
+  // A branch may be called anything.
   return evidence?.branch === undefined ? evidence : { ...evidence, branch: redactText(evidence.branch) };
 }

@@ -157,13 +157,10 @@ function storyDeps(source, clock, names) {
     },
     tasks: { project: undefined, projects: undefined, workflow: 'kanban' },
     trail: {
-      evidence: {
-        current: async () => ({
-          branch: 'login-limit',
-          commitSha: '9fceb02d0ae598e95dc970b74767f19372d61af8',
-        }),
-        commitExists: async () => true,
-      },
+      gitEvidence: async () => ({
+        branch: 'login-limit',
+        commit_sha: '9fceb02d0ae598e95dc970b74767f19372d61af8',
+      }),
       verifyChain: (tx, subject, options) => source.verifyChain(tx, subject, { ...options, clock }),
     },
     proof: { skillsInForce: registry.inForce },

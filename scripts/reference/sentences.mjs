@@ -104,7 +104,7 @@ const TOOLS = {
       metadata: 'any JSON object of at most 16,384 bytes',
       session_id: 'the session it belongs to; otherwise the task’s open one, otherwise none',
     },
-    output: { warnings: 'what was recorded as claimed but does not look right' },
+    output: {},
     rules: [
       'A named session must be open and must cover the task.',
       'A `proof_grade` task takes thoughts only while a session that covers it is open.',

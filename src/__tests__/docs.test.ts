@@ -338,7 +338,7 @@ function stubDeps(): CatalogueDeps {
   const known: Record<string, unknown> = {
     tasks: { project: undefined, projects: undefined, workflow: 'kanban' },
     trail: {
-      evidence: { current: async () => undefined, commitExists: async () => undefined },
+      gitEvidence: async () => undefined,
     },
     proof: { skillsInForce: async () => [] },
   };

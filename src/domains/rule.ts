@@ -23,12 +23,15 @@ export interface Call {
 export interface Outside {
   /** The projects that exist, where the owner has named them. */
   readonly projects?: readonly string[];
-  /** The branch and commit that are checked out. */
-  readonly git?: { readonly branch?: string; readonly commit_sha?: string };
-  /** Whether the commit that the caller named exists, where that can be told. */
-  readonly commit_exists?: boolean;
+  readonly git?: GitEvidence;
   /** Name and digest of each skill in force. */
   readonly skills?: readonly { readonly name: string; readonly digest: string }[];
+}
+
+/** What is checked out. A new branch has no commit, a detached head no branch. */
+export interface GitEvidence {
+  readonly branch?: string;
+  readonly commit_sha?: string;
 }
 
 /** Everything a rule can ask. */

@@ -44,7 +44,7 @@ describe('the rules', () => {
   const writing = [
     ...taskTools({ project: undefined, projects: undefined, workflow: 'kanban' }),
     ...trailTools({
-      evidence: { current: async () => undefined, commitExists: async () => undefined },
+      gitEvidence: async () => undefined,
       verifyChain: () => Promise.reject(new Error('not asked for')),
     }),
     ...proofTools({ skillsInForce: async () => [] }),
@@ -322,37 +322,27 @@ describe('thought_record', () => {
     ]);
   });
 
-  test.each<[what: string, args: object, outside: Circumstances['outside'], row: object, warned: boolean]>([
-    ['nothing', {}, {}, { branch: null, commit_sha: null, observed: '[]' }, false],
+  test.each<[what: string, args: object, outside: Circumstances['outside'], row: object]>([
+    ['nothing', {}, {}, { branch: null, commit_sha: null, observed: '[]' }],
     [
       'what was seen',
       {},
       { git: { branch: 'main', commit_sha: 'abcdef1' } },
       { branch: 'main', commit_sha: 'abcdef1', observed: '["branch","commit_sha"]' },
-      false,
     ],
     [
       'what was claimed before what was seen',
       { branch: 'mine', commit_sha: '1234567' },
-      { git: { branch: 'main', commit_sha: 'abcdef1' }, commit_exists: true },
+      { git: { branch: 'main', commit_sha: 'abcdef1' } },
       { branch: 'mine', commit_sha: '1234567', observed: '[]' },
-      false,
     ],
-    [
-      'a claim that nobody knows',
-      { commit_sha: '1234567' },
-      { commit_exists: false },
-      { commit_sha: '1234567' },
-      true,
-    ],
-  ])('keeps %s', async (_, args, outside, row, warned) => {
+  ])('keeps %s', async (_, args, outside, row) => {
     const world = await World.make();
     await world.played(created());
 
     const ruled = await world.run(...thought(1, args), { outside });
 
     expect(written(ruled, 'thoughts')).toMatchObject([row]);
-    expect(ruled.code === undefined && 'warnings' in ruled.result).toBe(warned);
   });
 
   test.each<[what: string, args: object, code: string]>([

@@ -54,7 +54,7 @@ export async function openBench(
   const tools = [
     ...taskTools({ ...DEFAULTS, ...settings }),
     ...trailTools({
-      evidence: { current: async () => undefined, commitExists: async () => undefined },
+      gitEvidence: async () => undefined,
       verifyChain: async (tx, subject, options) => {
         const { verifyChain } = await import('../../verify/chain.ts');
         return await verifyChain(tx, subject, { ...options, clock });

@@ -23,7 +23,6 @@ export interface Recorded {
   readonly recorded_by: string;
   readonly chain_position: number;
   readonly session_id?: string;
-  readonly warnings?: string[];
 }
 
 /** Appends a thought to the chain of its task. */
@@ -40,7 +39,6 @@ function* recordThought(args: KeptRecord, call: Call): Steps<Ruling<Recorded>> {
   });
   if (task === undefined) throw taskNotFound(args.task_id);
   const session = sessionFor(task, args.session_id, given, covering);
-  const { evidence, warnings } = gatherEvidence(args, call);
   const linked = {
     task_id: taskId,
     type: args.type,
@@ -56,7 +54,7 @@ function* recordThought(args: KeptRecord, call: Call): Steps<Ruling<Recorded>> {
     session_id: session?.id ?? null,
     hash,
     chain_position: (newest?.chain_position ?? 0) + 1,
-    ...evidence,
+    ...gatherEvidence(args, call),
     tests_run: args.tests_run ?? null,
     blockers: args.blockers ?? null,
     metadata: args.metadata ?? null,
@@ -65,7 +63,7 @@ function* recordThought(args: KeptRecord, call: Call): Steps<Ruling<Recorded>> {
   const records = yield* recordIn(covering, { kind: 'thought', ref: id, task_id: taskId }, call);
   return {
     rows: [{ table: 'thoughts', row, previous: 0 }, ...records],
-    result: { ...viewLink(row), ...(warnings.length > 0 && { warnings }) },
+    result: viewLink(row),
   };
 }
 
@@ -150,20 +148,13 @@ function namedSession(
 }
 
 /** Branch and commit as claimed, or as the server saw them; what it saw itself is marked as observed. */
-function gatherEvidence(args: KeptRecord, call: Call) {
-  const { git, commit_exists } = call.outside;
-  const branch = args.branch ?? git?.branch;
-  const commitSha = args.commit_sha ?? git?.commit_sha;
-  const observed = [
-    ...(args.branch === undefined && branch !== undefined ? ['branch'] : []),
-    ...(args.commit_sha === undefined && commitSha !== undefined ? ['commit_sha'] : []),
-  ];
-  const isUnknown = args.commit_sha !== undefined && commit_exists === false;
+function gatherEvidence(args: KeptRecord, { outside: { git = {} } }: Call) {
+  const fields = ['branch', 'commit_sha'] as const;
+  const observed = fields.filter((field) => args[field] === undefined && git[field] !== undefined);
   return {
-    evidence: { branch: branch ?? null, commit_sha: commitSha ?? null, observed: canonicalJson(observed) },
-    warnings: isUnknown
-      ? [`commit_sha ${args.commit_sha} is not a commit of this repository; it was recorded as claimed.`]
-      : [],
+    branch: args.branch ?? git.branch ?? null,
+    commit_sha: args.commit_sha ?? git.commit_sha ?? null,
+    observed: canonicalJson(observed),
   };
 }
 

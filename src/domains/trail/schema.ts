@@ -48,7 +48,7 @@ const Link = {
   session_id: z.string().optional(),
 };
 
-export const RecordOutput = z.strictObject({ ...Link, warnings: z.array(z.string()).optional() });
+export const RecordOutput = z.strictObject(Link);
 
 export const ListInput = z.strictObject({
   task_id: recordId.optional(),

@@ -2,21 +2,12 @@ import { ColibriError } from '../../errors.ts';
 import { formatId, SESSIONS, TASKS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
 import { type CallContext, defineTool, type Tool } from '../../tool.ts';
+import type { GitEvidence } from '../rule.ts';
 import { ruled } from '../ruled.ts';
 import { requireSession, requireTaskNumber } from '../subjects.ts';
 import { TRAIL_RULES, viewLink } from './rules.ts';
 import * as schema from './schema.ts';
 import { listThoughts, type ShownThought } from './thoughts.ts';
-
-/** What the server can see of the repository it works in. */
-export interface Evidence {
-  /** Branch and commit that are checked out, where there is a repository. */
-  current(): Promise<
-    { readonly branch?: string | undefined; readonly commitSha?: string | undefined } | undefined
-  >;
-  /** Whether a commit exists, or undefined where nobody can tell. */
-  commitExists(sha: string): Promise<boolean | undefined>;
-}
 
 /** Whose records are verified. */
 export interface ChainSubject {
@@ -40,7 +31,8 @@ export interface ChainReport {
 }
 
 export interface TrailDeps {
-  readonly evidence: Evidence;
+  /** What is checked out, where there is a repository that can be read. */
+  gitEvidence(): Promise<GitEvidence | undefined>;
   /** The one verifier, on the audit rows and records of a task or a session. */
   verifyChain(
     tx: Reader,
@@ -62,7 +54,7 @@ export function trailTools(deps: TrailDeps): Tool[] {
       effect: 'writes',
       input: schema.RecordInput,
       output: schema.RecordOutput,
-      prepare: async (args) => ({ args, outside: await observe(deps.evidence, args) }),
+      prepare: async (args) => ({ args, outside: await observe(deps, args) }),
       ...ruled(TRAIL_RULES.thought_record),
     }),
     defineTool({
@@ -91,15 +83,9 @@ export function trailTools(deps: TrailDeps): Tool[] {
 }
 
 /** Branch and commit are looked up only where the caller names none. */
-async function observe(evidence: Evidence, args: schema.RecordArgs) {
-  const seen =
-    args.branch === undefined || args.commit_sha === undefined ? await evidence.current() : undefined;
-  const exists = args.commit_sha === undefined ? undefined : await evidence.commitExists(args.commit_sha);
-  const git = {
-    ...(seen?.branch !== undefined && { branch: seen.branch }),
-    ...(seen?.commitSha !== undefined && { commit_sha: seen.commitSha }),
-  };
-  return { ...(seen !== undefined && { git }), ...(exists !== undefined && { commit_exists: exists }) };
+async function observe(deps: TrailDeps, { branch, commit_sha }: schema.RecordArgs) {
+  const git = branch === undefined || commit_sha === undefined ? await deps.gitEvidence() : undefined;
+  return git === undefined ? {} : { git };
 }
 
 async function list(deps: TrailDeps, tx: Reader, call: CallContext, args: schema.ListArgs) {

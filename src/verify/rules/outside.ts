@@ -26,10 +26,7 @@ const FORMS: Readonly<Record<number, Readonly<Record<string, Form>>>> = {
   1: {
     task_create: only({ projects: list(isText) }),
     task_update: only({}),
-    thought_record: only({
-      git: only({ branch: isText, commit_sha: isText }),
-      commit_exists: (value) => typeof value === 'boolean',
-    }),
+    thought_record: only({ git: only({ branch: isText, commit_sha: isText }) }),
     audit_session_start: only({ skills: list(isSkill) }),
     merkle_finalize: only({}),
     owner_adopt: only({}),

@@ -31,7 +31,6 @@ export const TRAIL_AND_PROOFS = {
   'trail.verify.waiting': 'Other calls are answered while a long chain is walked.',
   'trail.git.observed':
     'An omitted branch or commit is filled in from the repository and marked as observed; a claim is not.',
-  'trail.git.claimed': 'A claimed commit the repository does not have is recorded with a warning.',
   'trail.git.broken': 'A broken repository is no error.',
 
   'proof.pattern-b':
