@@ -35,3 +35,8 @@ export function utc(text: string): string {
 }
 
 export const actorName = line(LIMITS.nameCharsMax);
+
+/** Fields of an answer that are plain texts. */
+export function texts<const K extends string>(...names: readonly K[]): Record<K, z.ZodString> {
+  return Object.fromEntries(names.map((name) => [name, z.string()])) as Record<K, z.ZodString>;
+}

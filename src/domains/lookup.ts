@@ -1,51 +1,63 @@
-import { SESSION_RECORDS, SESSIONS, type StateTable, TASKS, tableNamed } from '../log/tables.ts';
-import type { Reader } from '../storage/engine.ts';
-import type { SessionRow, TaskRow } from './facts.ts';
+import { isHash } from '../integrity/digest.ts';
+import { SESSIONS, type StateTable, TASKS, tableNamed } from '../log/tables.ts';
+import type { Reader, SqlValue } from '../storage/engine.ts';
+import type { SessionRecordRow, SessionRow, TaskRow } from './facts.ts';
+import { thoughtHash } from './records.ts';
 import type { AsyncLookup, HashedThought, NewestThought } from './rule.ts';
-import { thoughtHash } from './thought-hash.ts';
 
 /** Answers a rule from a transaction. `texts` are those of the call, by digest: a thought's hash is made of its text. */
 export function transactionLookup(tx: Reader, texts: ReadonlyMap<string, string>): AsyncLookup {
   return {
-    task: (id) => tx.get<TaskRow>(`SELECT ${columnsOf(TASKS)} FROM tasks WHERE id = ?`, id),
-    existing: async (ids) => {
-      if (ids.length === 0) return [];
-      const rows = await tx.all<{ id: number }>(`SELECT id FROM tasks WHERE id IN (${marks(ids)})`, ...ids);
-      return rows.map(({ id }) => id);
-    },
+    task: (id) => tx.get<TaskRow>(`${SELECT_TASK} WHERE id = ?`, id),
+    existing: async (ids) =>
+      ids.length === 0 ? [] : await idsFrom(tx, `SELECT id FROM tasks WHERE id IN (${marks(ids)})`, ...ids),
     awaitedBy: (ids) => awaitedBy(tx, ids),
-    unmet: (task, dependsOn) => unmet(tx, task, dependsOn),
-    session: (id) => tx.get<SessionRow>(`SELECT ${columnsOf(SESSIONS)} FROM sessions WHERE id = ?`, id),
+    unmet: (task, dependsOn) =>
+      dependsOn === null
+        ? numberFrom(tx, 'SELECT unmet AS value FROM tasks WHERE id = ?', task)
+        : numberFrom(
+            tx,
+            `SELECT count(*) AS value FROM tasks WHERE is_final = 0 AND (parent_id = ? OR id IN (${marks(dependsOn)}))`,
+            task,
+            ...dependsOn,
+          ),
+    session: (id) => tx.get<SessionRow>(`${SELECT_SESSION} WHERE id = ?`, id),
     openSession: (task) =>
-      tx.get<SessionRow>(
-        `SELECT ${columnsOf(SESSIONS)} FROM sessions WHERE task_id = ? AND status = 'open'`,
-        task,
-      ),
+      tx.get<SessionRow>(`${SELECT_SESSION} WHERE task_id = ? AND status = 'open'`, task),
     coveringSessions: (task) => coveringSessions(tx, task),
     newestThought: (task) => newestThought(tx, task),
-    unsealedThoughts: (task) => unsealedThoughts(tx, task),
-    leaves: (session, onlyTask) => leaves(tx, session, onlyTask),
+    unsealedThoughts: (task) =>
+      numberFrom(tx, `SELECT count(*) AS value FROM thoughts t WHERE t.task_id = ? AND NOT ${SEALED}`, task),
+    leaves: (session, onlyTask) => readLeaves(tx, session, onlyTask),
     thoughtHash: (thought) => Promise.resolve(hashOf(thought, texts)),
     nextId: async (name) =>
-      ((await tx.get<{ id: number | null }>(`SELECT max(id) AS id FROM ${tableNamed(name).name}`))?.id ?? 0) +
-      1,
+      (await numberFrom(tx, `SELECT max(id) AS value FROM ${tableNamed(name).name}`)) + 1,
     nextSequence: async (project) =>
-      ((
-        await tx.get<{ sequence: number | null }>(
-          'SELECT max(sequence) AS sequence FROM tasks WHERE project = ?',
-          project,
-        )
-      )?.sequence ?? 0) + 1,
+      (await numberFrom(tx, 'SELECT max(sequence) AS value FROM tasks WHERE project = ?', project)) + 1,
   };
 }
+
+const SELECT_TASK = `SELECT ${columnsOf(TASKS)} FROM tasks`;
+export const SELECT_SESSION = `SELECT ${columnsOf(SESSIONS)} FROM sessions`;
 
 /** Named, not *: a derived or generated column must not slip into a row that is hashed. */
 export function columnsOf(table: StateTable, alias = ''): string {
   return table.facts.map((column) => `${alias}${column}`).join(', ');
 }
 
+/** Placeholders for a list. An empty list is one that nothing is in. */
 export function marks(values: readonly unknown[]): string {
-  return values.map(() => '?').join(', ');
+  return values.length === 0 ? 'NULL' : values.map(() => '?').join(', ');
+}
+
+/** The one number that a query answers as `value`; 0 if there is none. */
+export async function numberFrom(tx: Reader, sql: string, ...params: readonly SqlValue[]): Promise<number> {
+  return (await tx.get<{ value: number | null }>(sql, ...params))?.value ?? 0;
+}
+
+/** The numbers that a query answers as `id`. */
+export async function idsFrom(tx: Reader, sql: string, ...params: readonly SqlValue[]): Promise<number[]> {
+  return (await tx.all<{ id: number }>(sql, ...params)).map(({ id }) => id);
 }
 
 function hashOf(thought: HashedThought, texts: ReadonlyMap<string, string>): string {
@@ -56,7 +68,6 @@ function hashOf(thought: HashedThought, texts: ReadonlyMap<string, string>): str
 
 async function awaitedBy(tx: Reader, ids: readonly number[]): Promise<Map<number, number[]>> {
   const found = new Map<number, number[]>(ids.map((id) => [id, []]));
-  if (ids.length === 0) return found;
   const rows = await tx.all<{ task: number; id: number }>(
     `SELECT task_id AS task, depends_on AS id FROM task_dependencies WHERE task_id IN (${marks(ids)})
      UNION SELECT parent_id AS task, id FROM tasks WHERE parent_id IN (${marks(ids)}) ORDER BY task, id`,
@@ -65,17 +76,6 @@ async function awaitedBy(tx: Reader, ids: readonly number[]): Promise<Map<number
   );
   for (const { task, id } of rows) found.get(task)?.push(id);
   return found;
-}
-
-async function unmet(tx: Reader, task: number, dependsOn: readonly number[] | null): Promise<number> {
-  if (dependsOn === null)
-    return (await tx.get<{ unmet: number }>('SELECT unmet FROM tasks WHERE id = ?', task))?.unmet ?? 0;
-  const row = await tx.get<{ count: number }>(
-    `SELECT count(*) AS count FROM tasks WHERE is_final = 0 AND (parent_id = ? OR id IN (${marks(dependsOn)}))`,
-    task,
-    ...dependsOn,
-  );
-  return row?.count ?? 0;
 }
 
 async function coveringSessions(tx: Reader, task: number): Promise<SessionRow[]> {
@@ -109,53 +109,43 @@ async function newestThought(tx: Reader, task: number): Promise<NewestThought | 
   return row === undefined ? undefined : { ...row, sealed: row.sealed === 1 };
 }
 
-async function unsealedThoughts(tx: Reader, task: number): Promise<number> {
-  const sql = `SELECT count(*) AS count FROM thoughts t WHERE t.task_id = ? AND NOT ${SEALED}`;
-  return (await tx.get<{ count: number }>(sql, task))?.count ?? 0;
-}
-
-const LEAVES_PAGE = 2_000;
-
-async function leaves(tx: Reader, session: number, onlyTask: number | null): Promise<string[]> {
+/** The hashes of a session's records in the order written. */
+export async function readLeaves(tx: Reader, session: number, onlyTask: number | null): Promise<string[]> {
   const hashes: string[] = [];
-  for (let after = 0; ; ) {
-    const page = await sessionLeaves(tx, session, onlyTask, after, LEAVES_PAGE);
+  for await (const page of sessionRecords(tx, session, onlyTask)) {
     for (const { id, hash } of page) {
-      if (hash === null)
+      if (hash === null || !isHash(hash) || !Number.isSafeInteger(id))
         throw new Error(`record ${id} of session ${session} is damaged; audit_verify_chain tells more`);
       hashes.push(hash);
-      after = id;
     }
-    if (page.length < LEAVES_PAGE) return hashes;
   }
+  return hashes;
 }
 
 /** A record of a session with the hash that is its leaf. A missing hash means that the record itself is gone. */
-export interface Leaf {
-  readonly id: number;
-  readonly kind: 'thought' | 'change';
-  readonly ref: number;
-  readonly task_id: number;
-  readonly hash: string | null;
-}
+type Leaf = Pick<SessionRecordRow, 'id' | 'kind' | 'ref'> & { readonly hash: string | null };
 
-/** The session's records in the order written, a page at a time. */
-export async function sessionLeaves(
+const PAGE = 2_000;
+
+/** The records of a session in the order written, a page at a time. */
+export async function* sessionRecords(
   tx: Reader,
   session: number,
-  onlyTask: number | null,
-  after: number,
-  limit: number,
-): Promise<Leaf[]> {
-  return await tx.all<Leaf>(
-    `SELECT r.id, r.kind, r.ref, r.task_id,
-       CASE r.kind WHEN 'thought' THEN (SELECT hash FROM thoughts WHERE id = r.ref)
-                   ELSE (SELECT content_hash FROM actions WHERE position = r.ref) END AS hash
-     FROM ${SESSION_RECORDS.name} r
-     WHERE r.session_id = ? AND r.id > ? AND r.task_id = coalesce(?, r.task_id) ORDER BY r.id LIMIT ?`,
-    session,
-    after,
-    onlyTask,
-    limit,
-  );
+  onlyTask: number | null = null,
+): AsyncGenerator<readonly Leaf[]> {
+  // A number that is not exact, in a file somebody forged, could be the last one for ever.
+  for (let after: number | undefined = 0; after !== undefined && Number.isSafeInteger(after); ) {
+    const page: Leaf[] = await tx.all<Leaf>(
+      `SELECT r.id, r.kind, r.ref,
+         CASE r.kind WHEN 'thought' THEN (SELECT hash FROM thoughts WHERE id = r.ref)
+                     ELSE (SELECT content_hash FROM actions WHERE position = r.ref) END AS hash
+       FROM session_records r
+       WHERE r.session_id = ? AND r.id > ? AND r.task_id = coalesce(?, r.task_id) ORDER BY r.id LIMIT ${PAGE}`,
+      session,
+      after,
+      onlyTask,
+    );
+    yield page;
+    after = page[PAGE - 1]?.id;
+  }
 }

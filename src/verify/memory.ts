@@ -1,7 +1,7 @@
 import type { SessionRecordRow, SessionRow, TaskRow, ThoughtRow } from '../domains/facts.ts';
+import { thoughtHash } from '../domains/records.ts';
 import type { HashedThought, Lookup, NewestThought, Written } from '../domains/rule.ts';
 import { isFinal, queueOf } from '../domains/tasks/workflows.ts';
-import { thoughtHash } from '../domains/thought-hash.ts';
 import {
   formatId,
   parseId,

@@ -86,7 +86,7 @@ function expectTold(error: WireError | undefined, task_id: string, holder: strin
     held_by: holder,
     since,
   });
-  expect(error?.message).toContain(`${task_id} is in_progress since ${since}, set by ${holder}`);
+  expect(error?.message).toContain(`${task_id} has been in_progress since ${since}, set by ${holder}`);
 }
 
 proves(

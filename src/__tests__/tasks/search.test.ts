@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Condition, searchCondition } from '../../domains/tasks/search.ts';
+import { type Condition, searchCondition } from '../../domains/tasks/list.ts';
 import { type Bench, openBench } from './bench.ts';
 import { findingsOf } from './findings.ts';
 import { trials } from './trials.ts';
@@ -256,9 +256,9 @@ test('a connection that has searched before verifies what was written since', as
 });
 
 describe('the condition', () => {
-  const INDEXED = 't.id IN (SELECT rowid FROM task_words WHERE task_words MATCH ?)';
+  const INDEXED = 'tasks.id IN (SELECT rowid FROM task_words WHERE task_words MATCH ?)';
   const LITERAL =
-    'EXISTS (SELECT 1 FROM texts x WHERE x.digest IN (t.title, t.description) AND instr(lower(x.text), lower(?)) > 0)';
+    'EXISTS (SELECT 1 FROM texts x WHERE x.digest IN (tasks.title, tasks.description) AND instr(lower(x.text), lower(?)) > 0)';
 
   test.each(['', ' ', '\n\t', '\u0000', '\u0001 \u0002'])(
     'is absent for a text without words: %j',

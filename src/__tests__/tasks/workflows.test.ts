@@ -98,7 +98,7 @@ describe('the table', () => {
         const status = own[pick % own.length] as Status;
         const allowed = machines[workflow].get(status) ?? [];
         const step = () =>
-          assertArrow({ task_id: 'T-0001', workflow, status, held_by: 'ada', since: 'then' }, to);
+          assertArrow({ id: 1, workflow, status, status_by: 'ada', status_since: 'then' }, to);
 
         if (allowed.includes(to)) {
           expect(step).not.toThrow();

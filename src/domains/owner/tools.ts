@@ -11,7 +11,6 @@ export function ownerTools(): Tool[] {
       title: 'Adopt log',
       summary: 'Accept the log as it is, and sign it from here on.',
       family: 'owner',
-      effect: 'writes',
       input: schema.AdoptInput,
       output: schema.AdoptOutput,
       ...ruled(OWNER_RULES.owner_adopt),

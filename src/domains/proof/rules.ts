@@ -1,27 +1,20 @@
 import { ColibriError } from '../../errors.ts';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
 import { Frontier, treeDepth } from '../../integrity/tree.ts';
-import { formatId, parseId, SESSIONS, TASKS } from '../../log/tables.ts';
+import { formatId, SESSIONS, TASKS } from '../../log/tables.ts';
 import type { SessionRow } from '../facts.ts';
+import { notFound, numberOf, pick } from '../records.ts';
 import { ask, type Call, type Ruling, type Steps } from '../rule.ts';
-import type { FinalizeArgs, StartArgs } from './schema.ts';
-
-export interface Started {
-  readonly session_id: string;
-  readonly task_id: string;
-  readonly auditor_id: string;
-  readonly started_at: string;
-  readonly scope: 'shallow' | 'deep';
-}
+import type { FinalizeArgs, Finalized, StartArgs, Started } from './schema.ts';
 
 function* startSession(args: StartArgs, call: Call): Steps<Ruling<Started>> {
-  const taskId = numberOf(args.task_id);
+  const taskId = numberOf(TASKS, args.task_id);
   const { existing, open, id } = yield* ask({
     existing: ['existing', [taskId]],
     open: ['openSession', taskId],
     id: ['nextId', 'sessions'],
   });
-  if (existing.length === 0) throw taskNotFound(args.task_id);
+  if (existing.length === 0) throw notFound(TASKS, args.task_id);
   if (open !== undefined) throw sessionExists(args.task_id, open);
   const row: SessionRow = {
     id,
@@ -41,38 +34,26 @@ function* startSession(args: StartArgs, call: Call): Steps<Ruling<Started>> {
     finalized_by: null,
     position: call.position,
   };
-  const { auditor_id, started_at, scope } = row;
   return {
     rows: [{ table: 'sessions', row, previous: 0 }],
     result: {
       session_id: formatId(SESSIONS, id),
       task_id: formatId(TASKS, taskId),
-      auditor_id,
-      started_at,
-      scope,
+      ...pick(row, 'auditor_id', 'started_at', 'scope'),
     },
   };
 }
 
-export interface Finalized {
-  readonly session_id: string;
-  readonly merkle_root: string;
-  readonly tree_depth: number;
-  readonly leaf_count: number;
-  readonly finalized_at: string;
-  readonly frozen: true;
-}
-
 function* finalizeSession(args: FinalizeArgs, call: Call): Steps<Ruling<Finalized>> {
-  const sessionId = parseId(SESSIONS, args.session_id) ?? 0;
-  const only = args.task_id === undefined ? null : numberOf(args.task_id);
+  const only = args.task_id === undefined ? null : numberOf(TASKS, args.task_id);
+  const sessionId = numberOf(SESSIONS, args.session_id);
   const { session, existing } = yield* ask({
     session: ['session', sessionId],
     existing: ['existing', only === null ? [] : [only]],
   });
-  if (session === undefined) throw sessionNotFound(args.session_id);
+  if (session === undefined) throw notFound(SESSIONS, args.session_id);
   if (session.status === 'finalized') throw alreadyFinalized(args.session_id, session);
-  if (only !== null && existing.length === 0) throw taskNotFound(args.task_id ?? '');
+  if (only !== null && existing.length === 0) throw notFound(TASKS, args.task_id ?? '');
   const { leaves } = yield* ask({ leaves: ['leaves', sessionId, only] });
   if (leaves.length === 0) throw noRecords(args);
   const tree = new Frontier();
@@ -91,30 +72,6 @@ function* finalizeSession(args: FinalizeArgs, call: Call): Steps<Ruling<Finalize
     rows: [{ table: 'sessions', row, previous: session.position }],
     result: { session_id: formatId(SESSIONS, sessionId), ...seal, finalized_at: call.at, frozen: true },
   };
-}
-
-function numberOf(text: string): number {
-  const id = parseId(TASKS, text);
-  if (id === undefined) throw taskNotFound(text);
-  return id;
-}
-
-function taskNotFound(id: string): ColibriError {
-  return new ColibriError('ERR_TASK_NOT_FOUND', `There is no task ${JSON.stringify(id)} (task_id).`, {
-    field: 'task_id',
-    id,
-  });
-}
-
-function sessionNotFound(id: string): ColibriError {
-  return new ColibriError(
-    'ERR_SESSION_NOT_FOUND',
-    `There is no session ${JSON.stringify(id)} (session_id).`,
-    {
-      field: 'session_id',
-      id,
-    },
-  );
 }
 
 function sessionExists(task_id: string, open: SessionRow): ColibriError {

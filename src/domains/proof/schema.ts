@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { LIMITS } from '../../limits.ts';
-import { actorName, line, recordId } from '../fields.ts';
+import { actorName, line, recordId, texts } from '../fields.ts';
 
 const scope = z.enum(['shallow', 'deep']);
 
@@ -12,32 +12,27 @@ export const StartInput = z.strictObject({
 });
 
 export const StartOutput = z.strictObject({
-  session_id: z.string(),
-  task_id: z.string(),
-  auditor_id: z.string(),
-  started_at: z.string(),
+  ...texts('session_id', 'task_id', 'auditor_id', 'started_at'),
   scope,
 });
 
 export const FinalizeInput = z.strictObject({ session_id: recordId, task_id: recordId.optional() });
 
 export const FinalizeOutput = z.strictObject({
-  session_id: z.string(),
-  merkle_root: z.string(),
+  ...texts('session_id', 'merkle_root', 'finalized_at'),
   tree_depth: z.int(),
   leaf_count: z.int(),
-  finalized_at: z.string(),
   frozen: z.literal(true),
 });
 
 export const RootInput = z.strictObject({ session_id: recordId });
 
 export const RootOutput = z.strictObject({
-  session_id: z.string(),
-  merkle_root: z.string(),
+  ...texts('session_id', 'merkle_root', 'as_of'),
   is_finalized: z.boolean(),
-  as_of: z.string(),
 });
 
 export type StartArgs = z.output<typeof StartInput>;
+export type Started = z.output<typeof StartOutput>;
 export type FinalizeArgs = z.output<typeof FinalizeInput>;
+export type Finalized = z.output<typeof FinalizeOutput>;

@@ -1,13 +1,11 @@
 import { ColibriError } from '../../errors.ts';
-import { isHash } from '../../integrity/digest.ts';
 import { Frontier } from '../../integrity/tree.ts';
 import { formatId, SESSIONS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 import type { SessionRow } from '../facts.ts';
-import { sessionLeaves } from '../lookup.ts';
-import { ruled } from '../ruled.ts';
-import { requireSession } from '../subjects.ts';
+import { readLeaves } from '../lookup.ts';
+import { requireSession, ruled } from '../ruled.ts';
 import { PROOF_RULES } from './rules.ts';
 import * as schema from './schema.ts';
 
@@ -15,8 +13,6 @@ export interface ProofDeps {
   /** Name and digest of each skill in force now; the seal covers them. */
   skillsInForce(): Promise<readonly { readonly name: string; readonly digest: string }[]>;
 }
-
-const PAGE = 2_000;
 
 export function proofTools(deps: ProofDeps): Tool[] {
   return [
@@ -26,7 +22,6 @@ export function proofTools(deps: ProofDeps): Tool[] {
       summary:
         'Open a proof session on a task: it collects every thought and change until merkle_finalize seals it. deep also covers child tasks.',
       family: 'proof',
-      effect: 'writes',
       input: schema.StartInput,
       output: schema.StartOutput,
       prepare: async (args) => ({ args, outside: { skills: await deps.skillsInForce() } }),
@@ -37,7 +32,6 @@ export function proofTools(deps: ProofDeps): Tool[] {
       title: 'Finalize session',
       summary: 'Seal a session: build the Merkle tree over its records and freeze it for ever.',
       family: 'proof',
-      effect: 'writes',
       input: schema.FinalizeInput,
       output: schema.FinalizeOutput,
       ...ruled(PROOF_RULES.merkle_finalize),
@@ -61,7 +55,8 @@ export function proofTools(deps: ProofDeps): Tool[] {
 async function rootOf(tx: Reader, session: SessionRow) {
   if (session.merkle_root !== null && session.finalized_at !== null)
     return { merkle_root: session.merkle_root, is_finalized: true, as_of: session.finalized_at };
-  const tree = await buildTree(tx, session);
+  const tree = new Frontier();
+  for (const leaf of await readLeaves(tx, session.id, null)) tree.add(leaf);
   if (tree.size > 0)
     return { merkle_root: tree.root(), is_finalized: false, as_of: await lastChangeOf(tx, session) };
   const session_id = formatId(SESSIONS, session.id);
@@ -70,22 +65,6 @@ async function rootOf(tx: Reader, session: SessionRow) {
     `${session_id} is open and has no records yet, so it has no root. Record a thought, then ask again.`,
     { session_id },
   );
-}
-
-async function buildTree(tx: Reader, session: SessionRow): Promise<Frontier> {
-  const tree = new Frontier();
-  for (let last = 0; ; ) {
-    const page = await sessionLeaves(tx, session.id, null, last, PAGE);
-    for (const leaf of page) {
-      if (leaf.hash === null || !isHash(leaf.hash) || !Number.isSafeInteger(leaf.id))
-        throw new Error(
-          `record ${leaf.id} of session ${session.id} is damaged; audit_verify_chain tells more`,
-        );
-      tree.add(leaf.hash);
-      last = leaf.id;
-    }
-    if (page.length < PAGE) return tree;
-  }
 }
 
 /** When the last record joined the session, or when it began. */

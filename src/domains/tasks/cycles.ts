@@ -25,11 +25,7 @@ export function* assertNoCycle(task: number, dependsOn: readonly number[], via?:
   }
 }
 
-function cycleError(
-  task: number,
-  cameFrom: ReadonlyMap<number, number>,
-  via: string | undefined,
-): ColibriError {
+function cycleError(task: number, cameFrom: ReadonlyMap<number, number>, via?: string): ColibriError {
   const path = [task];
   for (let id = cameFrom.get(task); id !== undefined && id !== task; id = cameFrom.get(id)) path.unshift(id);
   const cycle = [task, ...path].map((id) => formatId(TASKS, id));

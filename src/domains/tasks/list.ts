@@ -1,49 +1,45 @@
-import { ERASED } from '../../log/texts.ts';
+import { LIMITS } from '../../limits.ts';
 import type { Reader, SqlValue } from '../../storage/engine.ts';
 import type { TaskRow } from '../facts.ts';
 import { utc } from '../fields.ts';
+import { marks, numberFrom } from '../lookup.ts';
+import { shown } from './repository.ts';
 import type { ListArgs } from './schema.ts';
-import { type Condition, searchCondition } from './search.ts';
 
 const PAGE_DEFAULT = 50;
 
 /** Column and direction come from these tables only; nothing a caller sends becomes SQL. */
 const ORDERS = {
-  created: { asc: 't.id ASC', desc: 't.id DESC' },
-  updated: { asc: 't.updated_at ASC, t.id ASC', desc: 't.updated_at DESC, t.id DESC' },
-  priority: { asc: 't.urgency DESC, t.id ASC', desc: 't.urgency ASC, t.id ASC' },
-  progress: { asc: 't.progress ASC, t.id ASC', desc: 't.progress DESC, t.id ASC' },
+  created: { asc: 'id ASC', desc: 'id DESC' },
+  updated: { asc: 'updated_at ASC, id ASC', desc: 'updated_at DESC, id DESC' },
+  priority: { asc: 'urgency DESC, id ASC', desc: 'urgency ASC, id ASC' },
+  progress: { asc: 'progress ASC, id ASC', desc: 'progress DESC, id ASC' },
 } as const;
 
-export type ListedTask = Pick<
+type ListedTask = Pick<
   TaskRow,
   'id' | 'title' | 'project' | 'status' | 'priority' | 'progress' | 'assignee' | 'created_at' | 'updated_at'
 >;
 
-export interface Page {
-  readonly rows: readonly ListedTask[];
-  readonly total: number;
-  readonly offset: number;
-  readonly limit: number;
-}
-
 /** One page and the number of all that match. */
-export async function listTasks(tx: Reader, args: ListArgs): Promise<Page> {
+export async function listTasks(tx: Reader, args: ListArgs) {
   const conditions = conditionsOf(args);
   const { limit = PAGE_DEFAULT, offset = 0, sort_by = 'updated', sort_order = 'desc' } = args;
   const plan = await planSearch(tx, conditions, sort_by, offset + limit);
   const where = conditions.length === 0 ? '' : `WHERE ${plan.conditions.map(({ sql }) => sql).join(' AND ')}`;
   const params = conditions.flatMap((condition) => condition.params);
   const rows = await tx.all<ListedTask>(
-    `SELECT t.id, coalesce((SELECT text FROM texts WHERE digest = t.title), '${ERASED}') AS title, t.project, t.status,
-       t.priority, t.progress, t.assignee, t.created_at, t.updated_at
-     FROM tasks t ${where} ORDER BY ${ORDERS[sort_by][sort_order]} LIMIT ? OFFSET ?`,
+    `SELECT id, ${shown('title')}, project, status, priority, progress, assignee, created_at, updated_at
+     FROM tasks ${where} ORDER BY ${ORDERS[sort_by][sort_order]} LIMIT ? OFFSET ?`,
     ...params,
     limit,
     offset,
   );
-  const total = plan.total ?? (await countAll(tx, where, params, rows.length, offset, limit));
-  return { rows, total, offset, limit };
+  // A page that is not full is the last one: its end is the count.
+  const isLast = rows.length < limit && (rows.length > 0 || offset === 0);
+  const count = () => numberFrom(tx, `SELECT count(*) AS value FROM tasks ${where}`, ...params);
+  const total_count = plan.total ?? (isLast ? offset + rows.length : await count());
+  return { rows, total_count, offset, limit };
 }
 
 interface SearchPlan {
@@ -65,46 +61,68 @@ async function planSearch(
 ): Promise<SearchPlan> {
   const [search, ...others] = conditions;
   if (search?.match === undefined || others.length > 0) return { conditions };
-  const counted = await tx.get<{ count: number }>(
-    'SELECT count(*) AS count FROM task_words WHERE task_words MATCH ?',
-    search.match,
-  );
-  const total = counted?.count ?? 0;
-  const last = (await tx.get<{ id: number | null }>('SELECT max(id) AS id FROM tasks'))?.id ?? 0;
+  const sql = 'SELECT count(*) AS value FROM task_words WHERE task_words MATCH ?';
+  const total = await numberFrom(tx, sql, search.match);
+  const last = await numberFrom(tx, 'SELECT max(id) AS value FROM tasks');
   const walk = (sortBy === 'updated' || sortBy === 'created') && total * total > last * needed;
   return { conditions: walk ? [{ ...search, sql: `+${search.sql}` }] : conditions, total };
-}
-
-/** A page that is not full is the last one: its end is the count. */
-async function countAll(
-  tx: Reader,
-  where: string,
-  params: readonly SqlValue[],
-  returned: number,
-  offset: number,
-  limit: number,
-): Promise<number> {
-  if (returned < limit && (returned > 0 || offset === 0)) return offset + returned;
-  const row = await tx.get<{ count: number }>(`SELECT count(*) AS count FROM tasks t ${where}`, ...params);
-  return row?.count ?? 0;
 }
 
 function conditionsOf(args: ListArgs): Condition[] {
   const conditions: Condition[] = [];
   const add = (sql: string, ...params: SqlValue[]) => conditions.push({ sql, params });
-  if (args.project !== undefined) add('t.project = ?', args.project);
-  if (args.status !== undefined) add(`t.status IN (${marks(args.status)})`, ...args.status);
-  if (args.priority !== undefined) add(`t.priority IN (${marks(args.priority)})`, ...args.priority);
-  if (args.assignee !== undefined) add('t.assignee = ?', args.assignee);
-  if (args.label !== undefined) add('t.id IN (SELECT task_id FROM task_labels WHERE label = ?)', args.label);
-  if (args.created_after !== undefined) add('t.created_at > ?', utc(args.created_after));
-  if (args.created_before !== undefined) add('t.created_at < ?', utc(args.created_before));
+  if (args.project !== undefined) add('project = ?', args.project);
+  if (args.status !== undefined) add(`status IN (${marks(args.status)})`, ...args.status);
+  if (args.priority !== undefined) add(`priority IN (${marks(args.priority)})`, ...args.priority);
+  if (args.assignee !== undefined) add('assignee = ?', args.assignee);
+  if (args.label !== undefined) add('id IN (SELECT task_id FROM task_labels WHERE label = ?)', args.label);
+  if (args.created_after !== undefined) add('created_at > ?', utc(args.created_after));
+  if (args.created_before !== undefined) add('created_at < ?', utc(args.created_before));
   const search = args.search === undefined ? undefined : searchCondition(args.search);
-  if (search !== undefined) conditions.push(search);
-  return conditions;
+  return search === undefined ? conditions : [...conditions, search];
 }
 
-/** An empty list is a filter that nothing passes, not one that is absent. */
-function marks(values: readonly unknown[]): string {
-  return values.length === 0 ? 'NULL' : values.map(() => '?').join(', ');
+/** A condition on `tasks` with its parameters. */
+export interface Condition {
+  readonly sql: string;
+  readonly params: readonly SqlValue[];
+  /** The query of the word index, where that is the whole condition and its only parameter. */
+  readonly match?: string;
+}
+
+/** Scripts that write words without spaces between them, and the long vowel two of them share: an index of words knows nothing of their parts. */
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u30fc\uff70\p{Script=Hangul}\p{Script=Bopomofo}\p{Script=Yi}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}\p{Script=New_Tai_Lue}\p{Script=Tai_Tham}\p{Script=Javanese}\p{Script=Balinese}]/u;
+const HAS_WORD = /[\p{L}\p{N}]/u;
+
+/**
+ * Tasks whose title or description holds every word of `text`, or begins a word with it. Any character is safe: a word
+ * goes to the index inside quotes, where it has no syntax; what the index cannot know (signs, emoji, unspaced scripts) is
+ * looked for as it stands.
+ */
+export function searchCondition(text: string): Condition | undefined {
+  const words = [...new Set(text.split(/[\s\p{Cc}]+/u).filter((word) => word !== ''))].slice(
+    0,
+    LIMITS.searchWordsMax,
+  );
+  if (words.length === 0) return undefined;
+  const indexed = words.filter((word) => HAS_WORD.test(word) && !UNSPACED.test(word));
+  const literal = words.filter((word) => !HAS_WORD.test(word) || UNSPACED.test(word));
+  const conditions: Condition[] = literal.map((word) => ({
+    sql: `EXISTS (SELECT 1 FROM texts x WHERE x.digest IN (tasks.title, tasks.description) AND instr(lower(x.text), lower(?)) > 0)`,
+    params: [word],
+  }));
+  if (indexed.length > 0) {
+    const query = indexed.map((word) => `"${word.replaceAll('"', '""')}"*`).join(' AND ');
+    const condition = {
+      sql: 'tasks.id IN (SELECT rowid FROM task_words WHERE task_words MATCH ?)',
+      params: [query],
+    };
+    if (literal.length === 0) return { ...condition, match: query };
+    conditions.unshift(condition);
+  }
+  return {
+    sql: conditions.map((condition) => condition.sql).join(' AND '),
+    params: conditions.flatMap((condition) => condition.params),
+  };
 }

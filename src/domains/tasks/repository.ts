@@ -1,50 +1,29 @@
-import { parseId, TASKS } from '../../log/tables.ts';
+import { TASKS } from '../../log/tables.ts';
 import { ERASED } from '../../log/texts.ts';
 import type { Reader } from '../../storage/engine.ts';
 import type { TaskRow } from '../facts.ts';
-import { columnsOf } from '../lookup.ts';
-import { notFound } from '../ruled.ts';
+import { requireRow } from '../ruled.ts';
+import { QUEUE } from './workflows.ts';
 
-/** A task as people and agents see it: its texts in full, and what is derived from others. */
-export type ShownTask = Omit<TaskRow, 'title' | 'description' | 'blocked_reason'> & {
-  readonly title: string;
-  readonly description: string;
-  readonly blocked_reason: string | null;
+/** A task as people and agents see it: its texts in place of their digests, and what is derived. */
+export interface ShownTask extends TaskRow {
   readonly unmet: number;
-  readonly erased: boolean;
-};
-
-type FoundTask = TaskRow & {
-  readonly unmet: number;
-  readonly title_text: string | null;
-  readonly description_text: string | null;
-  readonly reason_text: string | null;
-};
+  /** 1 if the owner has erased its title. */
+  readonly erased: number;
+}
 
 /** The task with this id, or an error that names the nearest ones there are. */
 export async function requireTask(tx: Reader, text: string): Promise<ShownTask> {
-  const id = parseId(TASKS, text);
-  const task = id === undefined ? undefined : await findTask(tx, id);
-  if (task !== undefined) return task;
-  throw await notFound(tx, TASKS, text, 'task_id');
+  return await requireRow(tx, TASKS, text, (id) => tx.get<ShownTask>(SELECT_SHOWN, id));
 }
 
-async function findTask(tx: Reader, id: number): Promise<ShownTask | undefined> {
-  const row = await tx.get<FoundTask>(
-    `SELECT ${columnsOf(TASKS, 't.')}, t.unmet, a.text AS title_text, b.text AS description_text, c.text AS reason_text
-     FROM tasks t LEFT JOIN texts a ON a.digest = t.title LEFT JOIN texts b ON b.digest = t.description
-     LEFT JOIN texts c ON c.digest = t.blocked_reason WHERE t.id = ?`,
-    id,
-  );
-  if (row === undefined) return undefined;
-  const { title_text, description_text, reason_text, ...task } = row;
-  return {
-    ...task,
-    title: title_text ?? ERASED,
-    description: task.description === null ? '' : (description_text ?? ERASED),
-    blocked_reason: task.blocked_reason === null ? null : (reason_text ?? ERASED),
-    erased: title_text === null,
-  };
+const SELECT_SHOWN = `SELECT ${TASKS.facts.map((column) => (TASKS.texts.includes(column) ? shown(column) : column)).join(', ')},
+  unmet, NOT EXISTS (SELECT 1 FROM texts WHERE digest = title) AS erased FROM tasks WHERE id = ?`;
+
+/** A text of a task in the place of its digest. */
+export function shown(column: string): string {
+  const text = `coalesce((SELECT text FROM texts WHERE digest = tasks.${column}), '${ERASED}')`;
+  return `CASE WHEN tasks.${column} IS NULL THEN NULL ELSE ${text} END AS ${column}`;
 }
 
 export async function projectExists(tx: Reader, project: string): Promise<boolean> {
@@ -52,19 +31,34 @@ export async function projectExists(tx: Reader, project: string): Promise<boolea
 }
 
 export async function projectNames(tx: Reader): Promise<string[]> {
-  const rows = await tx.all<{ project: string }>(
-    'SELECT DISTINCT project FROM tasks ORDER BY project LIMIT 50',
-  );
-  return rows.map((row) => row.project);
+  const sql = 'SELECT DISTINCT project FROM tasks ORDER BY project LIMIT 50';
+  return (await tx.all<{ project: string }>(sql)).map((row) => row.project);
 }
 
-export async function childIds(tx: Reader, parent: number): Promise<number[]> {
-  return (await tx.all<{ id: number }>('SELECT id FROM tasks WHERE parent_id = ? ORDER BY id', parent)).map(
-    (row) => row.id,
-  );
-}
+export type NextAction = Pick<
+  ShownTask,
+  'id' | 'title' | 'priority' | 'assignee' | 'estimate_hours' | 'parent_id' | 'unmet'
+>;
 
-export async function thoughtIds(tx: Reader, task: number): Promise<number[]> {
-  const sql = 'SELECT id FROM thoughts WHERE task_id = ? ORDER BY chain_position';
-  return (await tx.all<{ id: number }>(sql, task)).map((row) => row.id);
+export const nextActions = queued<NextAction>(
+  QUEUE.next,
+  `id, ${shown('title')}, priority, assignee, estimate_hours, parent_id, unmet`,
+);
+
+export const blockedTasks = queued<Pick<ShownTask, 'id' | 'title' | 'blocked_reason'>>(
+  QUEUE.blocked,
+  `id, ${shown('title')}, ${shown('blocked_reason')}`,
+);
+
+/**
+ * Ready ones first, then the most urgent, then the oldest: a walk along an index that finished tasks are not in. SQLite
+ * sees that the index fits only if the urgency is as the index has it, word for word, and the number is in the text.
+ */
+function queued<T extends object>(queue: number, columns: string) {
+  const urgency = "CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END";
+  const rest = `queue = ${queue} AND queue > 0 ORDER BY unmet > 0, ${urgency}, id LIMIT ?`;
+  return async (tx: Reader, project: string | undefined, limit: number): Promise<T[]> =>
+    project === undefined
+      ? await tx.all<T>(`SELECT ${columns} FROM tasks WHERE ${rest}`, limit)
+      : await tx.all<T>(`SELECT ${columns} FROM tasks WHERE project = ? AND ${rest}`, project, limit);
 }

@@ -1,34 +1,25 @@
 import { ColibriError } from '../../errors.ts';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
-import { formatId, parseId, SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
+import { formatId, SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
 import { nearest } from '../../nearest.ts';
 import type { TaskRow } from '../facts.ts';
-import { ask, type Call, type Ruling, type Steps, type Written } from '../rule.ts';
-import { recordIn } from '../session-records.ts';
+import { notFound, numberOf, recordIn } from '../records.ts';
+import { ask, type Call, type Ruling, type Steps } from '../rule.ts';
 import { assertNoCycle } from './cycles.ts';
-import type { CreateArgs, UpdateArgs } from './schema.ts';
+import type { CreateArgs, Created, UpdateArgs, Updated } from './schema.ts';
 import { assertArrow, INITIAL, isDone, isFinal, type Status, type Workflow } from './workflows.ts';
 
 // Pure: all that these functions know of the world is in their arguments and in what they ask for. The writer runs them
 // in a transaction, the verifier in memory.
 
 /** Arguments as they are kept: digests in the place of texts, and the workflow always there. */
-export type KeptCreate = CreateArgs & { readonly workflow: Workflow };
-export type KeptUpdate = UpdateArgs;
-
-export interface Created {
-  readonly task_id: string;
-  readonly status: Status;
-  readonly created_at: string;
-  readonly created_by: string;
-  readonly sequence: number;
-  readonly workflow: Workflow;
-}
+type KeptCreate = CreateArgs & { readonly workflow: Workflow };
 
 function* createTask(args: KeptCreate, call: Call): Steps<Ruling<Created>> {
-  assertProjectAllowed(args.project, call.outside.projects);
+  const { projects } = call.outside;
+  if (projects?.includes(args.project) === false) throw projectNotFound(args.project, projects);
   const dependsOn = numbers(args.depends_on ?? [], 'depends_on');
-  const parent = args.parent_id === undefined ? null : numberOf(args.parent_id, 'parent_id');
+  const parent = args.parent_id === undefined ? null : numberOf(TASKS, args.parent_id, 'parent_id');
   const named = parent === null ? dependsOn : [parent, ...dependsOn];
   const { existing, id, sequence } = yield* ask({
     existing: ['existing', named],
@@ -86,21 +77,11 @@ function* createTask(args: KeptCreate, call: Call): Steps<Ruling<Created>> {
   };
 }
 
-export interface Updated {
-  readonly task_id: string;
-  readonly status: Status;
-  readonly progress: number;
-  readonly updated_at: string;
-  readonly updated_by: string;
-  readonly previous_status?: Status;
-  readonly warnings?: string[];
-}
-
 /** Changes what was asked and nothing else, so that two agents who change different fields both keep their change. */
-function* updateTask(args: KeptUpdate, call: Call): Steps<Ruling<Updated>> {
-  const id = numberOf(args.task_id, 'task_id');
+function* updateTask(args: UpdateArgs, call: Call): Steps<Ruling<Updated>> {
+  const id = numberOf(TASKS, args.task_id);
   const { task, covering } = yield* ask({ task: ['task', id], covering: ['coveringSessions', id] });
-  if (task === undefined) throw notFound(args.task_id, 'task_id');
+  if (task === undefined) throw notFound(TASKS, args.task_id);
   const warnings: string[] = [];
   const moved = args.status === undefined ? {} : yield* move(task, args.status, args, call, warnings);
   const rewired = args.depends_on === undefined ? {} : yield* rewire(task, args.depends_on);
@@ -115,9 +96,8 @@ function* updateTask(args: KeptUpdate, call: Call): Steps<Ruling<Updated>> {
   };
   warnings.push(...(yield* afterthoughts(args, row)));
   const records = yield* recordIn(covering, { kind: 'change', ref: call.position, task_id: id }, call);
-  const rows: Written[] = [{ table: 'tasks', row, previous: task.position }, ...records];
   return {
-    rows,
+    rows: [{ table: 'tasks', row, previous: task.position }, ...records],
     result: {
       task_id: formatId(TASKS, id),
       status: row.status,
@@ -134,12 +114,11 @@ function* updateTask(args: KeptUpdate, call: Call): Steps<Ruling<Updated>> {
 function* move(
   task: TaskRow,
   to: Status,
-  args: KeptUpdate,
+  args: UpdateArgs,
   call: Call,
   warnings: string[],
 ): Steps<Partial<TaskRow>> {
-  const { workflow, status, status_by: held_by, status_since: since } = task;
-  assertArrow({ task_id: formatId(TASKS, task.id), workflow, status, held_by, since }, to);
+  assertArrow(task, to);
   if (isDone(to)) yield* assertMayFinish(task, warnings);
   if (isDone(to) && args.progress !== undefined && args.progress !== 100)
     warnings.push(`Finishing sets progress to 100, not ${args.progress}.`);
@@ -203,7 +182,7 @@ function* rewire(task: TaskRow, ids: readonly string[]): Steps<Partial<TaskRow>>
 }
 
 /** What was done as asked but may not be what was meant. */
-function* afterthoughts(args: KeptUpdate, row: TaskRow): Steps<string[]> {
+function* afterthoughts(args: UpdateArgs, row: TaskRow): Steps<string[]> {
   const said: string[] = [];
   if (args.progress === 100 && !isDone(row.status))
     said.push(`Progress is 100 but the status is ${row.status}, not finished.`);
@@ -216,7 +195,7 @@ function* afterthoughts(args: KeptUpdate, row: TaskRow): Steps<string[]> {
   return said;
 }
 
-function plainChanges(args: KeptUpdate): Partial<TaskRow> {
+function plainChanges(args: UpdateArgs): Partial<TaskRow> {
   return {
     ...(args.progress !== undefined && { progress: args.progress }),
     ...(args.title !== undefined && { title: args.title }),
@@ -235,29 +214,11 @@ function labelsOf(labels: readonly string[]): string {
 
 /** The numbers of the tasks named, each once, in the order given. */
 function numbers(ids: readonly string[], field: string): number[] {
-  return [...new Set(ids)].map((text) => numberOf(text, field));
-}
-
-function numberOf(text: string, field: string): number {
-  const id = parseId(TASKS, text);
-  if (id === undefined) throw notFound(text, field);
-  return id;
+  return [...new Set(ids)].map((text) => numberOf(TASKS, text, field));
 }
 
 function assertExists(id: number, existing: readonly number[], field: string): void {
-  if (!existing.includes(id)) throw notFound(formatId(TASKS, id), field);
-}
-
-function notFound(id: string, field: string): ColibriError {
-  return new ColibriError('ERR_TASK_NOT_FOUND', `There is no task ${JSON.stringify(id)} (${field}).`, {
-    field,
-    id,
-  });
-}
-
-function assertProjectAllowed(project: string, allowed: readonly string[] | undefined): void {
-  if (allowed === undefined || allowed.includes(project)) return;
-  throw projectNotFound(project, allowed);
+  if (!existing.includes(id)) throw notFound(TASKS, formatId(TASKS, id), field);
 }
 
 export function projectNotFound(project: string, known: readonly string[]): ColibriError {

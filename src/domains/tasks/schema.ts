@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { LIMITS } from '../../limits.ts';
-import { actorName, instant, line, pageOffset, project, recordId } from '../fields.ts';
+import { actorName, instant, line, pageOffset, project, recordId, texts } from '../fields.ts';
 import { STATUSES, WORKFLOWS } from './workflows.ts';
 
 const PRIORITIES = ['low', 'normal', 'high', 'critical'] as const;
@@ -32,10 +32,8 @@ export const CreateInput = z.strictObject({
 });
 
 export const CreateOutput = z.strictObject({
-  task_id: z.string(),
+  ...texts('task_id', 'created_at', 'created_by'),
   status: z.enum(STATUSES),
-  created_at: z.string(),
-  created_by: z.string(),
   sequence: z.int(),
   workflow: z.enum(WORKFLOWS),
 });
@@ -64,11 +62,9 @@ export const UpdateInput = z
   });
 
 export const UpdateOutput = z.strictObject({
-  task_id: z.string(),
+  ...texts('task_id', 'updated_at', 'updated_by'),
   status: z.enum(STATUSES),
   progress: z.number(),
-  updated_at: z.string(),
-  updated_by: z.string(),
   previous_status: z.enum(STATUSES).optional(),
   warnings: z.array(z.string()).optional(),
 });
@@ -80,24 +76,17 @@ export const GetInput = z.strictObject({
 });
 
 const Summary = {
-  task_id: z.string(),
-  title: z.string(),
-  project: z.string(),
+  ...texts('task_id', 'title', 'project', 'assignee', 'created_at', 'updated_at'),
   status: z.enum(STATUSES),
   priority,
   progress: z.number(),
-  assignee: z.string(),
-  created_at: z.string(),
-  updated_at: z.string(),
 };
 
 export const GetOutput = z.strictObject({
   ...Summary,
-  description: z.string(),
+  ...texts('description', 'created_by', 'updated_by', 'status_since', 'status_by'),
   labels: z.array(z.string()),
   estimate_hours: z.number().optional(),
-  created_by: z.string(),
-  updated_by: z.string(),
   parent_id: z.string().optional(),
   blocked_reason: z.string().optional(),
   sequence: z.int(),
@@ -106,8 +95,6 @@ export const GetOutput = z.strictObject({
   proof_grade: z.boolean(),
   depends_on: z.array(z.string()),
   dependencies_unmet: z.int(),
-  status_since: z.string(),
-  status_by: z.string(),
   erased: z.boolean().optional(),
   thought_trail: z.array(z.string()).optional(),
   dependents: z.array(z.string()).optional(),
@@ -145,10 +132,8 @@ export const NextInput = z.strictObject({
 export const NextOutput = z.strictObject({
   next_actions: z.array(
     z.strictObject({
-      task_id: z.string(),
-      title: z.string(),
+      ...texts('task_id', 'title', 'assignee'),
       priority,
-      assignee: z.string(),
       estimate_hours: z.number().optional(),
       parent_id: z.string().optional(),
       dependencies_unmet: z.int(),
@@ -156,13 +141,12 @@ export const NextOutput = z.strictObject({
   ),
   count: z.int(),
   project: z.string(),
-  blocked: z
-    .array(z.strictObject({ task_id: z.string(), title: z.string(), blocked_reason: z.string() }))
-    .optional(),
+  blocked: z.array(z.strictObject(texts('task_id', 'title', 'blocked_reason'))).optional(),
 });
 
 export type CreateArgs = z.output<typeof CreateInput>;
+export type Created = z.output<typeof CreateOutput>;
 export type UpdateArgs = z.output<typeof UpdateInput>;
-export type GetArgs = z.output<typeof GetInput>;
+export type Updated = z.output<typeof UpdateOutput>;
 export type ListArgs = z.output<typeof ListInput>;
 export type NextArgs = z.output<typeof NextInput>;

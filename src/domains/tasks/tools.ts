@@ -2,16 +2,18 @@ import type * as z from 'zod';
 import { formatId, TASKS, THOUGHTS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
 import { defineTool, type Tool } from '../../tool.ts';
+import { idsFrom } from '../lookup.ts';
+import { pick } from '../records.ts';
 import { ruled } from '../ruled.ts';
 import { listTasks } from './list.ts';
-import { blockedTasks, type NextAction, nextActions } from './next-actions.ts';
 import {
-  childIds,
+  blockedTasks,
+  type NextAction,
+  nextActions,
   projectExists,
   projectNames,
   requireTask,
   type ShownTask,
-  thoughtIds,
 } from './repository.ts';
 import { projectNotFound, TASK_RULES } from './rules.ts';
 import * as schema from './schema.ts';
@@ -28,6 +30,8 @@ export interface TaskSettings {
 
 const NEXT_DEFAULT = 20;
 const ALL_PROJECTS = '*';
+const CHILDREN = 'SELECT id FROM tasks WHERE parent_id = ? ORDER BY id';
+const TRAIL = 'SELECT id FROM thoughts WHERE task_id = ? ORDER BY chain_position';
 
 export function taskTools(settings: TaskSettings): Tool[] {
   return [
@@ -36,14 +40,12 @@ export function taskTools(settings: TaskSettings): Tool[] {
       title: 'Create task',
       summary: 'Create a task. Kanban tasks start in backlog, pipeline tasks in INIT.',
       family: 'tasks',
-      effect: 'writes',
       input: schema.CreateInput,
       output: schema.CreateOutput,
-      prepare: (args) =>
-        Promise.resolve({
-          args: { workflow: settings.workflow, ...args },
-          outside: settings.projects === undefined ? {} : { projects: settings.projects },
-        }),
+      prepare: async (args) => ({
+        args: { workflow: settings.workflow, ...args },
+        outside: settings.projects === undefined ? {} : { projects: settings.projects },
+      }),
       ...ruled(TASK_RULES.task_create),
     }),
     defineTool({
@@ -56,12 +58,12 @@ export function taskTools(settings: TaskSettings): Tool[] {
       output: schema.GetOutput,
       async handle(args, _call, tx) {
         const task = await requireTask(tx, args.task_id);
+        const trail = args.include_thought_trail && (await idsFrom(tx, TRAIL, task.id));
+        const children = args.include_dependents && (await idsFrom(tx, CHILDREN, task.id));
         return {
           ...viewTask(task),
-          ...(args.include_thought_trail && {
-            thought_trail: (await thoughtIds(tx, task.id)).map((id) => formatId(THOUGHTS, id)),
-          }),
-          ...(args.include_dependents && { dependents: (await childIds(tx, task.id)).map(taskId) }),
+          ...(trail && { thought_trail: trail.map((id) => formatId(THOUGHTS, id)) }),
+          ...(children && { dependents: children.map(taskId) }),
         };
       },
     }),
@@ -71,7 +73,6 @@ export function taskTools(settings: TaskSettings): Tool[] {
       summary:
         'Change fields or move a task one step; a refused step lists the allowed ones. Setting in_progress claims it: of two agents one is refused.',
       family: 'tasks',
-      effect: 'writes',
       input: schema.UpdateInput,
       output: schema.UpdateOutput,
       ...ruled(TASK_RULES.task_update),
@@ -85,15 +86,9 @@ export function taskTools(settings: TaskSettings): Tool[] {
       input: schema.ListInput,
       output: schema.ListOutput,
       async handle(args, _call, tx) {
-        const project = args.project ?? settings.project;
-        const page = await listTasks(tx, { ...args, ...(project !== undefined && { project }) });
-        return {
-          tasks: page.rows.map(({ id, ...row }) => ({ task_id: taskId(id), ...row })),
-          total_count: page.total,
-          returned_count: page.rows.length,
-          offset: page.offset,
-          limit: page.limit,
-        };
+        const { rows, ...page } = await listTasks(tx, { ...args, project: args.project ?? settings.project });
+        const tasks = rows.map(({ id, ...row }) => ({ task_id: taskId(id), ...row }));
+        return { tasks, returned_count: rows.length, ...page };
       },
     }),
     defineTool({
@@ -108,12 +103,13 @@ export function taskTools(settings: TaskSettings): Tool[] {
         const project = await resolveProject(tx, args.project, settings);
         const limit = args.limit ?? NEXT_DEFAULT;
         const actions = await nextActions(tx, project, limit);
+        const blocked = args.include_blocked && (await blockedTasks(tx, project, limit));
         return {
           next_actions: actions.map(viewAction),
           count: actions.length,
           project: project ?? ALL_PROJECTS,
-          ...(args.include_blocked && {
-            blocked: (await blockedTasks(tx, project, limit)).map(({ id, title, blocked_reason }) => ({
+          ...(blocked && {
+            blocked: blocked.map(({ id, title, blocked_reason }) => ({
               task_id: taskId(id),
               title,
               blocked_reason: blocked_reason ?? '',
@@ -144,45 +140,33 @@ function viewAction(action: NextAction) {
 }
 
 /** Every field of a task; what has no value is left out. */
-function viewTask(task: ShownTask) {
+function viewTask(task: ShownTask): z.input<typeof schema.GetOutput> {
   return {
     task_id: taskId(task.id),
-    title: task.title,
-    description: task.description,
-    project: task.project,
-    status: task.status,
-    priority: task.priority,
-    progress: task.progress,
-    assignee: task.assignee,
+    ...pick(task, 'title', 'project', 'status', 'priority', 'progress', 'assignee', 'sequence', 'workflow'),
+    ...pick(task, 'created_at', 'created_by', 'updated_at', 'updated_by', 'status_since', 'status_by'),
+    description: task.description ?? '',
     labels: JSON.parse(task.labels) as string[],
     ...(task.estimate_hours !== null && { estimate_hours: task.estimate_hours }),
-    created_at: task.created_at,
-    updated_at: task.updated_at,
-    created_by: task.created_by,
-    updated_by: task.updated_by,
     ...(task.parent_id !== null && { parent_id: taskId(task.parent_id) }),
     ...(task.blocked_reason !== null && { blocked_reason: task.blocked_reason }),
-    sequence: task.sequence,
-    workflow: task.workflow,
     ...(task.type !== null && { type: task.type }),
     proof_grade: task.proof_grade === 1,
     depends_on: (JSON.parse(task.depends_on) as number[]).map(taskId),
     dependencies_unmet: task.unmet,
-    status_since: task.status_since,
-    status_by: task.status_by,
-    ...(task.erased && { erased: true }),
+    ...(task.erased === 1 && { erased: true }),
   };
 }
 
-/** The project a reading tool speaks of: the one named, else the active one, else all. */
+/** The project a reading tool is about: the one named, else the active one, else all. */
 async function resolveProject(
   tx: Reader,
   named: string | undefined,
-  settings: TaskSettings,
-): Promise<string | undefined> {
-  const project = named ?? settings.project;
+  { project: active, projects }: TaskSettings,
+) {
+  const project = named ?? active;
   if (project === undefined) return undefined;
-  const known = settings.projects?.includes(project) ?? (await projectExists(tx, project));
-  if (!known) throw projectNotFound(project, settings.projects ?? (await projectNames(tx)));
+  const known = projects?.includes(project) ?? (await projectExists(tx, project));
+  if (!known) throw projectNotFound(project, projects ?? (await projectNames(tx)));
   return project;
 }

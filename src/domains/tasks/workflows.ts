@@ -1,4 +1,6 @@
 import { ColibriError } from '../../errors.ts';
+import { formatId, TASKS } from '../../log/tables.ts';
+import type { TaskRow } from '../facts.ts';
 
 export const WORKFLOWS = ['kanban', 'pipeline'] as const;
 export type Workflow = (typeof WORKFLOWS)[number];
@@ -48,46 +50,30 @@ export function isDone(status: Status): boolean {
 
 export function queueOf(workflow: Workflow, status: Status): number {
   if (status === 'blocked') return QUEUE.blocked;
-  return status === 'todo' || (workflow === 'pipeline' && !isFinal(workflow, status))
-    ? QUEUE.next
-    : QUEUE.none;
+  const isNext = status === 'todo' || (workflow === 'pipeline' && !isFinal(workflow, status));
+  return isNext ? QUEUE.next : QUEUE.none;
 }
 
 /** The verifier asks about rows that may say anything: a workflow that does not exist allows nothing. */
 export function allowedFrom(workflow: Workflow, status: Status): readonly Status[] {
-  const arrows: (typeof ARROWS)[Workflow] | undefined = Object.hasOwn(ARROWS, workflow)
-    ? ARROWS[workflow]
-    : undefined;
-  return arrows?.[status] ?? [];
-}
-
-/** What a refused step has to tell: two agents that take one task both read this. */
-export interface Standing {
-  readonly task_id: string;
-  readonly workflow: Workflow;
-  readonly status: Status;
-  readonly held_by: string;
-  readonly since: string;
+  return Object.hasOwn(ARROWS, workflow) ? (ARROWS[workflow][status] ?? []) : [];
 }
 
 /** Staying where one is is no arrow either: of two agents that make the same move, the second learns who was first. */
-export function assertArrow(at: Standing, to: Status): void {
-  const allowed = allowedFrom(at.workflow, at.status);
+export function assertArrow(
+  task: Pick<TaskRow, 'id' | 'workflow' | 'status' | 'status_by' | 'status_since'>,
+  to: Status,
+): void {
+  const { workflow, status, status_by: held_by, status_since: since } = task;
+  const allowed = allowedFrom(workflow, status);
   if (allowed.includes(to)) return;
+  const task_id = formatId(TASKS, task.id);
+  const refused = to === status ? `be set to ${to} a second time` : `move to ${to}`;
   const next =
     allowed.length === 0 ? 'It is final and never moves again.' : `Allowed next: ${allowed.join(', ')}.`;
-  const holder = `${at.task_id} is ${at.status} since ${at.since}, set by ${at.held_by}`;
-  const sentence =
-    to === at.status
-      ? `${holder}; it cannot be set to ${to} a second time.`
-      : `${holder}; it cannot move to ${to}.`;
-  throw new ColibriError('ERR_INVALID_TRANSITION', `${sentence} ${next}`, {
-    task_id: at.task_id,
-    workflow: at.workflow,
-    from: at.status,
-    to,
-    allowed,
-    held_by: at.held_by,
-    since: at.since,
-  });
+  throw new ColibriError(
+    'ERR_INVALID_TRANSITION',
+    `${task_id} has been ${status} since ${since}, set by ${held_by}; it cannot ${refused}. ${next}`,
+    { task_id, workflow, from: status, to, allowed, held_by, since },
+  );
 }

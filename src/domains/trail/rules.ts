@@ -2,33 +2,18 @@ import { ColibriError } from '../../errors.ts';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
 import { formatId, parseId, SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
 import type { SessionRow, TaskRow, ThoughtRow } from '../facts.ts';
+import { notFound, numberOf, pick, recordIn } from '../records.ts';
 import { ask, type Call, type Ruling, type Steps } from '../rule.ts';
-import { recordIn } from '../session-records.ts';
-import type { RecordArgs, ThoughtType } from './schema.ts';
+import type { RecordArgs, Recorded } from './schema.ts';
 
 /** Arguments as they are kept: a digest in the place of each text. */
-export type KeptRecord = Omit<RecordArgs, 'tests_run' | 'blockers' | 'metadata'> & {
-  readonly tests_run?: string;
-  readonly blockers?: string;
-  readonly metadata?: string;
+type KeptRecord = Omit<RecordArgs, 'tests_run' | 'blockers' | 'metadata'> & {
+  readonly [K in 'tests_run' | 'blockers' | 'metadata']?: string;
 };
-
-export interface Recorded {
-  readonly thought_id: string;
-  readonly task_id: string;
-  readonly type: ThoughtType;
-  readonly hash: string;
-  readonly previous_hash: string | null;
-  readonly recorded_at: string;
-  readonly recorded_by: string;
-  readonly chain_position: number;
-  readonly session_id?: string;
-}
 
 /** Appends a thought to the chain of its task. */
 function* recordThought(args: KeptRecord, call: Call): Steps<Ruling<Recorded>> {
-  const taskId = parseId(TASKS, args.task_id);
-  if (taskId === undefined) throw taskNotFound(args.task_id);
+  const taskId = numberOf(TASKS, args.task_id);
   const named = args.session_id === undefined ? 0 : (parseId(SESSIONS, args.session_id) ?? 0);
   const { task, newest, covering, given, id } = yield* ask({
     task: ['task', taskId],
@@ -37,7 +22,7 @@ function* recordThought(args: KeptRecord, call: Call): Steps<Ruling<Recorded>> {
     given: ['session', named],
     id: ['nextId', 'thoughts'],
   });
-  if (task === undefined) throw taskNotFound(args.task_id);
+  if (task === undefined) throw notFound(TASKS, args.task_id);
   const session = sessionFor(task, args.session_id, given, covering);
   const linked = {
     task_id: taskId,
@@ -67,31 +52,12 @@ function* recordThought(args: KeptRecord, call: Call): Steps<Ruling<Recorded>> {
   };
 }
 
-type Linked = Pick<
-  ThoughtRow,
-  | 'id'
-  | 'task_id'
-  | 'session_id'
-  | 'type'
-  | 'hash'
-  | 'previous_hash'
-  | 'recorded_at'
-  | 'recorded_by'
-  | 'chain_position'
->;
-
 /** What a thought says of its place in the chain. */
-export function viewLink(thought: Linked): Recorded {
-  const { type, hash, previous_hash, recorded_at, recorded_by, chain_position } = thought;
+export function viewLink(thought: Omit<ThoughtRow, 'tests_run' | 'blockers' | 'metadata'>): Recorded {
   return {
     thought_id: formatId(THOUGHTS, thought.id),
     task_id: formatId(TASKS, thought.task_id),
-    type,
-    hash,
-    previous_hash,
-    recorded_at,
-    recorded_by,
-    chain_position,
+    ...pick(thought, 'type', 'hash', 'previous_hash', 'recorded_at', 'recorded_by', 'chain_position'),
     ...(thought.session_id !== null && { session_id: formatId(SESSIONS, thought.session_id) }),
   };
 }
@@ -122,15 +88,7 @@ function namedSession(
   session: SessionRow | undefined,
   covering: readonly SessionRow[],
 ): SessionRow {
-  if (session === undefined)
-    throw new ColibriError(
-      'ERR_SESSION_NOT_FOUND',
-      `There is no session ${JSON.stringify(text)} (session_id).`,
-      {
-        field: 'session_id',
-        id: text,
-      },
-    );
+  if (session === undefined) throw notFound(SESSIONS, text);
   const task_id = formatId(TASKS, task.id);
   if (session.status === 'finalized') {
     throw new ColibriError(
@@ -156,13 +114,6 @@ function gatherEvidence(args: KeptRecord, { outside: { git = {} } }: Call) {
     commit_sha: args.commit_sha ?? git.commit_sha ?? null,
     observed: canonicalJson(observed),
   };
-}
-
-function taskNotFound(id: string): ColibriError {
-  return new ColibriError('ERR_TASK_NOT_FOUND', `There is no task ${JSON.stringify(id)} (task_id).`, {
-    field: 'task_id',
-    id,
-  });
 }
 
 /** The writing tool of this domain, with the arguments that are texts. */

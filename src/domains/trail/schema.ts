@@ -1,15 +1,9 @@
 import * as z from 'zod';
 import { LIMITS } from '../../limits.ts';
-import { line, pageOffset, recordId } from '../fields.ts';
+import { line, pageOffset, recordId, texts } from '../fields.ts';
 
 export const THOUGHT_TYPES = [
-  'reflection',
-  'decision',
-  'discovery',
-  'risk',
-  'blockers',
-  'plan',
-  'analysis',
+  ...(['reflection', 'decision', 'discovery', 'risk', 'blockers', 'plan', 'analysis'] as const),
 ] as const;
 
 export type ThoughtType = (typeof THOUGHT_TYPES)[number];
@@ -37,13 +31,9 @@ export const RecordInput = z.strictObject({
 });
 
 const Link = {
-  thought_id: z.string(),
-  task_id: z.string(),
+  ...texts('thought_id', 'task_id', 'hash', 'recorded_at', 'recorded_by'),
   type,
-  hash: z.string(),
   previous_hash: z.string().nullable(),
-  recorded_at: z.string(),
-  recorded_by: z.string(),
   chain_position: z.int(),
   session_id: z.string().optional(),
 };
@@ -86,7 +76,10 @@ export const VerifyInput = z
     task_id: recordId.optional(),
     full_trace: z.boolean().optional(),
   })
-  .refine(namesOne, 'give exactly one of task_id and session_id');
+  .refine(
+    ({ task_id, session_id }) => (task_id === undefined) !== (session_id === undefined),
+    'give exactly one of task_id and session_id',
+  );
 
 export const VerifyOutput = z.strictObject({
   session_id: z.string().optional(),
@@ -97,21 +90,16 @@ export const VerifyOutput = z.strictObject({
   broken_links: z.array(
     z.strictObject({
       position: z.int(),
-      record: z.string(),
-      what: z.string(),
+      ...texts('record', 'what', 'expected_hash', 'actual_hash'),
       columns: z.array(z.string()).optional(),
-      expected_hash: z.string(),
-      actual_hash: z.string(),
     }),
   ),
   verified_at: z.string(),
-  trace: z.array(z.strictObject({ position: z.int(), record: z.string(), hash: z.string() })).optional(),
+  trace: z.array(z.strictObject({ position: z.int(), ...texts('record', 'hash') })).optional(),
 });
 
 export type RecordArgs = z.output<typeof RecordInput>;
+export type Recorded = z.output<typeof RecordOutput>;
 export type ListArgs = z.output<typeof ListInput>;
 export type VerifyArgs = z.output<typeof VerifyInput>;
-
-function namesOne(args: { task_id?: string | undefined; session_id?: string | undefined }): boolean {
-  return (args.task_id === undefined) !== (args.session_id === undefined);
-}
+export type Verified = z.output<typeof VerifyOutput>;

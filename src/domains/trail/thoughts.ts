@@ -2,74 +2,65 @@ import { THOUGHTS } from '../../log/tables.ts';
 import { ERASED, readTexts } from '../../log/texts.ts';
 import type { Reader } from '../../storage/engine.ts';
 import type { ThoughtRow } from '../facts.ts';
-import { columnsOf } from '../lookup.ts';
+import { columnsOf, numberFrom } from '../lookup.ts';
 
 /** A thought with its texts. */
 export interface ShownThought extends Omit<ThoughtRow, 'tests_run' | 'blockers' | 'metadata'> {
-  readonly tests_run: readonly string[];
-  readonly blockers: readonly string[];
-  readonly metadata: Readonly<Record<string, unknown>> | undefined;
+  readonly tests_run: string[];
+  readonly blockers: string[];
+  readonly metadata: Record<string, unknown> | undefined;
   readonly erased: boolean;
 }
 
-/** Which thoughts a listing speaks of: those of a task, those that are records of a session, both, or all. */
+/** Which thoughts a listing is about: those of a task, those that are records of a session, both, or all. */
 export interface ThoughtFilter {
   readonly task: number | undefined;
   readonly session: number | undefined;
   readonly type: string | undefined;
 }
 
+/** By the session's records, so that a child's thought in a deep session is included. */
+const IN_SESSION = "id IN (SELECT ref FROM session_records WHERE session_id = ? AND kind = 'thought')";
+
 export async function listThoughts(
   tx: Reader,
-  filter: ThoughtFilter,
+  { task, session, type }: ThoughtFilter,
   limit: number,
   offset: number,
 ): Promise<{ thoughts: ShownThought[]; count: number }> {
-  const { where, params } = conditionsOf(filter);
-  const order = filter.session === undefined && filter.task !== undefined ? 'chain_position' : 'id';
+  const given = (
+    [
+      ['task_id = ?', task],
+      [IN_SESSION, session],
+      ['type = ?', type],
+    ] as const
+  ).flatMap(([sql, value]) => (value === undefined ? [] : [{ sql, value }]));
+  const where = given.length === 0 ? '' : `WHERE ${given.map(({ sql }) => sql).join(' AND ')}`;
+  const params = given.map(({ value }) => value);
+  const order = session === undefined && task !== undefined ? 'chain_position' : 'id';
   const rows = await tx.all<ThoughtRow>(
     `SELECT ${columnsOf(THOUGHTS)} FROM thoughts ${where} ORDER BY ${order} LIMIT ? OFFSET ?`,
     ...params,
     limit,
     offset,
   );
-  const total = await tx.get<{ count: number }>(`SELECT count(*) AS count FROM thoughts ${where}`, ...params);
-  return { thoughts: await withTexts(tx, rows), count: total?.count ?? 0 };
-}
-
-function conditionsOf({ task, session, type }: ThoughtFilter): {
-  where: string;
-  params: (string | number)[];
-} {
-  const conditions: string[] = [];
-  const params: (string | number)[] = [];
-  const add = (sql: string, value: string | number | undefined) => {
-    if (value === undefined) return;
-    conditions.push(sql);
-    params.push(value);
-  };
-  add('task_id = ?', task);
-  // By the session's records, so that a child's thought in a deep session is included.
-  add("id IN (SELECT ref FROM session_records WHERE session_id = ? AND kind = 'thought')", session);
-  add('type = ?', type);
-  return { where: conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`, params };
-}
-
-async function withTexts(tx: Reader, rows: readonly ThoughtRow[]): Promise<ShownThought[]> {
+  const count = await numberFrom(tx, `SELECT count(*) AS value FROM thoughts ${where}`, ...params);
   const digests = rows.flatMap((row) => [row.content, row.tests_run, row.blockers, row.metadata]);
   const texts = await readTexts(tx, digests);
-  return rows.map((row) => showThought(row, texts));
+  return { thoughts: rows.map((row) => showThought(row, texts)), count };
 }
 
 function showThought(row: ThoughtRow, texts: ReadonlyMap<string, string>): ShownThought {
-  const list = (digest: string | null) => JSON.parse(texts.get(digest ?? '') ?? '[]') as string[];
-  const metadata = row.metadata === null ? undefined : texts.get(row.metadata);
+  const parsed = <T>(digest: string | null, otherwise: T): T => {
+    const text = texts.get(digest ?? '');
+    return text === undefined ? otherwise : (JSON.parse(text) as T);
+  };
   return {
     ...row,
     content: texts.get(row.content) ?? ERASED,
-    tests_run: list(row.tests_run),
-    blockers: list(row.blockers),
-    metadata: metadata === undefined ? undefined : (JSON.parse(metadata) as Record<string, unknown>),
+    tests_run: parsed<string[]>(row.tests_run, []),
+    blockers: parsed<string[]>(row.blockers, []),
+    metadata: parsed<ShownThought['metadata']>(row.metadata, undefined),
     erased: !texts.has(row.content),
   };
 }

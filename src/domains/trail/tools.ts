@@ -3,8 +3,7 @@ import { formatId, SESSIONS, TASKS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
 import { type CallContext, defineTool, type Tool } from '../../tool.ts';
 import type { GitEvidence } from '../rule.ts';
-import { ruled } from '../ruled.ts';
-import { requireSession, requireTaskNumber } from '../subjects.ts';
+import { requireRow, requireSession, ruled } from '../ruled.ts';
 import { TRAIL_RULES, viewLink } from './rules.ts';
 import * as schema from './schema.ts';
 import { listThoughts, type ShownThought } from './thoughts.ts';
@@ -19,15 +18,8 @@ export interface ChainSubject {
 export interface ChainReport {
   readonly total: number;
   readonly score: number;
-  readonly broken: readonly {
-    readonly position: number;
-    readonly record: string;
-    readonly what: string;
-    readonly columns?: string[];
-    readonly expected_hash: string;
-    readonly actual_hash: string;
-  }[];
-  readonly trace: readonly { readonly position: number; readonly record: string; readonly hash: string }[];
+  readonly broken: Readonly<schema.Verified['broken_links']>;
+  readonly trace: Readonly<NonNullable<schema.Verified['trace']>>;
 }
 
 export interface TrailDeps {
@@ -51,7 +43,6 @@ export function trailTools(deps: TrailDeps): Tool[] {
       summary:
         'Append a thought on a task to its tamper-evident trail: why you do what you do. It cannot be edited later.',
       family: 'trail',
-      effect: 'writes',
       input: schema.RecordInput,
       output: schema.RecordOutput,
       prepare: async (args) => ({ args, outside: await observe(deps, args) }),
@@ -93,54 +84,39 @@ async function list(deps: TrailDeps, tx: Reader, call: CallContext, args: schema
   const task = args.task_id === undefined ? undefined : await requireTaskNumber(tx, args.task_id);
   const filter = { task, session, type: args.type };
   const { thoughts, count } = await listThoughts(tx, filter, args.limit ?? PAGE_DEFAULT, args.offset ?? 0);
+  // Of a listing of everything, the tasks of this page are checked.
+  const tasks = task === undefined ? new Set(thoughts.map(({ task_id }) => task_id)) : [task];
+  const subjects: ChainSubject[] =
+    session === undefined
+      ? [...tasks].map((id) => ({ kind: 'task', id }))
+      : [{ kind: 'session', id: session }];
   return {
     ...(task !== undefined && { task_id: formatId(TASKS, task) }),
     ...(session !== undefined && { session_id: formatId(SESSIONS, session) }),
     thought_count: count,
     thoughts: thoughts.map(viewThought),
-    ...(args.verify_chain && (await validityOf(deps, tx, call, task, session, thoughts))),
+    ...(args.verify_chain && (await validityOf(deps, tx, call, subjects))),
   };
 }
 
-/** Of a listing of everything, the tasks of this page are checked. */
-async function validityOf(
-  deps: TrailDeps,
-  tx: Reader,
-  call: CallContext,
-  task: number | undefined,
-  session: number | undefined,
-  thoughts: readonly ShownThought[],
-) {
-  const subjects: ChainSubject[] =
-    session !== undefined
-      ? [{ kind: 'session', id: session }]
-      : [...new Set(task === undefined ? thoughts.map(({ task_id }) => task_id) : [task])].map((id) => ({
-          kind: 'task',
-          id,
-        }));
-  const invalid = new Set<number>();
-  let valid = true;
+async function validityOf(deps: TrailDeps, tx: Reader, call: CallContext, subjects: readonly ChainSubject[]) {
+  const broken: number[] = [];
   for (const subject of subjects) {
-    const { broken } = await deps.verifyChain(tx, subject, {
-      trace: false,
-      pause: () => call.yieldToWaiting(),
-    });
-    if (broken.length > 0) valid = false;
-    for (const { position } of broken) invalid.add(position);
+    const report = await deps.verifyChain(tx, subject, { trace: false, pause: () => call.yieldToWaiting() });
+    broken.push(...report.broken.map(({ position }) => position));
   }
-  return { chain_valid: valid, ...(invalid.size > 0 && { invalid_links: [...invalid] }) };
+  return {
+    chain_valid: broken.length === 0,
+    ...(broken.length > 0 && { invalid_links: [...new Set(broken)] }),
+  };
 }
 
 async function verify(deps: TrailDeps, tx: Reader, call: CallContext, args: schema.VerifyArgs) {
   const subject = await subjectOf(tx, args);
   const trace = args.full_trace === true;
   const report = await deps.verifyChain(tx, subject, { trace, pause: () => call.yieldToWaiting() });
-  const name =
-    subject.kind === 'task'
-      ? { task_id: formatId(TASKS, subject.id) }
-      : { session_id: formatId(SESSIONS, subject.id) };
   return {
-    ...name,
+    [`${subject.kind}_id`]: formatId(subject.kind === 'task' ? TASKS : SESSIONS, subject.id),
     chain_valid: report.broken.length === 0,
     total_records: report.total,
     integrity_score: report.score,
@@ -161,6 +137,11 @@ async function subjectOf(tx: Reader, args: schema.VerifyArgs): Promise<ChainSubj
   }
 }
 
+async function requireTaskNumber(tx: Reader, text: string): Promise<number> {
+  const find = (id: number) => tx.get<{ id: number }>('SELECT id FROM tasks WHERE id = ?', id);
+  return (await requireRow(tx, TASKS, text, find)).id;
+}
+
 /** Everything the hash is made of and everything beside it; lists that are empty are left out. */
 function viewThought(thought: ShownThought) {
   const observed = JSON.parse(thought.observed) as string[];
@@ -172,8 +153,8 @@ function viewThought(thought: ShownThought) {
     ...(branch !== null && { branch }),
     ...(commit_sha !== null && { commit_sha }),
     ...(observed.length > 0 && { observed }),
-    ...(tests_run.length > 0 && { tests_run: [...tests_run] }),
-    ...(blockers.length > 0 && { blockers: [...blockers] }),
-    ...(metadata !== undefined && { metadata: { ...metadata } }),
+    ...(tests_run.length > 0 && { tests_run }),
+    ...(blockers.length > 0 && { blockers }),
+    ...(metadata !== undefined && { metadata }),
   };
 }
