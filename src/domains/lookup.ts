@@ -1,5 +1,6 @@
 import { isHash } from '../integrity/digest.ts';
 import { SESSIONS, type StateTable, TASKS, tableNamed } from '../log/tables.ts';
+import { ERASED } from '../log/texts.ts';
 import type { Reader, SqlValue } from '../storage/engine.ts';
 import type { SessionRecordRow, SessionRow, TaskRow } from './facts.ts';
 import { thoughtHash } from './records.ts';
@@ -43,6 +44,19 @@ export const SELECT_SESSION = `SELECT ${columnsOf(SESSIONS)} FROM sessions`;
 /** Named, not *: a derived or generated column must not slip into a row that is hashed. */
 export function columnsOf(table: StateTable, alias = ''): string {
   return table.facts.map((column) => `${alias}${column}`).join(', ');
+}
+
+/** The same with each text in the place of its digest. */
+export function shownColumns(table: StateTable): string {
+  return table.facts
+    .map((column) => (table.texts.includes(column) ? shown(table, column) : column))
+    .join(', ');
+}
+
+/** A text in the place of its digest, or what stands for one that was erased. */
+export function shown({ name }: StateTable, column: string): string {
+  const text = `coalesce((SELECT text FROM texts WHERE digest = ${name}.${column}), '${ERASED}')`;
+  return `CASE WHEN ${name}.${column} IS NULL THEN NULL ELSE ${text} END AS ${column}`;
 }
 
 /** Placeholders for a list. An empty list is one that nothing is in. */
@@ -123,7 +137,7 @@ export async function readLeaves(tx: Reader, session: number, onlyTask: number |
 }
 
 /** A record of a session with the hash that is its leaf. A missing hash means that the record itself is gone. */
-type Leaf = Pick<SessionRecordRow, 'id' | 'kind' | 'ref'> & { readonly hash: string | null };
+export type Leaf = Pick<SessionRecordRow, 'id' | 'kind' | 'ref'> & { readonly hash: string | null };
 
 const PAGE = 2_000;
 

@@ -1,9 +1,9 @@
 import { LIMITS } from '../../limits.ts';
+import { TASKS } from '../../log/tables.ts';
 import type { Reader, SqlValue } from '../../storage/engine.ts';
 import type { TaskRow } from '../facts.ts';
 import { utc } from '../fields.ts';
-import { marks, numberFrom } from '../lookup.ts';
-import { shown } from './repository.ts';
+import { marks, numberFrom, shown } from '../lookup.ts';
 import type { ListArgs } from './schema.ts';
 
 const PAGE_DEFAULT = 50;
@@ -29,7 +29,7 @@ export async function listTasks(tx: Reader, args: ListArgs) {
   const where = conditions.length === 0 ? '' : `WHERE ${plan.conditions.map(({ sql }) => sql).join(' AND ')}`;
   const params = conditions.flatMap((condition) => condition.params);
   const rows = await tx.all<ListedTask>(
-    `SELECT id, ${shown('title')}, project, status, priority, progress, assignee, created_at, updated_at
+    `SELECT id, ${shown(TASKS, 'title')}, project, status, priority, progress, assignee, created_at, updated_at
      FROM tasks ${where} ORDER BY ${ORDERS[sort_by][sort_order]} LIMIT ? OFFSET ?`,
     ...params,
     limit,

@@ -1,7 +1,7 @@
 import { TASKS } from '../../log/tables.ts';
-import { ERASED } from '../../log/texts.ts';
 import type { Reader } from '../../storage/engine.ts';
 import type { TaskRow } from '../facts.ts';
+import { shown, shownColumns } from '../lookup.ts';
 import { requireRow } from '../ruled.ts';
 import { QUEUE } from './workflows.ts';
 
@@ -17,14 +17,8 @@ export async function requireTask(tx: Reader, text: string): Promise<ShownTask> 
   return await requireRow(tx, TASKS, text, (id) => tx.get<ShownTask>(SELECT_SHOWN, id));
 }
 
-const SELECT_SHOWN = `SELECT ${TASKS.facts.map((column) => (TASKS.texts.includes(column) ? shown(column) : column)).join(', ')},
-  unmet, NOT EXISTS (SELECT 1 FROM texts WHERE digest = title) AS erased FROM tasks WHERE id = ?`;
-
-/** A text of a task in the place of its digest. */
-export function shown(column: string): string {
-  const text = `coalesce((SELECT text FROM texts WHERE digest = tasks.${column}), '${ERASED}')`;
-  return `CASE WHEN tasks.${column} IS NULL THEN NULL ELSE ${text} END AS ${column}`;
-}
+const SELECT_SHOWN = `SELECT ${shownColumns(TASKS)}, unmet,
+  NOT EXISTS (SELECT 1 FROM texts WHERE digest = tasks.title) AS erased FROM tasks WHERE id = ?`;
 
 export async function projectExists(tx: Reader, project: string): Promise<boolean> {
   return (await tx.get('SELECT 1 AS found FROM tasks WHERE project = ? LIMIT 1', project)) !== undefined;
@@ -42,12 +36,12 @@ export type NextAction = Pick<
 
 export const nextActions = queued<NextAction>(
   QUEUE.next,
-  `id, ${shown('title')}, priority, assignee, estimate_hours, parent_id, unmet`,
+  `id, ${shown(TASKS, 'title')}, priority, assignee, estimate_hours, parent_id, unmet`,
 );
 
 export const blockedTasks = queued<Pick<ShownTask, 'id' | 'title' | 'blocked_reason'>>(
   QUEUE.blocked,
-  `id, ${shown('title')}, ${shown('blocked_reason')}`,
+  `id, ${shown(TASKS, 'title')}, ${shown(TASKS, 'blocked_reason')}`,
 );
 
 /**

@@ -1,8 +1,8 @@
 import { THOUGHTS } from '../../log/tables.ts';
-import { ERASED, readTexts } from '../../log/texts.ts';
+import { ERASED } from '../../log/texts.ts';
 import type { Reader } from '../../storage/engine.ts';
 import type { ThoughtRow } from '../facts.ts';
-import { columnsOf, numberFrom } from '../lookup.ts';
+import { numberFrom, shownColumns } from '../lookup.ts';
 
 /** A thought with its texts. */
 export interface ShownThought extends Omit<ThoughtRow, 'tests_run' | 'blockers' | 'metadata'> {
@@ -38,29 +38,25 @@ export async function listThoughts(
   const where = given.length === 0 ? '' : `WHERE ${given.map(({ sql }) => sql).join(' AND ')}`;
   const params = given.map(({ value }) => value);
   const order = session === undefined && task !== undefined ? 'chain_position' : 'id';
-  const rows = await tx.all<ThoughtRow>(
-    `SELECT ${columnsOf(THOUGHTS)} FROM thoughts ${where} ORDER BY ${order} LIMIT ? OFFSET ?`,
+  const rows = await tx.all<ThoughtRow & { readonly erased: number }>(
+    `SELECT ${shownColumns(THOUGHTS)}, NOT EXISTS (SELECT 1 FROM texts WHERE digest = thoughts.content) AS erased
+     FROM thoughts ${where} ORDER BY ${order} LIMIT ? OFFSET ?`,
     ...params,
     limit,
     offset,
   );
   const count = await numberFrom(tx, `SELECT count(*) AS value FROM thoughts ${where}`, ...params);
-  const digests = rows.flatMap((row) => [row.content, row.tests_run, row.blockers, row.metadata]);
-  const texts = await readTexts(tx, digests);
-  return { thoughts: rows.map((row) => showThought(row, texts)), count };
-}
-
-function showThought(row: ThoughtRow, texts: ReadonlyMap<string, string>): ShownThought {
-  const parsed = <T>(digest: string | null, otherwise: T): T => {
-    const text = texts.get(digest ?? '');
-    return text === undefined ? otherwise : (JSON.parse(text) as T);
-  };
-  return {
+  const thoughts = rows.map((row) => ({
     ...row,
-    content: texts.get(row.content) ?? ERASED,
     tests_run: parsed<string[]>(row.tests_run, []),
     blockers: parsed<string[]>(row.blockers, []),
     metadata: parsed<ShownThought['metadata']>(row.metadata, undefined),
-    erased: !texts.has(row.content),
-  };
+    erased: row.erased === 1,
+  }));
+  return { thoughts, count };
+}
+
+/** What stands for an erased text is not JSON. */
+function parsed<T>(text: string | null, otherwise: T): T {
+  return text === null || text === ERASED ? otherwise : (JSON.parse(text) as T);
 }

@@ -1,56 +1,10 @@
+import type { SessionRow, TaskRow, ThoughtRow } from '../../domains/facts.ts';
+import type { Leaf } from '../../domains/lookup.ts';
+import { isFinal } from '../../domains/tasks/workflows.ts';
 import { formatId, SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
-import { frontMatter, inert, quoted, wikilink } from './markdown.ts';
 import type { Note } from './vault.ts';
 
-/** What a note needs of a task, with its texts. */
-export interface TaskFacts {
-  readonly id: number;
-  readonly project: string;
-  readonly title: string;
-  readonly description: string;
-  readonly workflow: string;
-  readonly status: string;
-  readonly status_since: string;
-  readonly status_by: string;
-  readonly blocked_reason: string | null;
-  readonly progress: number;
-  readonly priority: string;
-  readonly type: string | null;
-  readonly proof_grade: number;
-  readonly assignee: string;
-  readonly labels: readonly string[];
-  readonly estimate_hours: number | null;
-  readonly parent_id: number | null;
-  readonly depends_on: readonly number[];
-  readonly created_at: string;
-  readonly updated_at: string;
-}
-
-export interface ThoughtFacts {
-  readonly id: number;
-  readonly task_id: number;
-  readonly type: string;
-  readonly content: string;
-  readonly hash: string;
-  readonly recorded_at: string;
-  readonly recorded_by: string;
-  readonly branch: string | null;
-  readonly commit_sha: string | null;
-}
-
-export interface SessionFacts {
-  readonly id: number;
-  readonly task_id: number;
-  readonly auditor_id: string;
-  readonly reason: string | null;
-  readonly scope: string;
-  readonly status: string;
-  readonly started_at: string;
-  readonly finalized_at: string | null;
-  readonly merkle_root: string | null;
-  readonly leaf_count: number | null;
-  readonly skills: readonly { readonly name: string; readonly digest: string }[];
-}
+// The rows come with their texts in the place of digests.
 
 /** How well a record is proved. */
 export interface ProofFacts {
@@ -59,113 +13,128 @@ export interface ProofFacts {
 }
 
 export interface TaskNeighbours {
-  readonly children: readonly TaskFacts[];
-  readonly dependencies: readonly TaskFacts[];
-  readonly dependents: readonly TaskFacts[];
-  readonly sessions: readonly SessionFacts[];
+  readonly children: readonly TaskRow[];
+  readonly dependencies: readonly TaskRow[];
+  readonly dependents: readonly TaskRow[];
+  readonly sessions: readonly SessionRow[];
 }
 
 export function taskNote(
-  task: TaskFacts,
-  thoughts: readonly ThoughtFacts[],
+  task: TaskRow,
+  thoughts: readonly ThoughtRow[],
   around: TaskNeighbours,
   proof: ProofFacts,
 ): Note {
   const id = taskName(task.id);
+  const { status, workflow, priority, progress, assignee, type, estimate_hours } = task;
+  const project = wikilink(projectName(task.project));
   const fields = {
-    colibri: 'task',
-    id,
-    aliases: [task.title],
-    project: wikilink(projectName(task.project)),
-    status: task.status,
-    workflow: task.workflow,
-    priority: task.priority,
-    progress: task.progress,
-    assignee: task.assignee,
-    labels: task.labels,
-    type: task.type,
+    ...{
+      colibri: 'task',
+      id,
+      aliases: [task.title],
+      project,
+      status,
+      workflow,
+      priority,
+      progress,
+      assignee,
+    },
+    labels: JSON.parse(task.labels) as string[],
+    type,
     proof_grade: task.proof_grade === 1,
-    estimate_hours: task.estimate_hours,
-    parent: task.parent_id === null ? undefined : wikilink(taskName(task.parent_id)),
-    depends_on: task.depends_on.map((other) => wikilink(taskName(other))),
+    estimate_hours,
+    parent: task.parent_id === null ? null : wikilink(taskName(task.parent_id)),
+    depends_on: dependsOn(task).map((other) => wikilink(taskName(other))),
     created: task.created_at,
     updated: task.updated_at,
-    intact: proof.findings.length === 0,
-    checkpointed: proof.checkpointed,
   };
-  const sections = [
-    frontMatter(fields),
+  return note(`Tasks/${id}.md`, fields, proof, [
     `# ${id} ${inert(task.title)}`,
-    `**${task.status}** since ${task.status_since} by ${inert(task.status_by)} · ${task.priority} · ${inert(task.assignee)} · ${wikilink(projectName(task.project))}`,
-    ...(task.blocked_reason === null ? [] : [`> [!warning] Blocked\n${quoted(task.blocked_reason)}`]),
-    ...(task.description === '' ? [] : [quoted(task.description)]),
-    ...relations(task, around),
-    ...(thoughts.length === 0 ? [] : ['## Thoughts', ...thoughts.map(thoughtSection)]),
-    verification(proof),
-  ];
-  return { path: `Tasks/${id}.md`, text: `${sections.join('\n\n')}\n` };
+    `**${status}** since ${task.status_since} by ${inert(task.status_by)} · ${priority} · ${inert(assignee)} · ${project}`,
+    task.blocked_reason === null ? '' : `> [!warning] Blocked\n${quoted(task.blocked_reason)}`,
+    quoted(task.description ?? ''),
+    list(
+      'Waits for',
+      around.dependencies.map(({ id: other }) => taskName(other)),
+    ),
+    list(
+      'Children',
+      around.children.map(({ id: other }) => taskName(other)),
+    ),
+    list(
+      'Awaited by',
+      around.dependents.map(({ id: other }) => taskName(other)),
+    ),
+    list(
+      'Sessions',
+      around.sessions.map((session) => formatId(SESSIONS, session.id)),
+    ),
+    graph([task, ...around.children, ...around.dependencies, ...around.dependents]),
+    thoughts.length === 0 ? '' : '## Thoughts',
+    ...thoughts.map(thoughtSection),
+  ]);
 }
 
-export function sessionNote(
-  session: SessionFacts,
-  records: readonly { readonly name: string; readonly hash: string }[],
-  proof: ProofFacts,
-): Note {
+export function sessionNote(session: SessionRow, leaves: readonly Leaf[], proof: ProofFacts): Note {
   const id = formatId(SESSIONS, session.id);
+  const { scope, status, merkle_root, auditor_id, started_at, started_by, finalized_at } = session;
+  const task = wikilink(taskName(session.task_id));
+  const records = leaves.map(
+    ({ kind, ref, hash }, i) =>
+      `${i + 1}. ${kind === 'thought' ? formatId(THOUGHTS, ref) : `audit row ${ref}`} \`${hash ?? 'gone'}\``,
+  );
+  const skills = JSON.parse(session.skills) as readonly { readonly name: string; readonly digest: string }[];
   const fields = {
-    colibri: 'session',
-    id,
-    task: wikilink(taskName(session.task_id)),
-    auditor: session.auditor_id,
-    scope: session.scope,
-    status: session.status,
-    started: session.started_at,
-    finalized: session.finalized_at,
-    merkle_root: session.merkle_root,
-    records: session.leaf_count ?? records.length,
-    intact: proof.findings.length === 0,
-    checkpointed: proof.checkpointed,
+    ...{ colibri: 'session', id, task, auditor: auditor_id, scope, status, started: started_at },
+    ...{ finalized: finalized_at, merkle_root, records: session.leaf_count ?? records.length },
   };
-  const sections = [
-    frontMatter(fields),
+  return note(`Sessions/${id}.md`, fields, proof, [
     `# ${id}`,
-    `Proof session on ${wikilink(taskName(session.task_id))}, opened by ${inert(session.auditor_id)} at ${session.started_at}.`,
-    ...(session.reason === null ? [] : [quoted(session.reason)]),
-    ...(session.merkle_root === null
-      ? ['Still open.']
-      : [`Sealed at ${session.finalized_at} with root \`${session.merkle_root}\`.`]),
-    ...(session.skills.length === 0
-      ? []
-      : [
-          '## Skills in force',
-          ...session.skills.map((skill) => `- ${inert(skill.name)} \`${skill.digest}\``),
-        ]),
-    ...(records.length === 0
-      ? []
-      : ['## Records', records.map((record, i) => `${i + 1}. ${record.name} \`${record.hash}\``).join('\n')]),
-    verification(proof),
-  ];
-  return { path: `Sessions/${id}.md`, text: `${sections.join('\n\n')}\n` };
+    `Proof session on ${task}, opened by ${inert(started_by)} for ${inert(auditor_id)} at ${started_at}.`,
+    quoted(session.reason ?? ''),
+    merkle_root === null ? 'Still open.' : `Sealed at ${finalized_at} with root \`${merkle_root}\`.`,
+    skills.length === 0 ? '' : '## Skills in force',
+    skills.map(({ name, digest }) => `- ${inert(name)} \`${digest}\``).join('\n'),
+    records.length === 0 ? '' : '## Records',
+    records.join('\n'),
+  ]);
 }
 
-export function projectNote(project: string, tasks: readonly TaskFacts[]): Note {
-  const open = tasks.filter((task) => !['done', 'cancelled', 'DONE', 'CANCELLED'].includes(task.status));
-  const row = (task: TaskFacts) =>
+export function projectNote(project: string, tasks: readonly TaskRow[]): Note {
+  const open = tasks.filter(({ workflow, status }) => !isFinal(workflow, status));
+  const row = (task: TaskRow) =>
     `| ${wikilink(taskName(task.id))} | ${inert(task.title)} | ${task.status} | ${task.priority} | ${inert(task.assignee)} |`;
-  const sections = [
-    frontMatter({ colibri: 'project', project, tasks: tasks.length, open: open.length }),
-    `# ${project}`,
-    [
-      '| Task | Title | Status | Priority | Assignee |',
-      '| --- | --- | --- | --- | --- |',
-      ...tasks.map(row),
-    ].join('\n'),
-    graph(tasks),
-  ];
-  return {
-    path: `Projects/${projectName(project)}.md`,
-    text: `${sections.filter((section) => section !== '').join('\n\n')}\n`,
-  };
+  const head = ['| Task | Title | Status | Priority | Assignee |', '| --- | --- | --- | --- | --- |'];
+  const fields = { colibri: 'project', project, tasks: tasks.length, open: open.length };
+  const sections = [`# ${project}`, [...head, ...tasks.map(row)].join('\n'), graph(tasks)];
+  return note(`Projects/${projectName(project)}.md`, fields, undefined, sections);
+}
+
+/** A note of these sections, with YAML front matter. Every JSON value is also YAML, so no value can break out of its line. */
+function note(
+  path: string,
+  fields: Readonly<Record<string, unknown>>,
+  proof: ProofFacts | undefined,
+  sections: readonly string[],
+): Note {
+  const proved = proof && { intact: proof.findings.length === 0, checkpointed: proof.checkpointed };
+  const lines = Object.entries({ ...fields, ...proved })
+    .filter(([, value]) => value !== null)
+    .map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
+  const text = [
+    ['---', ...lines, '---'].join('\n'),
+    ...sections,
+    proof === undefined ? '' : verification(proof),
+  ]
+    .filter((section) => section !== '')
+    .join('\n\n');
+  return { path, text: `${text}\n` };
+}
+
+/** The tasks that a task depends on. */
+export function dependsOn(task: TaskRow): readonly number[] {
+  return JSON.parse(task.depends_on) as number[];
 }
 
 /** With a prefix: a project may be called `con` or `nul`, which are device names on Windows. */
@@ -177,35 +146,23 @@ function taskName(id: number): string {
   return formatId(TASKS, id);
 }
 
-function relations(
-  task: TaskFacts,
-  { children, dependencies, dependents, sessions }: TaskNeighbours,
-): string[] {
-  const list = (title: string, links: readonly string[]) =>
-    links.length === 0 ? [] : [`**${title}:** ${links.join(', ')}`];
-  const links = (tasks: readonly TaskFacts[]) => tasks.map((other) => wikilink(taskName(other.id)));
-  return [
-    ...list('Waits for', links(dependencies)),
-    ...list('Children', links(children)),
-    ...list('Awaited by', links(dependents)),
-    ...list(
-      'Sessions',
-      sessions.map((session) => wikilink(formatId(SESSIONS, session.id))),
-    ),
-    ...[graph([task, ...children, ...dependencies, ...dependents])].filter((picture) => picture !== ''),
-  ];
+function wikilink(name: string): string {
+  return `[[${name}]]`;
 }
 
-function thoughtSection(thought: ThoughtFacts): string {
-  const evidence = [
-    thought.branch === null ? '' : `branch ${inert(thought.branch)}`,
-    thought.commit_sha === null ? '' : `commit ${inert(thought.commit_sha)}`,
-  ].filter(Boolean);
-  return [
-    `### ${thought.recorded_at} ${thought.type} ^${`th-${thought.id}`}`,
-    quoted(thought.content),
-    `${formatId(THOUGHTS, thought.id)} by ${inert(thought.recorded_by)}${evidence.length === 0 ? '' : ` · ${evidence.join(' · ')}`} · \`${thought.hash}\``,
-  ].join('\n\n');
+function list(title: string, names: readonly string[]): string {
+  return names.length === 0 ? '' : `**${title}:** ${names.map(wikilink).join(', ')}`;
+}
+
+function thoughtSection(thought: ThoughtRow): string {
+  const { id, type, recorded_at, recorded_by, branch, commit_sha, content, hash } = thought;
+  const facts = [
+    `${formatId(THOUGHTS, id)} by ${inert(recorded_by)}`,
+    ...(branch === null ? [] : [`branch ${inert(branch)}`]),
+    ...(commit_sha === null ? [] : [`commit ${inert(commit_sha)}`]),
+    `\`${hash}\``,
+  ];
+  return [`### ${recorded_at} ${type} ^th-${id}`, quoted(content), facts.join(' · ')].join('\n\n');
 }
 
 function verification({ findings, checkpointed }: ProofFacts): string {
@@ -213,18 +170,16 @@ function verification({ findings, checkpointed }: ProofFacts): string {
     findings.length === 0
       ? ['> [!success] Intact: every column is as the log recorded it.']
       : ['> [!danger] Not intact', ...findings.map((finding) => `> - ${inert(finding)}`)];
-  lines.push(
-    checkpointed ? '> Covered by a signed checkpoint.' : '> Not covered by a signed checkpoint yet.',
-  );
-  return ['## Verification', lines.join('\n')].join('\n\n');
+  const signed = checkpointed ? 'Covered by a signed checkpoint.' : 'Not covered by a signed checkpoint yet.';
+  return ['## Verification', [...lines, `> ${signed}`].join('\n')].join('\n\n');
 }
 
 /** Which of these tasks wait for which. Labels hold ids and statuses only: titles could be anything. */
-function graph(tasks: readonly TaskFacts[]): string {
+function graph(tasks: readonly TaskRow[]): string {
   const known = new Map(tasks.map((task) => [task.id, task]));
   const edges = new Set<string>();
   for (const task of known.values()) {
-    for (const other of task.depends_on)
+    for (const other of dependsOn(task))
       if (known.has(other)) edges.add(`  t${task.id} -->|waits for| t${other}`);
     if (task.parent_id !== null && known.has(task.parent_id))
       edges.add(`  t${task.parent_id} -.->|child| t${task.id}`);
@@ -232,4 +187,23 @@ function graph(tasks: readonly TaskFacts[]): string {
   if (edges.size === 0) return '';
   const nodes = [...known.values()].map((task) => `  t${task.id}["${taskName(task.id)} ${task.status}"]`);
   return ['```mermaid', 'graph LR', ...nodes, ...[...edges].sort(), '```'].join('\n');
+}
+
+/**
+ * Text that strangers wrote, as Markdown that only shows it. Without this, a thought could hold a query block, a plug-in's
+ * script or a link that loads something, and the vault would run it.
+ */
+function inert(text: string): string {
+  return text
+    .replace(/[\\`*_{}[\]<>#|$%~^=!&]/g, '\\$&')
+    .replace(/^(\s*)([-+:]|\d+[.)])/gm, '$1\\$2')
+    .replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, (c) =>
+      c === '\n' || c === '\t' ? c : '\ufffd',
+    );
+}
+
+/** Several lines of text as a quote, or inside a callout. */
+function quoted(text: string): string {
+  const lines = inert(text).split('\n');
+  return text === '' ? '' : lines.map((line) => `> ${line}`.trimEnd()).join('\n');
 }

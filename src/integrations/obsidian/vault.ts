@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { sha256Hex } from '../../integrity/digest.ts';
 
@@ -19,66 +19,48 @@ export interface VaultReport {
 /** Holds the digest of each note as it was last written here: a note with another digest was edited and is not ours any more. */
 const MANIFEST = '.colibri-notes.json';
 
+type Digests = Readonly<Record<string, string>>;
+
 /** Brings the folder up to date. Touches only files that are still exactly as it wrote them. */
 export function writeNotes(folder: string, notes: readonly Note[]): VaultReport {
   const before = readManifest(folder);
   const after: Record<string, string> = {};
-  const report: VaultReport & { unchanged: number } = { written: [], unchanged: 0, deleted: [], kept: [] };
-  for (const note of notes) {
-    const path = join(folder, note.path);
-    const state = stateOf(path, before[note.path], note.text);
-    if (state === 'foreign') {
-      report.kept.push(note.path);
+  const report = { written: [] as string[], unchanged: 0, deleted: [] as string[], kept: [] as string[] };
+  for (const { path: name, text } of notes) {
+    const path = join(folder, name);
+    const [known, wanted, found] = [before[name], sha256Hex(text), digestAt(path)];
+    if (found === wanted) report.unchanged += 1;
+    else if (found === undefined || found === known) {
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, text);
+      report.written.push(name);
+    } else {
+      report.kept.push(name);
       // Still remembered: if it is put back as it was, it is ours again.
-      const known = before[note.path];
-      if (known !== undefined) after[note.path] = known;
+      if (known !== undefined) after[name] = known;
       continue;
     }
-    after[note.path] = sha256Hex(note.text);
-    if (state === 'current') report.unchanged += 1;
-    else {
-      mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(path, note.text);
-      report.written.push(note.path);
-    }
+    after[name] = wanted;
   }
-  removeOld(folder, before, after, report);
-  writeManifest(folder, before, after);
+  const stale = Object.keys(before).filter((name) => after[name] === undefined && isInside(name));
+  for (const name of stale.filter((other) => !report.kept.includes(other))) {
+    const found = digestAt(join(folder, name));
+    if (found === undefined) continue;
+    if (found === before[name]) rmSync(join(folder, name));
+    report[found === before[name] ? 'deleted' : 'kept'].push(name);
+  }
+  if (textOf(before) !== textOf(after)) {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, MANIFEST), textOf(after));
+  }
   return report;
 }
 
-/** Absent, ours and old, up to date, or somebody else's. A link or a folder in place of a note is never ours. */
-function stateOf(
-  path: string,
-  known: string | undefined,
-  text: string,
-): 'absent' | 'ours' | 'current' | 'foreign' {
+/** The digest of the note at a path, undefined if nothing is there; null for a link or a folder, which is never ours. */
+function digestAt(path: string): string | null | undefined {
   const stat = lstatSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) return 'absent';
-  if (!stat.isFile()) return 'foreign';
-  if (readFileSync(path, 'utf8') === text) return 'current';
-  return isAsWritten(path, known) ? 'ours' : 'foreign';
-}
-
-function isAsWritten(path: string, known: string | undefined): boolean {
-  return lstatSync(path).isFile() && known === sha256Hex(readFileSync(path, 'utf8'));
-}
-
-function removeOld(
-  folder: string,
-  before: Readonly<Record<string, string>>,
-  after: Record<string, string>,
-  report: VaultReport,
-): void {
-  for (const [name, known] of Object.entries(before)) {
-    if (after[name] !== undefined || report.kept.includes(name) || !isInside(name)) continue;
-    const path = join(folder, name);
-    if (!existsSync(path)) continue;
-    if (isAsWritten(path, known)) {
-      rmSync(path);
-      report.deleted.push(name);
-    } else report.kept.push(name);
-  }
+  if (stat === undefined) return undefined;
+  return stat.isFile() ? sha256Hex(readFileSync(path, 'utf8')) : null;
 }
 
 /** The manifest is in the vault, where anybody can edit it: a name in it must not lead out of the folder. */
@@ -86,26 +68,19 @@ function isInside(name: string): boolean {
   return !name.split(/[\\/]/).includes('..') && !/^([\\/]|[a-z]:)/i.test(name) && name.endsWith('.md');
 }
 
-function readManifest(folder: string): Record<string, string> {
+function readManifest(folder: string): Digests {
   try {
     const value: unknown = JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8'));
-    if (typeof value !== 'object' || value === null) return {};
+    const entries = Object.entries(value ?? {});
     return Object.fromEntries(
-      Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+      entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
     );
   } catch {
     return {};
   }
 }
 
-function writeManifest(
-  folder: string,
-  before: Readonly<Record<string, string>>,
-  after: Readonly<Record<string, string>>,
-): void {
-  const text = (entries: Readonly<Record<string, string>>) =>
-    `${JSON.stringify(Object.fromEntries(Object.entries(entries).sort(([a], [b]) => (a < b ? -1 : 1))), null, 1)}\n`;
-  if (text(before) === text(after)) return;
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, MANIFEST), text(after));
+function textOf(digests: Digests): string {
+  const sorted = Object.entries(digests).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `${JSON.stringify(Object.fromEntries(sorted), null, 1)}\n`;
 }
