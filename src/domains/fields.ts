@@ -29,11 +29,6 @@ export const instant = z
     'expected an ISO-8601 date or time, such as 2026-01-31T12:00:00Z',
   );
 
-/** In UTC with milliseconds, as times are stored: text order is then time order. */
-export function utc(text: string): string {
-  return parseInstant(text) ?? text;
-}
-
 export const actorName = line(LIMITS.nameCharsMax);
 
 /** Fields of an answer that are plain texts. */

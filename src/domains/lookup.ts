@@ -4,7 +4,7 @@ import { ERASED } from '../log/texts.ts';
 import type { Reader, SqlValue } from '../storage/engine.ts';
 import type { SessionRecordRow, SessionRow, TaskRow } from './facts.ts';
 import { thoughtHash } from './records.ts';
-import type { AsyncLookup, HashedThought, NewestThought } from './rule.ts';
+import type { AsyncLookup, NewestThought } from './rule.ts';
 
 /** Answers a rule from a transaction. `texts` are those of the call, by digest: a thought's hash is made of its text. */
 export function transactionLookup(tx: Reader, texts: ReadonlyMap<string, string>): AsyncLookup {
@@ -30,7 +30,11 @@ export function transactionLookup(tx: Reader, texts: ReadonlyMap<string, string>
     unsealedThoughts: (task) =>
       numberFrom(tx, `SELECT count(*) AS value FROM thoughts t WHERE t.task_id = ? AND NOT ${SEALED}`, task),
     leaves: (session, onlyTask) => readLeaves(tx, session, onlyTask),
-    thoughtHash: (thought) => Promise.resolve(hashOf(thought, texts)),
+    thoughtHash: async (thought) => {
+      const content = texts.get(thought.content);
+      if (content === undefined) throw new Error('the text of a thought is not among those of its call');
+      return thoughtHash({ ...thought, content });
+    },
     nextId: async (name) =>
       (await numberFrom(tx, `SELECT max(id) AS value FROM ${tableNamed(name).name}`)) + 1,
     nextSequence: async (project) =>
@@ -72,12 +76,6 @@ export async function numberFrom(tx: Reader, sql: string, ...params: readonly Sq
 /** The numbers that a query answers as `id`. */
 export async function idsFrom(tx: Reader, sql: string, ...params: readonly SqlValue[]): Promise<number[]> {
   return (await tx.all<{ id: number }>(sql, ...params)).map(({ id }) => id);
-}
-
-function hashOf(thought: HashedThought, texts: ReadonlyMap<string, string>): string {
-  const content = texts.get(thought.content);
-  if (content === undefined) throw new Error('the text of a thought is not among those of its call');
-  return thoughtHash({ ...thought, content });
 }
 
 async function awaitedBy(tx: Reader, ids: readonly number[]): Promise<Map<number, number[]>> {

@@ -95,36 +95,25 @@ interface Place {
   readonly depth: number;
 }
 
-/** Where a search goes on. Links that stay inside the roots come after everything else. */
-interface Ways {
-  readonly places: Place[];
-  readonly linked: Place[];
-  readonly tooDeep: string[];
-}
-
 /**
- * The skill folders below a root, nearest first, then by name. A link that stays inside the roots counts as the folder
- * it leads to; `visited` makes each folder count once, however many ways lead to it.
+ * The skill folders below a root, nearest first, then by name. A link to a folder inside the roots is not followed: that
+ * folder counts where it is. `visited` makes a folder count once, even if one root is inside another.
  */
 async function findSkillFolders(scan: Scan, root: string, visited: Set<string>): Promise<SkillFolder[]> {
   const { foldersMax, depthMax } = SKILL_LIMITS;
   const found: SkillFolder[] = [];
-  const linked: Place[] = [];
   const tooDeep: string[] = [];
-  let searched = 0;
+  const places: Place[] = [{ path: root, depth: 0 }];
   try {
-    // Both lists grow while they are walked, so the search is breadth first.
-    for (const places of [[{ path: root, depth: 0 }], linked]) {
-      for (const place of places) {
-        if (visited.has(place.path)) continue;
-        visited.add(place.path);
-        searched += 1;
-        if (searched > foldersMax)
-          throw new Refusal(`more than ${foldersMax} folders; the rest is not searched`);
-        const skill = searchFolder(scan, place, { places, linked, tooDeep });
-        if (skill !== undefined) found.push(skill);
-        await scan.rest();
-      }
+    // The list grows while it is walked, so the search is breadth first.
+    for (const [searched, place] of places.entries()) {
+      if (searched === foldersMax)
+        throw new Refusal(`more than ${foldersMax} folders; the rest is not searched`);
+      if (visited.has(place.path)) continue;
+      visited.add(place.path);
+      const skill = searchFolder(scan, place, places, tooDeep);
+      if (skill !== undefined) found.push(skill);
+      await scan.rest();
     }
   } catch (error) {
     scan.skip(root, reasonOf(error));
@@ -136,14 +125,18 @@ async function findSkillFolders(scan: Scan, root: string, visited: Set<string>):
 }
 
 /** The skill in a folder, or else the folders below it. */
-function searchFolder(scan: Scan, { path, depth }: Place, ways: Ways): SkillFolder | undefined {
+function searchFolder(
+  scan: Scan,
+  { path, depth }: Place,
+  places: Place[],
+  tooDeep: string[],
+): SkillFolder | undefined {
   const orSkip = <T>(place: string, act: () => T) =>
     attempt<T | undefined>(act, (reason) => void scan.skip(place, reason));
   const names = orSkip(path, () => namesIn(path)) ?? [];
   // Some people write `skill.md`; in a folder with both spellings, the exact one counts.
-  const fileName = names.includes('SKILL.md')
-    ? 'SKILL.md'
-    : names.find((name) => name.toLowerCase() === 'skill.md');
+  const spelled = names.filter((name) => name.toLowerCase() === 'skill.md');
+  const fileName = spelled.includes('SKILL.md') ? 'SKILL.md' : spelled[0];
   if (fileName !== undefined && depth > 0) return { path, fileName };
   if (fileName !== undefined)
     scan.skip(join(path, fileName), 'not in a folder of its own below the skills folder');
@@ -152,10 +145,9 @@ function searchFolder(scan: Scan, { path, depth }: Place, ways: Ways): SkillFold
     spend(scan.budget, 'entries', 1);
     const place = join(path, name);
     const entry = orSkip(place, () => look(place, scan.roots));
-    if (entry?.kind !== 'folder') continue;
-    if (entry.isLink) ways.linked.push({ path: entry.path, depth: depth + 1 });
-    else if (depth >= SKILL_LIMITS.depthMax) ways.tooDeep.push(place);
-    else ways.places.push({ path: place, depth: depth + 1 });
+    if (entry?.kind !== 'folder' || entry.isLink) continue;
+    if (depth === SKILL_LIMITS.depthMax) tooDeep.push(place);
+    else places.push({ path: place, depth: depth + 1 });
   }
   return undefined;
 }

@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import * as z from 'zod';
 import { type CallContext, defineTool, type Tool } from '../../tool.ts';
+import { texts } from '../fields.ts';
 import { SKILL_LIMITS } from './limits.ts';
-import type { SkillListing, SkillRegistry, Skipped } from './registry.ts';
+import type { SkillListing, SkillRegistry } from './registry.ts';
 
 /** Longer than any name or capability can be. */
 const SEARCH_CHARS_MAX = 256;
@@ -15,17 +16,13 @@ const SkillListInput = z.strictObject({
 export const SkillListOutput = z.strictObject({
   skills: z.array(
     z.strictObject({
-      name: z.string(),
-      version: z.string(),
-      description: z.string(),
+      ...texts('name', 'version', 'description', 'path', 'digest'),
       capabilities: z.array(z.string()),
-      path: z.string(),
-      digest: z.string(),
       diagnostics: z.array(z.string()).optional(),
     }),
   ),
   total_count: z.int().nonnegative(),
-  skipped: z.array(z.strictObject({ path: z.string(), reason: z.string() })).optional(),
+  skipped: z.array(z.strictObject(texts('path', 'reason'))).optional(),
 });
 
 export function skillTools(registry: SkillRegistry): Tool[] {
@@ -49,29 +46,23 @@ async function letOthersPass(call: CallContext): Promise<void> {
   await call.yieldToWaiting();
 }
 
-function answer(
-  { skills, skipped }: SkillListing,
-  { search, capability }: z.output<typeof SkillListInput>,
-): z.input<typeof SkillListOutput> {
+function answer(listing: SkillListing, { search, capability }: z.output<typeof SkillListInput>) {
   const words = search?.toLowerCase() ?? '';
-  const matching = skills.filter(
+  const matching = listing.skills.filter(
     ({ name, description, capabilities }) =>
-      (name.toLowerCase().includes(words) || description.toLowerCase().includes(words)) &&
+      [name, description].some((text) => text.toLowerCase().includes(words)) &&
       (capability === undefined || capabilities.includes(capability)),
   );
+  const skipped = listing.skipped.slice(0, SKILL_LIMITS.skippedShownMax);
+  const left = listing.skipped.length - skipped.length;
+  if (left > 0) skipped.push({ path: '', reason: `${left} more are not shown` });
   return {
-    skills: matching.map(({ diagnostics, ...skill }) => ({
+    skills: matching.map(({ diagnostics, capabilities, ...skill }) => ({
       ...skill,
-      capabilities: [...skill.capabilities],
+      capabilities: [...capabilities],
       ...(diagnostics.length > 0 && { diagnostics: [...diagnostics] }),
     })),
     total_count: matching.length,
-    ...(skipped.length > 0 && { skipped: shorten(skipped) }),
+    ...(skipped.length > 0 && { skipped }),
   };
-}
-
-function shorten(skipped: readonly Skipped[]): Skipped[] {
-  const shown = skipped.slice(0, SKILL_LIMITS.skippedShownMax);
-  const left = skipped.length - shown.length;
-  return left === 0 ? shown : [...shown, { path: '', reason: `${left} more are not shown` }];
 }

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { MODES } from '../../modes.ts';
+import { texts } from '../fields.ts';
 
 export const NoInput = z.strictObject({});
 
@@ -18,10 +19,7 @@ export const HealthOutput = z.strictObject({
   db: z.strictObject({
     open: z.boolean(),
     user_version: z.int(),
-    path: z.string(),
-    schema: z.string(),
-    engine: z.string(),
-    journal: z.string(),
+    ...texts('path', 'schema', 'engine', 'journal'),
     writable: z.boolean(),
     reason: z.string().optional(),
   }),
@@ -37,6 +35,6 @@ export const HealthOutput = z.strictObject({
   skills: z.strictObject({
     loaded: z.int(),
     skipped: z.int(),
-    reasons: z.array(z.strictObject({ path: z.string(), reason: z.string() })).optional(),
+    reasons: z.array(z.strictObject(texts('path', 'reason'))).optional(),
   }),
 });

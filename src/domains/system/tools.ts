@@ -60,28 +60,20 @@ export function systemTools(facts: SystemFacts): Tool[] {
       effect: 'reads',
       input: NoInput,
       output: HealthOutput,
-      handle: async () => {
-        const log = facts.log();
-        return {
-          status: isDegraded(facts, log) ? ('degraded' as const) : ('ok' as const),
-          ...identity(),
-          ...(await describe(facts, log)),
-        };
-      },
+      handle: async () => ({ ...identity(), ...(await describe(facts)) }),
     }),
   ];
 }
 
-/** Either the database or the signing of its log is not as it should be. */
-function isDegraded(facts: SystemFacts, log: LogFacts | undefined): boolean {
-  return facts.degraded() !== undefined || log?.refused !== undefined;
-}
-
-async function describe(facts: SystemFacts, log: LogFacts | undefined) {
-  const storage = facts.storage();
-  const reason = facts.degraded();
+async function describe(facts: SystemFacts) {
+  const [storage, log, reason] = [facts.storage(), facts.log(), facts.degraded()];
   const names = facts.toolNames();
+  const { loaded, skipped } = await facts.skills();
+  const reasons = skipped.slice(0, REASONS_MAX).map(({ path, reason: why }) => ({ path, reason: why }));
+  // Either the database or the signing of its log is not as it should be.
+  const isDegraded = reason !== undefined || log?.refused !== undefined;
   return {
+    status: isDegraded ? ('degraded' as const) : ('ok' as const),
     db: {
       open: storage !== undefined,
       user_version: storage?.schemaVersion ?? 0,
@@ -101,12 +93,6 @@ async function describe(facts: SystemFacts, log: LogFacts | undefined) {
     middleware: { stages: STAGES },
     tools: { registered: names.length, names: [...names] },
     process: { pid: process.pid, memory_bytes: process.memoryUsage.rss() },
-    skills: await describeSkills(facts),
+    skills: { loaded, skipped: skipped.length, ...(reasons.length > 0 && { reasons }) },
   };
-}
-
-async function describeSkills(facts: SystemFacts) {
-  const { loaded, skipped } = await facts.skills();
-  const reasons = skipped.slice(0, REASONS_MAX).map(({ path, reason }) => ({ path, reason }));
-  return { loaded, skipped: skipped.length, ...(reasons.length > 0 && { reasons }) };
 }

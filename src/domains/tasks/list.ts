@@ -1,8 +1,8 @@
+import { parseInstant } from '../../instant.ts';
 import { LIMITS } from '../../limits.ts';
 import { TASKS } from '../../log/tables.ts';
 import type { Reader, SqlValue } from '../../storage/engine.ts';
 import type { TaskRow } from '../facts.ts';
-import { utc } from '../fields.ts';
 import { marks, numberFrom, shown } from '../lookup.ts';
 import type { ListArgs } from './schema.ts';
 
@@ -76,8 +76,10 @@ function conditionsOf(args: ListArgs): Condition[] {
   if (args.priority !== undefined) add(`priority IN (${marks(args.priority)})`, ...args.priority);
   if (args.assignee !== undefined) add('assignee = ?', args.assignee);
   if (args.label !== undefined) add('id IN (SELECT task_id FROM task_labels WHERE label = ?)', args.label);
-  if (args.created_after !== undefined) add('created_at > ?', utc(args.created_after));
-  if (args.created_before !== undefined) add('created_at < ?', utc(args.created_before));
+  // In UTC with milliseconds, as times are stored: text order is then time order.
+  const [after, before] = [args.created_after, args.created_before].map((text) => parseInstant(text ?? ''));
+  if (after !== undefined) add('created_at > ?', after);
+  if (before !== undefined) add('created_at < ?', before);
   const search = args.search === undefined ? undefined : searchCondition(args.search);
   return search === undefined ? conditions : [...conditions, search];
 }
