@@ -123,7 +123,6 @@ function storyDeps(source, clock, names) {
     capabilities: ['review'],
     path: '.agents/skills/code-review/SKILL.md',
     digest: DIGEST,
-    diagnostics: [],
   };
   const registry = {
     list: async () => ({ skills: [skill], skipped: [] }),

@@ -182,7 +182,6 @@ const TOOLS = {
       'skills[].capabilities': 'as its file lists them',
       'skills[].path': 'its `SKILL.md`, from the workspace',
       'skills[].digest': 'SHA-256 over everything in its folder',
-      'skills[].diagnostics': 'where the file strays from the public format',
       total_count: 'how many match',
     },
     rules: ['Disk is the truth: every answer is about the files as they are now.'],

@@ -3,17 +3,17 @@ import { Refusal } from '../../domains/skills/disk.ts';
 import { cutFrontMatter, readDeclaration } from '../../domains/skills/front-matter.ts';
 import { SKILL_LIMITS } from '../../domains/skills/limits.ts';
 
-function read(file: string | Buffer, folder = 'demo', fileName = 'SKILL.md') {
+function read(file: string | Buffer) {
   try {
-    return readDeclaration(cutFrontMatter(Buffer.from(file as string)), folder, fileName);
+    return readDeclaration(cutFrontMatter(Buffer.from(file as string)), 'demo');
   } catch (error) {
     if (error instanceof Refusal) return { reason: error.message };
     throw error;
   }
 }
 
-function loaded(file: string | Buffer, folder?: string, fileName?: string) {
-  const declared = read(file, folder, fileName);
+function loaded(file: string | Buffer) {
+  const declared = read(file);
   if ('reason' in declared) throw new Error(`refused: ${declared.reason}`);
   return declared;
 }
@@ -27,7 +27,7 @@ const head = (...lines: string[]): string => `---\n${lines.join('\n')}\n---\nbod
 const plain = head('name: demo', 'description: Shows things.');
 
 describe('a SKILL.md by the book', () => {
-  test('is loaded without a diagnostic', () => {
+  test('is loaded', () => {
     const file = head(
       'name: demo',
       'description: Shows things.',
@@ -45,7 +45,6 @@ describe('a SKILL.md by the book', () => {
       version: '1.10',
       description: 'Shows things.',
       capabilities: ['show', 'tell'],
-      diagnostics: [],
     });
   });
 
@@ -81,84 +80,29 @@ describe('a SKILL.md by the book', () => {
   });
 });
 
-describe('a SKILL.md as people write it is loaded, and what is odd is said', () => {
-  test.each<[string, string | Buffer, string]>([
-    ['a byte order mark', `\ufeff${plain}`, 'the file begins with a byte order mark'],
-    ['CRLF', plain.replaceAll('\n', '\r\n'), 'lines end with CRLF'],
-    ['blank lines before the fence', `\n  \n${plain}`, 'blank lines before the front matter'],
-    ['an unquoted colon', head('name: demo', 'description: Use when: asked'), 'description in quotes'],
-    ['no name', head('description: d'), 'no name; the folder’s is taken'],
-    ['an empty name', head('name:', 'description: d'), 'no name; the folder’s is taken'],
-    ['a capital', head('name: Demo', 'description: d'), 'the name is not of lower-case letters'],
-    ['two hyphens', head('name: de--mo', 'description: d'), 'the name is not of lower-case letters'],
-    ['another folder', head('name: other', 'description: d'), 'the name differs from the folder’s, demo'],
-    [
-      'nested metadata',
-      head('name: demo', 'description: d', 'metadata:', '  x: {y: z}'),
-      'metadata that is not text: x',
-    ],
-    [
-      'metadata that is a list',
-      head('name: demo', 'description: d', 'metadata: [a]'),
-      'metadata is not a map',
-    ],
-    [
-      'extra keys',
-      head('name: demo', 'description: d', 'colour: red', 'z: 1'),
-      'fields outside the format: colour, z',
-    ],
-    [
-      'a long description',
-      head('name: demo', `description: ${'x'.repeat(1_025)}`),
-      'has 1025 characters; shown are 1024',
-    ],
-    [
-      'a long compatibility',
-      head('name: demo', 'description: d', `compatibility: ${'x'.repeat(501)}`),
-      'compatibility is not of 1 to 500',
-    ],
-    [
-      'compatibility that is a map',
-      head('name: demo', 'description: d', 'compatibility: {a: b}'),
-      'compatibility is not text',
-    ],
-    [
-      'a version that is a list',
-      head('name: demo', 'description: d', 'version: [1]'),
-      'the version is not text',
-    ],
-    [
-      'capabilities that are a map',
-      head('name: demo', 'description: d', 'capabilities: {a: b}'),
-      'capabilities are not a list of text',
-    ],
+describe('a SKILL.md as people write it is loaded', () => {
+  test.each<[string, string | Buffer, object]>([
+    ['a byte order mark', `\ufeff${plain}`, {}],
+    ['CRLF', plain.replaceAll('\n', '\r\n'), {}],
+    ['blank lines before the fence', `\n  \n${plain}`, {}],
+    ['blanks after both fences', plain.replaceAll('---\n', '---  \t\n'), {}],
+    ['a front matter that ends the file', plain.slice(0, plain.indexOf('\nbody')), {}],
+    ['no name', head('description: d'), { name: 'demo' }],
+    ['an empty name', head('name:', 'description: d'), { name: 'demo' }],
+    ['another folder', head('name: Other--1', 'description: d'), { name: 'Other--1' }],
+    ['nested metadata', head('description: d', 'metadata:', '  x: {y: z}', '  version: 2'), { version: '2' }],
+    ['metadata that is a list', head('description: d', 'metadata: [a]'), { version: '0.0.0' }],
+    ['extra keys', head('description: d', 'colour: red', 'compatibility: {a: b}'), { description: 'd' }],
+    ['a long description', head(`description: ${'x'.repeat(1_025)}`), { description: 'x'.repeat(1_024) }],
+    ['a version that is a list', head('description: d', 'version: [1]'), { version: '0.0.0' }],
+    ['capabilities that are a map', head('description: d', 'capabilities: {a: b}'), { capabilities: [] }],
     [
       'bytes that are not UTF-8',
       Buffer.concat([Buffer.from('---\ndescription: caf'), Buffer.of(0xe9), Buffer.from('\n---\n')]),
-      'not all of the front matter is UTF-8',
+      { description: 'caf\ufffd' },
     ],
-  ])('%s', (_, file, diagnostic) => {
-    const { diagnostics } = loaded(file);
-
-    expect(diagnostics.join('\n')).toContain(diagnostic);
-  });
-
-  test('another spelling of the file’s name', () => {
-    expect(loaded(plain, 'demo', 'skill.md').diagnostics).toEqual(['the file is not called SKILL.md']);
-  });
-
-  test('blanks after both fences are not even odd', () => {
-    expect(loaded('---  \nname: demo\ndescription: d\n--- \t\nbody').diagnostics).toEqual([]);
-  });
-
-  test('a front matter that ends the file without a newline is whole', () => {
-    expect(loaded('---\nname: demo\ndescription: d\n---').diagnostics).toEqual([]);
-  });
-
-  test('fields that known clients add are not odd', () => {
-    const file = head('name: demo', 'description: d', 'disable-model-invocation: true', 'model: any');
-
-    expect(loaded(file).diagnostics).toEqual([]);
+  ])('%s', (_, file, declared) => {
+    expect(loaded(file)).toMatchObject({ name: 'demo', ...declared });
   });
 
   test.each([
@@ -179,7 +123,6 @@ describe('a SKILL.md as people write it is loaded, and what is odd is said', () 
     const declared = loaded(head(`name: ${name}`, 'description: d'));
 
     expect(declared.name).toBe('demo');
-    expect(declared.diagnostics).toEqual(['the name cannot be used; the folder’s is taken']);
   });
 
   test.each([

@@ -6,7 +6,7 @@ import { cutFrontMatter, readDeclaration } from '../../domains/skills/front-matt
 const read = (yaml: string) => readFile(Buffer.from(`---\n${yaml}\n---\n`));
 const readFile = (file: Buffer) => {
   try {
-    return readDeclaration(cutFrontMatter(file), 'demo', 'SKILL.md');
+    return readDeclaration(cutFrontMatter(file), 'demo');
   } catch (error) {
     if (error instanceof Refusal) return { reason: error.message };
     throw error;
@@ -211,12 +211,9 @@ describe('R36: no front matter takes long', () => {
     expect(ms).toBeLessThan(500);
   });
 
-  test('six thousand keys are read, and only a few named', () => {
+  test('six thousand keys are read', () => {
     const keys = Array.from({ length: 6_000 }, (_, i) => `k${i}: v`).join('\n');
-    const declared = read(`${fields}\n${keys}`);
 
-    expect(declared).toMatchObject({
-      diagnostics: ['fields outside the format: k0, k1, k2, k3, k4, k5 and 5994 more'],
-    });
+    expect(read(`${fields}\n${keys}`)).toMatchObject({ name: 'demo', description: 'd' });
   });
 });

@@ -19,7 +19,7 @@ describe('the skill this repository ships', () => {
     const { skills, skipped } = await createSkillRegistry({ roots: [root], workspace: REPOSITORY }).list();
 
     expect(skills).toMatchObject([
-      { name: 'colibri', path: '.agents/skills/colibri/SKILL.md', version: '1.0.0', diagnostics: [] },
+      { name: 'colibri', path: '.agents/skills/colibri/SKILL.md', version: '1.0.0' },
     ]);
     expect(skills[0]?.capabilities).toEqual(['task-pipeline', 'decision-trail', 'proof-sessions']);
     expect(skipped).toEqual([]);

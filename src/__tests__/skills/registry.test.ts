@@ -22,7 +22,6 @@ describe('which skills are in force', () => {
         capabilities: ['show'],
         path: '.agents/skills/demo/SKILL.md',
         digest: expect.stringMatching(DIGEST),
-        diagnostics: [],
       },
     ]);
     expect(skipped).toEqual([]);

@@ -15,7 +15,15 @@ function* startSession(args: StartArgs, call: Call): Steps<Ruling<Started>> {
     id: ['nextId', 'sessions'],
   });
   if (existing.length === 0) throw notFound(TASKS, args.task_id);
-  if (open !== undefined) throw sessionExists(args.task_id, open);
+  if (open !== undefined) {
+    const { started_by, started_at } = open;
+    const session_id = formatId(SESSIONS, open.id);
+    throw new ColibriError(
+      'ERR_SESSION_EXISTS',
+      `${args.task_id} has the open session ${session_id}, started by ${started_by} at ${started_at}. Use it, or seal it with merkle_finalize first.`,
+      { session_id, started_by, started_at },
+    );
+  }
   const row: SessionRow = {
     id,
     task_id: taskId,
@@ -44,18 +52,32 @@ function* startSession(args: StartArgs, call: Call): Steps<Ruling<Started>> {
   };
 }
 
-function* finalizeSession(args: FinalizeArgs, call: Call): Steps<Ruling<Finalized>> {
-  const only = args.task_id === undefined ? null : numberOf(TASKS, args.task_id);
-  const sessionId = numberOf(SESSIONS, args.session_id);
+function* finalizeSession({ session_id, task_id }: FinalizeArgs, call: Call): Steps<Ruling<Finalized>> {
+  const only = task_id === undefined ? null : numberOf(TASKS, task_id);
+  const sessionId = numberOf(SESSIONS, session_id);
   const { session, existing } = yield* ask({
     session: ['session', sessionId],
     existing: ['existing', only === null ? [] : [only]],
   });
-  if (session === undefined) throw notFound(SESSIONS, args.session_id);
-  if (session.status === 'finalized') throw alreadyFinalized(args.session_id, session);
-  if (only !== null && existing.length === 0) throw notFound(TASKS, args.task_id ?? '');
+  if (session === undefined) throw notFound(SESSIONS, session_id);
+  if (session.status === 'finalized') {
+    const { finalized_at, finalized_by, merkle_root } = session;
+    throw new ColibriError(
+      'ERR_ALREADY_FINALIZED',
+      `${session_id} was finalized at ${finalized_at} by ${finalized_by}. merkle_root returns its root.`,
+      { session_id, finalized_at, merkle_root },
+    );
+  }
+  if (only !== null && existing.length === 0) throw notFound(TASKS, task_id ?? '');
   const { leaves } = yield* ask({ leaves: ['leaves', sessionId, only] });
-  if (leaves.length === 0) throw noRecords(args);
+  if (leaves.length === 0) {
+    const of = only === null ? '' : ` of ${task_id}`;
+    throw new ColibriError(
+      'ERR_NO_RECORDS',
+      `${session_id} has no records${of} to seal. Record a thought with thought_record first.`,
+      { session_id },
+    );
+  }
   const tree = new Frontier();
   for (const leaf of leaves) tree.add(leaf);
   const seal = { merkle_root: tree.root(), tree_depth: treeDepth(tree.size), leaf_count: tree.size };
@@ -70,38 +92,8 @@ function* finalizeSession(args: FinalizeArgs, call: Call): Steps<Ruling<Finalize
   };
   return {
     rows: [{ table: 'sessions', row, previous: session.position }],
-    result: { session_id: formatId(SESSIONS, sessionId), ...seal, finalized_at: call.at, frozen: true },
+    result: { session_id, ...seal, finalized_at: call.at, frozen: true },
   };
-}
-
-function sessionExists(task_id: string, open: SessionRow): ColibriError {
-  const session_id = formatId(SESSIONS, open.id);
-  const { started_by, started_at } = open;
-  return new ColibriError(
-    'ERR_SESSION_EXISTS',
-    `${task_id} has the open session ${session_id}, started by ${started_by} at ${started_at}. Use it, or seal it with merkle_finalize first.`,
-    { session_id, started_by, started_at },
-  );
-}
-
-function alreadyFinalized(
-  session_id: string,
-  { finalized_at, finalized_by, merkle_root }: SessionRow,
-): ColibriError {
-  return new ColibriError(
-    'ERR_ALREADY_FINALIZED',
-    `${session_id} was finalized at ${finalized_at} by ${finalized_by}. merkle_root returns its root.`,
-    { session_id, finalized_at, merkle_root },
-  );
-}
-
-function noRecords({ session_id, task_id }: FinalizeArgs): ColibriError {
-  const of = task_id === undefined ? '' : ` of ${task_id}`;
-  return new ColibriError(
-    'ERR_NO_RECORDS',
-    `${session_id} has no records${of} to seal. Record a thought with thought_record first.`,
-    { session_id },
-  );
 }
 
 /** The writing tools of this domain, with the arguments that are texts. */

@@ -20,12 +20,10 @@ export const SKILL_LIMITS = Object.freeze({
   /** Bounds of the format; a longer description is cut, because every word of it costs the reader tokens. */
   nameCharsMax: 64,
   descriptionCharsMax: 1_024,
-  compatibilityCharsMax: 500,
   versionCharsMax: 64,
   capabilitiesMax: 64,
   capabilityCharsMax: 64,
-  /** Field names and other quotes from a file inside one diagnostic. */
-  quotedMax: 6,
+  /** What the YAML reader quotes of a file in a reason. */
   quoteCharsMax: 120,
   /** Refusals in one answer; the rest is counted. */
   skippedShownMax: 500,

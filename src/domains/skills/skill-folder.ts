@@ -62,7 +62,7 @@ export async function readSkillFile(scan: Scan, { path, fileName }: SkillFolder)
   const cut = cutFrontMatter(file);
   // The file that exceeds the budget is still read; the next one is not.
   scan.budget.yamlBytes += cut.yaml.length;
-  const declared = readDeclaration(cut, basename(path), fileName);
+  const declared = readDeclaration(cut, basename(path));
   return { declared, sha256: sha256Hex(file), bytes: file.length };
 }
 

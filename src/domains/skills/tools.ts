@@ -18,7 +18,6 @@ export const SkillListOutput = z.strictObject({
     z.strictObject({
       ...texts('name', 'version', 'description', 'path', 'digest'),
       capabilities: z.array(z.string()),
-      diagnostics: z.array(z.string()).optional(),
     }),
   ),
   total_count: z.int().nonnegative(),
@@ -57,11 +56,7 @@ function answer(listing: SkillListing, { search, capability }: z.output<typeof S
   const left = listing.skipped.length - skipped.length;
   if (left > 0) skipped.push({ path: '', reason: `${left} more are not shown` });
   return {
-    skills: matching.map(({ diagnostics, capabilities, ...skill }) => ({
-      ...skill,
-      capabilities: [...capabilities],
-      ...(diagnostics.length > 0 && { diagnostics: [...diagnostics] }),
-    })),
+    skills: matching.map((skill) => ({ ...skill, capabilities: [...skill.capabilities] })),
     total_count: matching.length,
     ...(skipped.length > 0 && { skipped }),
   };

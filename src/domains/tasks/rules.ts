@@ -25,8 +25,8 @@ function* createTask(args: KeptCreate, call: Call): Steps<Ruling<Created>> {
     id: ['nextId', 'tasks'],
     sequence: ['nextSequence', args.project],
   });
-  if (parent !== null) assertExists(parent, existing, 'parent_id');
-  for (const other of dependsOn) assertExists(other, existing, 'depends_on');
+  if (parent !== null) assertExist([parent], existing, 'parent_id');
+  assertExist(dependsOn, existing, 'depends_on');
   // The parent waits for the new task, so the new task must not wait for the parent.
   if (parent !== null) yield* assertNoCycle(parent, dependsOn, 'the new task');
   const { workflow } = args;
@@ -175,7 +175,7 @@ function proofRequired(task_id: string, thought: number, open: number | undefine
 function* rewire(task: TaskRow, ids: readonly string[]): Steps<Partial<TaskRow>> {
   const dependsOn = numbers(ids, 'depends_on');
   const { existing } = yield* ask({ existing: ['existing', dependsOn] });
-  for (const other of dependsOn) assertExists(other, existing, 'depends_on');
+  assertExist(dependsOn, existing, 'depends_on');
   yield* assertNoCycle(task.id, dependsOn);
   return { depends_on: canonicalJson(dependsOn) };
 }
@@ -251,8 +251,9 @@ function numbers(ids: readonly string[], field: string): number[] {
   return [...new Set(ids)].map((text) => numberOf(TASKS, text, field));
 }
 
-function assertExists(id: number, existing: readonly number[], field: string): void {
-  if (!existing.includes(id)) throw notFound(TASKS, formatId(TASKS, id), field);
+function assertExist(ids: readonly number[], existing: readonly number[], field: string): void {
+  const missing = ids.find((id) => !existing.includes(id));
+  if (missing !== undefined) throw notFound(TASKS, formatId(TASKS, missing), field);
 }
 
 export function projectNotFound(project: string, known: readonly string[]): ColibriError {

@@ -6,15 +6,7 @@ import { idsFrom } from '../lookup.ts';
 import { pick } from '../records.ts';
 import { ruled } from '../ruled.ts';
 import { listTasks } from './list.ts';
-import {
-  blockedTasks,
-  type NextAction,
-  nextActions,
-  projectExists,
-  projectNames,
-  requireTask,
-  type ShownTask,
-} from './repository.ts';
+import * as repository from './repository.ts';
 import { projectNotFound, TASK_RULES } from './rules.ts';
 import * as schema from './schema.ts';
 import type { Workflow } from './workflows.ts';
@@ -57,7 +49,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
       input: schema.GetInput,
       output: schema.GetOutput,
       async handle(args, _call, tx) {
-        const task = await requireTask(tx, args.task_id);
+        const task = await repository.requireTask(tx, args.task_id);
         const trail = args.include_thought_trail && (await idsFrom(tx, TRAIL, task.id));
         const children = args.include_dependents && (await idsFrom(tx, CHILDREN, task.id));
         return {
@@ -102,8 +94,8 @@ export function taskTools(settings: TaskSettings): Tool[] {
       async handle(args, _call, tx) {
         const project = await resolveProject(tx, args.project, settings);
         const limit = args.limit ?? NEXT_DEFAULT;
-        const actions = await nextActions(tx, project, limit);
-        const blocked = args.include_blocked && (await blockedTasks(tx, project, limit));
+        const actions = await repository.nextActions(tx, project, limit);
+        const blocked = args.include_blocked && (await repository.blockedTasks(tx, project, limit));
         return {
           next_actions: actions.map(viewAction),
           count: actions.length,
@@ -126,7 +118,7 @@ function taskId(id: number): string {
 }
 
 /** Made field by field, because this is the answer agents wait for most: spreading rows took a tenth of the whole call. */
-function viewAction(action: NextAction) {
+function viewAction(action: repository.NextAction) {
   const view: z.input<typeof schema.NextOutput>['next_actions'][number] = {
     assignee: action.assignee,
     dependencies_unmet: action.unmet,
@@ -140,7 +132,7 @@ function viewAction(action: NextAction) {
 }
 
 /** Every field of a task; what has no value is left out. */
-function viewTask(task: ShownTask): z.input<typeof schema.GetOutput> {
+function viewTask(task: repository.ShownTask): z.input<typeof schema.GetOutput> {
   return {
     task_id: taskId(task.id),
     ...pick(task, 'title', 'project', 'status', 'priority', 'progress', 'assignee', 'sequence', 'workflow'),
@@ -166,7 +158,7 @@ async function resolveProject(
 ) {
   const project = named ?? active;
   if (project === undefined) return undefined;
-  const known = projects?.includes(project) ?? (await projectExists(tx, project));
-  if (!known) throw projectNotFound(project, projects ?? (await projectNames(tx)));
+  const known = projects?.includes(project) ?? (await repository.projectExists(tx, project));
+  if (!known) throw projectNotFound(project, projects ?? (await repository.projectNames(tx)));
   return project;
 }

@@ -66,42 +66,34 @@ export function viewLink(thought: Omit<ThoughtRow, 'tests_run' | 'blockers' | 'm
 function sessionFor(
   task: TaskRow,
   named: string | undefined,
-  given: SessionRow | undefined,
-  covering: readonly SessionRow[],
-): SessionRow | undefined {
-  if (named !== undefined) return namedSession(task, named, given, covering);
-  const open = covering.find(({ task_id }) => task_id === task.id);
-  if (open !== undefined || task.proof_grade === 0) return open;
-  const [above] = covering;
-  if (above !== undefined) return above;
-  const task_id = formatId(TASKS, task.id);
-  throw new ColibriError(
-    'ERR_SESSION_REQUIRED',
-    `${task_id} is proof-grade and has no open session. Call audit_session_start for it, then record this thought again.`,
-    { task_id },
-  );
-}
-
-function namedSession(
-  task: TaskRow,
-  text: string,
   session: SessionRow | undefined,
   covering: readonly SessionRow[],
-): SessionRow {
-  if (session === undefined) throw notFound(SESSIONS, text);
+): SessionRow | undefined {
   const task_id = formatId(TASKS, task.id);
-  if (session.status === 'finalized') {
+  if (named === undefined) {
+    const open = covering.find((other) => other.task_id === task.id);
+    if (open !== undefined || task.proof_grade === 0) return open;
+    if (covering[0] !== undefined) return covering[0];
     throw new ColibriError(
-      'ERR_ALREADY_FINALIZED',
-      `${text} was finalized at ${session.finalized_at} and takes no more records. Leave session_id out, or open a new session with audit_session_start.`,
-      { session_id: text, finalized_at: session.finalized_at },
+      'ERR_SESSION_REQUIRED',
+      `${task_id} is proof-grade and has no open session. Call audit_session_start for it, then record this thought again.`,
+      { task_id },
     );
   }
+  if (session === undefined) throw notFound(SESSIONS, named);
+  const { finalized_at, scope } = session;
+  if (session.status === 'finalized')
+    throw new ColibriError(
+      'ERR_ALREADY_FINALIZED',
+      `${named} was finalized at ${finalized_at} and takes no more records. Leave session_id out, or open a new session with audit_session_start.`,
+      { session_id: named, finalized_at },
+    );
   if (covering.some(({ id }) => id === session.id)) return session;
+  const session_task_id = formatId(TASKS, session.task_id);
   throw new ColibriError(
     'ERR_SESSION_NOT_FOUND',
-    `${text} does not cover ${task_id}: it is ${session.scope} on ${formatId(TASKS, session.task_id)}. Leave session_id out, or open one for ${task_id} with audit_session_start.`,
-    { session_id: text, task_id, session_task_id: formatId(TASKS, session.task_id) },
+    `${named} does not cover ${task_id}: it is ${scope} on ${session_task_id}. Leave session_id out, or open one for ${task_id} with audit_session_start.`,
+    { session_id: named, task_id, session_task_id },
   );
 }
 
