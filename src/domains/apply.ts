@@ -2,7 +2,7 @@ import { formatId, rowHash, tableNamed } from '../log/tables.ts';
 import type { SqlValue, Transaction } from '../storage/engine.ts';
 import type { Effect } from '../tool.ts';
 import type { TaskRow } from './facts.ts';
-import { marks, numberFrom } from './lookup.ts';
+import { marks } from './lookup.ts';
 import type { Written } from './rule.ts';
 import { isFinal, queueOf } from './tasks/workflows.ts';
 
@@ -29,19 +29,24 @@ function effectOf({ table: name, row, previous }: Written): Effect {
 async function writeTask(tx: Transaction, task: TaskRow, previous: number): Promise<void> {
   const is_final = isFinal(task.workflow, task.status) ? 1 : 0;
   const row = { ...task, is_final, queue: queueOf(task.workflow, task.status) };
-  if (previous === 0) {
-    const unmet = await countUnfinished(tx, JSON.parse(task.depends_on) as number[]);
-    await writeRow(tx, 'tasks', { ...row, unmet }, previous);
-    if (task.parent_id !== null)
-      await tx.run('UPDATE tasks SET unmet = unmet + 1 WHERE id = ?', task.parent_id);
-    return;
-  }
-  const before = await tx.get<{ is_final: number; depends_on: string }>(
-    'SELECT is_final, depends_on FROM tasks WHERE id = ?',
-    task.id,
-  );
-  await writeRow(tx, 'tasks', row, previous);
-  if (before?.depends_on !== task.depends_on) await recountUnmet(tx, task.id);
+  const before =
+    previous === 0
+      ? { is_final: 0, depends_on: '[]' }
+      : await tx.get<{ is_final: number; depends_on: string }>(
+          'SELECT is_final, depends_on FROM tasks WHERE id = ?',
+          task.id,
+        );
+  await writeRow(tx, 'tasks', previous === 0 ? { ...row, unmet: 0 } : row, previous);
+  if (previous === 0 && task.parent_id !== null)
+    await tx.run('UPDATE tasks SET unmet = unmet + 1 WHERE id = ?', task.parent_id);
+  if (before?.depends_on !== task.depends_on)
+    await tx.run(
+      `UPDATE tasks SET unmet = (
+         SELECT count(*) FROM tasks c WHERE c.is_final = 0 AND
+           (c.parent_id = tasks.id OR c.id IN (SELECT depends_on FROM task_dependencies WHERE task_id = tasks.id))
+       ) WHERE id = ?`,
+      task.id,
+    );
   if (before?.is_final === 0 && is_final === 1)
     await tx.run(
       `UPDATE tasks SET unmet = unmet - 1
@@ -49,23 +54,6 @@ async function writeTask(tx: Transaction, task: TaskRow, previous: number): Prom
       task.parent_id,
       task.id,
     );
-}
-
-/** How many of these tasks are unfinished. Cancelled counts as finished. */
-async function countUnfinished(tx: Transaction, ids: readonly number[]): Promise<number> {
-  if (ids.length === 0) return 0;
-  const sql = `SELECT count(*) AS value FROM tasks WHERE is_final = 0 AND id IN (${marks(ids)})`;
-  return await numberFrom(tx, sql, ...ids);
-}
-
-async function recountUnmet(tx: Transaction, task: number): Promise<void> {
-  await tx.run(
-    `UPDATE tasks SET unmet = (
-       SELECT count(*) FROM tasks c WHERE c.is_final = 0 AND
-         (c.parent_id = tasks.id OR c.id IN (SELECT depends_on FROM task_dependencies WHERE task_id = tasks.id))
-     ) WHERE id = ?`,
-    task,
-  );
 }
 
 /** Stores a new row, or changes one that is still as the rule saw it. */

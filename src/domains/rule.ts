@@ -3,7 +3,7 @@ import type { StateTableName } from '../log/tables.ts';
 import type { SessionRecordRow, SessionRow, TaskRow, ThoughtRow } from './facts.ts';
 
 // A rule is a pure function of a call and of what it asks for. The writer answers from a transaction
-// (log/lookup.ts), the verifier from memory (verify/memory.ts): both run the same rule.
+// (domains/lookup.ts), the verifier from memory (verify/memory.ts): both run the same rule.
 
 /** What a rule may know of its call. */
 export interface Call {

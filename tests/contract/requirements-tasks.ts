@@ -19,7 +19,7 @@ export const TASKS = {
     'task_create answers task_id, status, created_at, created_by, sequence and workflow.',
   'tasks.update.fields':
     'task_update takes each of its fields up to its limit and nothing beyond it, and stores what it took.',
-  'tasks.update.something': 'task_update wants at least one field beside task_id.',
+  'tasks.update.something': 'task_update needs at least one field besides task_id.',
   'tasks.update.output':
     'task_update answers task_id, status, progress, updated_at, updated_by, and previous_status where it moved.',
   'tasks.update.only': 'task_update changes what was asked and nothing else.',

@@ -279,8 +279,8 @@ proves(
     const nulls = await desk.rejected('task_update', { task_id: 'T-0001', status: null, progress: null });
     const noId = await desk.rejected('task_update', { progress: 1 });
 
-    expect(empty.message).toContain('at least one field beside task_id');
-    expect(nulls.message).toContain('at least one field beside task_id');
+    expect(empty.message).toContain('at least one field besides task_id');
+    expect(nulls.message).toContain('at least one field besides task_id');
     expect(noId.message).toContain('task_id is required (string).');
     expect(await desk.get('T-0001')).toEqual(before);
   },

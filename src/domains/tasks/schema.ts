@@ -10,25 +10,26 @@ export type Priority = (typeof PRIORITIES)[number];
 export type TaskType = (typeof TYPES)[number];
 
 const title = line(LIMITS.titleCharsMax);
-const description = z.string().max(LIMITS.descriptionCharsMax);
 const priority = z.enum(PRIORITIES);
-const labels = z.array(line(LIMITS.labelCharsMax)).max(LIMITS.labelsMax);
-const estimate = z.number().min(0).max(LIMITS.estimateHoursMax);
-const dependsOn = z.array(recordId).max(LIMITS.dependenciesMax);
+
+/** What may be given when a task is created and changed later. */
+const Editable = {
+  description: z.string().max(LIMITS.descriptionCharsMax).optional(),
+  priority: priority.optional(),
+  labels: z.array(line(LIMITS.labelCharsMax)).max(LIMITS.labelsMax).optional(),
+  assignee: actorName.optional(),
+  estimate_hours: z.number().min(0).max(LIMITS.estimateHoursMax).optional(),
+  depends_on: z.array(recordId).max(LIMITS.dependenciesMax).optional(),
+};
 
 export const CreateInput = z.strictObject({
   title,
   project,
-  description: description.optional(),
+  ...Editable,
   parent_id: recordId.optional(),
-  priority: priority.optional(),
-  labels: labels.optional(),
-  assignee: actorName.optional(),
-  estimate_hours: estimate.optional(),
   type: z.enum(TYPES).optional(),
   proof_grade: z.boolean().optional(),
   workflow: z.enum(WORKFLOWS).optional(),
-  depends_on: dependsOn.optional(),
 });
 
 export const CreateOutput = z.strictObject({
@@ -44,18 +45,10 @@ export const UpdateInput = z
     status: z.enum(STATUSES).optional(),
     progress: z.number().min(0).max(100).optional(),
     title: title.optional(),
-    description: description.optional(),
-    priority: priority.optional(),
-    assignee: actorName.optional(),
-    labels: labels.optional(),
+    ...Editable,
     blocked_reason: line(LIMITS.reasonCharsMax).optional(),
-    estimate_hours: estimate.optional(),
-    depends_on: dependsOn.optional(),
   })
-  .refine(
-    (update) => Object.keys(update).length > 1,
-    'nothing to change: give at least one field beside task_id',
-  )
+  .refine((update) => Object.keys(update).length > 1, 'give at least one field besides task_id')
   .refine((update) => update.status !== 'blocked' || update.blocked_reason !== undefined, {
     path: ['blocked_reason'],
     message: 'required when status is blocked: say what the task waits for',

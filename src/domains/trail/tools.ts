@@ -100,15 +100,11 @@ async function list(deps: TrailDeps, tx: Reader, call: CallContext, args: schema
 }
 
 async function validityOf(deps: TrailDeps, tx: Reader, call: CallContext, subjects: readonly ChainSubject[]) {
-  const broken: number[] = [];
-  for (const subject of subjects) {
-    const report = await deps.verifyChain(tx, subject, { trace: false, pause: () => call.yieldToWaiting() });
-    broken.push(...report.broken.map(({ position }) => position));
-  }
-  return {
-    chain_valid: broken.length === 0,
-    ...(broken.length > 0 && { invalid_links: [...new Set(broken)] }),
-  };
+  const invalid = new Set<number>();
+  const options = { trace: false, pause: () => call.yieldToWaiting() };
+  for (const subject of subjects)
+    for (const { position } of (await deps.verifyChain(tx, subject, options)).broken) invalid.add(position);
+  return { chain_valid: invalid.size === 0, ...(invalid.size > 0 && { invalid_links: [...invalid] }) };
 }
 
 async function verify(deps: TrailDeps, tx: Reader, call: CallContext, args: schema.VerifyArgs) {
