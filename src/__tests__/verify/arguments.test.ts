@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type * as z from 'zod';
-import { AdoptInput } from '../../domains/owner/schema.ts';
+import { AdoptInput } from '../../domains/owner/tools.ts';
 import { FinalizeInput, StartInput } from '../../domains/proof/schema.ts';
 import { RULES } from '../../domains/rules.ts';
 import { CreateInput, UpdateInput } from '../../domains/tasks/schema.ts';

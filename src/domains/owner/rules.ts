@@ -1,5 +1,5 @@
 import type { Call, Ruling, Steps } from '../rule.ts';
-import type { AdoptArgs } from './schema.ts';
+import type { AdoptArgs } from './tools.ts';
 
 /** The owner accepts the log as it is. It changes no row of state: what it says is in its arguments. */
 function* adoptLog(args: AdoptArgs, call: Call): Steps<Ruling<{ adopted_rows: number; key: string }>> {

@@ -1,7 +1,8 @@
-import type { RuntimeMode } from '../../modes.ts';
+import * as z from 'zod';
+import { MODES, type RuntimeMode } from '../../modes.ts';
 import type { StorageFacts } from '../../storage/engine.ts';
 import { defineTool, type Tool } from '../../tool.ts';
-import { HealthOutput, NoInput, PingOutput } from './schema.ts';
+import { texts } from '../fields.ts';
 
 /** What the two system tools report on. Asked at each call: most of it is not known before boot is over. */
 export interface SystemFacts {
@@ -28,6 +29,43 @@ export interface LogFacts {
   /** The keys that sign it, in their text form. */
   readonly keys: readonly string[];
 }
+
+const NoInput = z.strictObject({});
+
+const Identity = {
+  version: z.string(),
+  mode: z.enum(MODES),
+  uptime_ms: z.int().nonnegative(),
+  timestamp: z.iso.datetime(),
+};
+
+const PingOutput = z.strictObject(Identity);
+
+const HealthOutput = z.strictObject({
+  status: z.enum(['ok', 'degraded']),
+  ...Identity,
+  db: z.strictObject({
+    open: z.boolean(),
+    user_version: z.int(),
+    ...texts('path', 'schema', 'engine', 'journal'),
+    writable: z.boolean(),
+    reason: z.string().optional(),
+  }),
+  log: z.strictObject({
+    origin: z.string(),
+    signed_through: z.int(),
+    refused: z.string().optional(),
+    keys: z.array(z.string()).optional(),
+  }),
+  middleware: z.strictObject({ stages: z.array(z.string()) }),
+  tools: z.strictObject({ registered: z.int(), names: z.array(z.string()) }),
+  process: z.strictObject({ pid: z.int(), memory_bytes: z.int() }),
+  skills: z.strictObject({
+    loaded: z.int(),
+    skipped: z.int(),
+    reasons: z.array(z.strictObject(texts('path', 'reason'))).optional(),
+  }),
+});
 
 /** skill_list shows all of them; here a glance is enough. */
 const REASONS_MAX = 10;

@@ -1,7 +1,8 @@
 import type { SessionRow, TaskRow, ThoughtRow } from '../../domains/facts.ts';
 import type { Leaf } from '../../domains/lookup.ts';
+import { pick } from '../../domains/records.ts';
 import { isFinal } from '../../domains/tasks/workflows.ts';
-import { formatId, SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
+import { formatId, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../../log/tables.ts';
 import type { Note } from './vault.ts';
 
 // The rows come with their texts in the place of digests.
@@ -26,24 +27,15 @@ export function taskNote(
   proof: ProofFacts,
 ): Note {
   const id = taskName(task.id);
-  const { status, workflow, priority, progress, assignee, type, estimate_hours } = task;
   const project = wikilink(projectName(task.project));
   const fields = {
-    ...{
-      colibri: 'task',
-      id,
-      aliases: [task.title],
-      project,
-      status,
-      workflow,
-      priority,
-      progress,
-      assignee,
-    },
+    colibri: 'task',
+    id,
+    aliases: [task.title],
+    project,
+    ...pick(task, 'status', 'workflow', 'priority', 'progress', 'assignee', 'type', 'estimate_hours'),
     labels: JSON.parse(task.labels) as string[],
-    type,
     proof_grade: task.proof_grade === 1,
-    estimate_hours,
     parent: task.parent_id === null ? null : wikilink(taskName(task.parent_id)),
     depends_on: dependsOn(task).map((other) => wikilink(taskName(other))),
     created: task.created_at,
@@ -51,25 +43,13 @@ export function taskNote(
   };
   return note(`Tasks/${id}.md`, fields, proof, [
     `# ${id} ${inert(task.title)}`,
-    `**${status}** since ${task.status_since} by ${inert(task.status_by)} · ${priority} · ${inert(assignee)} · ${project}`,
+    `**${task.status}** since ${task.status_since} by ${inert(task.status_by)} · ${task.priority} · ${inert(task.assignee)} · ${project}`,
     task.blocked_reason === null ? '' : `> [!warning] Blocked\n${quoted(task.blocked_reason)}`,
     quoted(task.description ?? ''),
-    list(
-      'Waits for',
-      around.dependencies.map(({ id: other }) => taskName(other)),
-    ),
-    list(
-      'Children',
-      around.children.map(({ id: other }) => taskName(other)),
-    ),
-    list(
-      'Awaited by',
-      around.dependents.map(({ id: other }) => taskName(other)),
-    ),
-    list(
-      'Sessions',
-      around.sessions.map((session) => formatId(SESSIONS, session.id)),
-    ),
+    list('Waits for', TASKS, around.dependencies),
+    list('Children', TASKS, around.children),
+    list('Awaited by', TASKS, around.dependents),
+    list('Sessions', SESSIONS, around.sessions),
     graph([task, ...around.children, ...around.dependencies, ...around.dependents]),
     thoughts.length === 0 ? '' : '## Thoughts',
     ...thoughts.map(thoughtSection),
@@ -78,7 +58,7 @@ export function taskNote(
 
 export function sessionNote(session: SessionRow, leaves: readonly Leaf[], proof: ProofFacts): Note {
   const id = formatId(SESSIONS, session.id);
-  const { scope, status, merkle_root, auditor_id, started_at, started_by, finalized_at } = session;
+  const { merkle_root, auditor_id, started_at, started_by, finalized_at } = session;
   const task = wikilink(taskName(session.task_id));
   const records = leaves.map(
     ({ kind, ref, hash }, i) =>
@@ -86,8 +66,14 @@ export function sessionNote(session: SessionRow, leaves: readonly Leaf[], proof:
   );
   const skills = JSON.parse(session.skills) as readonly { readonly name: string; readonly digest: string }[];
   const fields = {
-    ...{ colibri: 'session', id, task, auditor: auditor_id, scope, status, started: started_at },
-    ...{ finalized: finalized_at, merkle_root, records: session.leaf_count ?? records.length },
+    colibri: 'session',
+    id,
+    task,
+    auditor: auditor_id,
+    ...pick(session, 'scope', 'status', 'merkle_root'),
+    started: started_at,
+    finalized: finalized_at,
+    records: session.leaf_count ?? records.length,
   };
   return note(`Sessions/${id}.md`, fields, proof, [
     `# ${id}`,
@@ -150,8 +136,9 @@ function wikilink(name: string): string {
   return `[[${name}]]`;
 }
 
-function list(title: string, names: readonly string[]): string {
-  return names.length === 0 ? '' : `**${title}:** ${names.map(wikilink).join(', ')}`;
+function list(title: string, table: StateTable, rows: readonly { readonly id: number }[]): string {
+  const links = rows.map(({ id }) => wikilink(formatId(table, id)));
+  return links.length === 0 ? '' : `**${title}:** ${links.join(', ')}`;
 }
 
 function thoughtSection(thought: ThoughtRow): string {
