@@ -534,8 +534,8 @@ async function lastEffects(bench: Bench): Promise<[string, string][]> {
   const last = await bench.storage.read((tx) =>
     tx.get<{ text: string }>('SELECT text FROM actions ORDER BY position DESC LIMIT 1'),
   );
-  const { effects } = JSON.parse(last?.text ?? '{}') as {
-    effects: { table: string; id: string; hash: string }[];
+  const { effects = [] } = JSON.parse(last?.text ?? '{}') as {
+    effects?: { table: string; id: string; hash: string }[];
   };
   const ofTasks = effects.filter(({ table }) => table === 'tasks');
   return ofTasks.map(({ id, hash }): [string, string] => [id, hash]).toSorted(([a], [b]) => compare(a, b));
