@@ -42,12 +42,6 @@ export async function listTasks(tx: Reader, args: ListArgs) {
   return { rows, total_count, offset, limit };
 }
 
-interface SearchPlan {
-  readonly conditions: readonly Condition[];
-  /** How many match, where that was found out on the way. */
-  readonly total?: number;
-}
-
 /**
  * A search for words alone is counted in their index, without a look at the tasks. And where so many match that a page of
  * them is met soon, it is faster to walk the tasks in their order and ask of each whether it matches than to fetch all that
@@ -58,7 +52,7 @@ async function planSearch(
   conditions: readonly Condition[],
   sortBy: string,
   needed: number,
-): Promise<SearchPlan> {
+): Promise<{ readonly conditions: readonly Condition[]; readonly total?: number }> {
   const [search, ...others] = conditions;
   if (search?.match === undefined || others.length > 0) return { conditions };
   const sql = 'SELECT count(*) AS value FROM task_words WHERE task_words MATCH ?';
@@ -80,15 +74,14 @@ function conditionsOf(args: ListArgs): Condition[] {
   const [after, before] = [args.created_after, args.created_before].map((text) => parseInstant(text ?? ''));
   if (after !== undefined) add('created_at > ?', after);
   if (before !== undefined) add('created_at < ?', before);
-  const search = args.search === undefined ? undefined : searchCondition(args.search);
-  return search === undefined ? conditions : [...conditions, search];
+  return [...conditions, ...searchConditions(args.search ?? '')];
 }
 
 /** A condition on `tasks` with its parameters. */
 export interface Condition {
   readonly sql: string;
   readonly params: readonly SqlValue[];
-  /** The query of the word index, where that is the whole condition and its only parameter. */
+  /** The query of the word index, where it asks that. */
   readonly match?: string;
 }
 
@@ -102,29 +95,17 @@ const HAS_WORD = /[\p{L}\p{N}]/u;
  * goes to the index inside quotes, where it has no syntax; what the index cannot know (signs, emoji, unspaced scripts) is
  * looked for as it stands.
  */
-export function searchCondition(text: string): Condition | undefined {
-  const words = [...new Set(text.split(/[\s\p{Cc}]+/u).filter((word) => word !== ''))].slice(
-    0,
-    LIMITS.searchWordsMax,
-  );
-  if (words.length === 0) return undefined;
-  const indexed = words.filter((word) => HAS_WORD.test(word) && !UNSPACED.test(word));
-  const literal = words.filter((word) => !HAS_WORD.test(word) || UNSPACED.test(word));
-  const conditions: Condition[] = literal.map((word) => ({
-    sql: `EXISTS (SELECT 1 FROM texts x WHERE x.digest IN (tasks.title, tasks.description) AND instr(lower(x.text), lower(?)) > 0)`,
-    params: [word],
-  }));
-  if (indexed.length > 0) {
-    const query = indexed.map((word) => `"${word.replaceAll('"', '""')}"*`).join(' AND ');
-    const condition = {
-      sql: 'tasks.id IN (SELECT rowid FROM task_words WHERE task_words MATCH ?)',
-      params: [query],
-    };
-    if (literal.length === 0) return { ...condition, match: query };
-    conditions.unshift(condition);
-  }
-  return {
-    sql: conditions.map((condition) => condition.sql).join(' AND '),
-    params: conditions.flatMap((condition) => condition.params),
-  };
+export function searchConditions(text: string): Condition[] {
+  const words = [...new Set(text.split(/[\s\p{Cc}]+/u))].filter((word) => word !== '');
+  const wanted = words.slice(0, LIMITS.searchWordsMax);
+  const isIndexed = (word: string) => HAS_WORD.test(word) && !UNSPACED.test(word);
+  const indexed = wanted.filter(isIndexed).map((word) => `"${word.replaceAll('"', '""')}"*`);
+  const match = indexed.join(' AND ');
+  const byIndex = 'tasks.id IN (SELECT rowid FROM task_words WHERE task_words MATCH ?)';
+  const asIs = `EXISTS (SELECT 1 FROM texts x WHERE x.digest IN (tasks.title, tasks.description)
+    AND instr(lower(x.text), lower(?)) > 0)`;
+  return [
+    ...(match === '' ? [] : [{ sql: byIndex, params: [match], match }]),
+    ...wanted.filter((word) => !isIndexed(word)).map((word) => ({ sql: asIs, params: [word] })),
+  ];
 }
