@@ -15,16 +15,6 @@ export function canonicalJson(value: unknown): string {
   return writeValue(value, 0);
 }
 
-/** Whether a text is exactly what `canonicalJson` writes for the value it holds. */
-export function isCanonicalJson(text: string): boolean {
-  try {
-    // Comparing the texts also catches what JSON.parse forgets: a repeated name, a rounded number, a space.
-    return canonicalJson(JSON.parse(text)) === text;
-  } catch {
-    return false;
-  }
-}
-
 /** The RFC 8785 text of any finite number. `canonicalJson` alone knows which numbers a record may hold. */
 export function canonicalNumber(value: number): string {
   if (!Number.isFinite(value)) throw new CanonicalJsonError(`${value} has no JSON text`);
@@ -46,7 +36,8 @@ function writeValue(value: unknown, depth: number): string {
     case 'string':
       return writeString(value);
     case 'number':
-      return writeNumber(value);
+      if (isInexactInteger(value)) throw new CanonicalJsonError(`${value} is an integer beyond 2^53 - 1`);
+      return canonicalNumber(value);
     case 'boolean':
       return value ? 'true' : 'false';
     case 'object':
@@ -69,11 +60,6 @@ function writeString(text: string): string {
   if (!text.isWellFormed()) throw new CanonicalJsonError('a string holds a lone surrogate');
   // On well-formed text JSON.stringify escapes exactly what RFC 8785 3.2.2.2 wants escaped.
   return JSON.stringify(text);
-}
-
-function writeNumber(value: number): string {
-  if (isInexactInteger(value)) throw new CanonicalJsonError(`${value} is an integer beyond 2^53 - 1`);
-  return canonicalNumber(value);
 }
 
 function writeArray(items: readonly unknown[], depth: number): string {

@@ -7,16 +7,10 @@ export const sha256Hex: (data: string | Uint8Array) => string =
     ? (data) => crypto.hash('sha256', data, 'hex')
     : (data) => crypto.createHash('sha256').update(data).digest('hex');
 
-/** A SHA-256 over bytes that come in pieces. */
-export interface Sha256 {
-  update(bytes: Uint8Array): void;
-  /** In lowercase hex. Ends it. */
-  hex(): string;
-}
-
-export function startSha256(): Sha256 {
+/** A SHA-256 over bytes that come in pieces. `hex` ends it. */
+export function startSha256() {
   const hash = crypto.createHash('sha256');
-  return { update: (bytes) => void hash.update(bytes), hex: () => hash.digest('hex') };
+  return { update: (bytes: Uint8Array) => void hash.update(bytes), hex: () => hash.digest('hex') };
 }
 
 const HASH = /^[0-9a-f]{64}$/;

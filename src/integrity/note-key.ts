@@ -28,7 +28,9 @@ const ED25519_TYPE = 0x01;
  * so this is where weak ones are refused: on a point of small order Node 20 and Node 24 disagree.
  */
 export function parseVerifierKey(text: string): VerifierKey {
-  const [name, id, base64] = splitKey(text);
+  // Base64 may hold a plus sign itself, so only the first two of them separate.
+  const [, name, id, base64] = /^([^+]*)\+([^+]*)\+(.*)$/s.exec(text) ?? [];
+  if (name === undefined || base64 === undefined) throw new FormatError('a verifier key is name+id+key');
   requireKeyName(name);
   const encoded = decodeBase64(base64);
   if (encoded?.length !== 33 || encoded[0] !== ED25519_TYPE)
@@ -36,7 +38,8 @@ export function parseVerifierKey(text: string): VerifierKey {
   if (id !== keyId(name, encoded)) throw new FormatError('the key id does not belong to this name and key');
   const point = encoded.subarray(1);
   if (!isUsablePoint(point)) throw new FormatError('the public key is a weak or malformed point');
-  return { name, id, publicKey: publicKeyFrom(point) };
+  const key = { kty: 'OKP', crv: 'Ed25519', x: point.toString('base64url') };
+  return { name, id, publicKey: createPublicKey({ format: 'jwk', key }) };
 }
 
 /** The text form of an Ed25519 public key under a name. */
@@ -47,10 +50,7 @@ export function formatVerifierKey(name: string, publicKey: KeyObject): string {
 }
 
 /** A fresh key: the private half as PKCS #8 PEM, to be kept apart, and the public half to be handed out. */
-export function generateNoteKey(name: string): {
-  readonly privateKeyPem: string;
-  readonly verifierKey: string;
-} {
+export function generateNoteKey(name: string) {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
   const privateKeyPem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
   return { privateKeyPem, verifierKey: formatVerifierKey(name, publicKey) };
@@ -74,14 +74,6 @@ function requireKeyName(name: string): void {
   if (!isKeyName(name)) throw new FormatError('a key name is not empty and holds no space and no plus');
 }
 
-// Base64 may hold a plus sign itself, so only the first two of them separate.
-function splitKey(text: string): [name: string, id: string, base64: string] {
-  const first = text.indexOf('+');
-  const second = text.indexOf('+', first + 1);
-  if (first < 0 || second < 0) throw new FormatError('a verifier key is name+id+key');
-  return [text.slice(0, first), text.slice(first + 1, second), text.slice(second + 1)];
-}
-
 function keyId(name: string, encodedKey: Uint8Array): string {
   return sha256Hex(Buffer.concat([Buffer.from(`${name}\n`), encodedKey])).slice(0, 8);
 }
@@ -90,11 +82,4 @@ function encodeKey(publicKey: KeyObject): Buffer {
   const { crv, x } = publicKey.export({ format: 'jwk' });
   if (crv !== 'Ed25519' || x === undefined) throw new FormatError('not an Ed25519 key');
   return Buffer.concat([Buffer.of(ED25519_TYPE), Buffer.from(x, 'base64url')]);
-}
-
-function publicKeyFrom(point: Buffer): KeyObject {
-  return createPublicKey({
-    format: 'jwk',
-    key: { kty: 'OKP', crv: 'Ed25519', x: point.toString('base64url') },
-  });
 }

@@ -6,7 +6,7 @@ export class ProofError extends Error {
   override readonly name = 'ProofError';
 }
 
-export interface InclusionClaim {
+interface InclusionClaim {
   readonly index: number;
   readonly size: number;
   readonly leafHash: string;
@@ -14,7 +14,7 @@ export interface InclusionClaim {
   readonly proof: readonly string[];
 }
 
-export interface ConsistencyClaim {
+interface ConsistencyClaim {
   readonly size1: number;
   readonly size2: number;
   readonly root1: string;
@@ -32,13 +32,9 @@ export function verifyInclusion({ index, size, leafHash, root, proof }: Inclusio
   requireSize('size', size);
   if (!Number.isSafeInteger(index) || index < 0 || index >= size) fail(`index ${index} is not below ${size}`);
   requireHashes([leafHash, root, ...proof]);
-  const climb = { node: index, last: size - 1 };
   let hash = leafHash;
-  for (const sibling of proof) {
-    hash = siblingIsLeft(climb) ? nodeHash(sibling, hash) : nodeHash(hash, sibling);
-    rise(climb);
-  }
-  requireTop(climb);
+  for (const { sibling, isLeft } of climb(index, size - 1, proof))
+    hash = isLeft ? nodeHash(sibling, hash) : nodeHash(hash, sibling);
   if (hash !== root) fail('the proof leads to another root');
 }
 
@@ -53,63 +49,41 @@ export function verifyConsistency({ size1, size2, root1, root2, proof }: Consist
   requireSize('size2', size2);
   if (size1 > size2) fail(`size1 ${size1} is above size2 ${size2}`);
   requireHashes([root1, root2, ...proof]);
-  if (size1 === size2) requireSameTree(root1, root2, proof);
-  else requireGrowth({ size1, size2, root1, root2, proof });
-}
-
-function requireSameTree(root1: string, root2: string, proof: readonly string[]): void {
-  if (proof.length > 0) fail('equal sizes need no proof');
-  if (root1 !== root2) fail('the roots differ at equal sizes');
-}
-
-function requireGrowth({ size1, size2, root1, root2, proof }: ConsistencyClaim): void {
-  const climb = { node: size1 - 1, last: size2 - 1 };
-  while (climb.node % 2 === 1) halve(climb);
-  // An old tree that is a full subtree of the new one starts the walk itself and is not in the proof.
-  const [first, ...siblings] = climb.node === 0 ? [root1, ...proof] : proof;
-  if (first === undefined) fail('the proof is too short');
-  let old = first;
-  let current = first;
-  for (const sibling of siblings) {
-    if (siblingIsLeft(climb)) {
-      old = nodeHash(sibling, old);
-      current = nodeHash(sibling, current);
-    } else {
-      current = nodeHash(current, sibling);
-    }
-    rise(climb);
+  if (size1 === size2) {
+    if (proof.length > 0) fail('equal sizes need no proof');
+    if (root1 !== root2) fail('the roots differ at equal sizes');
+    return;
   }
-  requireTop(climb);
+  let [node, last] = [size1 - 1, size2 - 1];
+  while (node % 2 === 1) [node, last] = [half(node), half(last)];
+  // An old tree that is a full subtree of the new one starts the walk itself and is not in the proof.
+  const [first, ...siblings] = node === 0 ? [root1, ...proof] : proof;
+  if (first === undefined) fail('the proof is too short');
+  let [old, current] = [first, first];
+  for (const { sibling, isLeft } of climb(node, last, siblings)) {
+    if (isLeft) old = nodeHash(sibling, old);
+    current = isLeft ? nodeHash(sibling, current) : nodeHash(current, sibling);
+  }
   if (old !== root1) fail('the proof leads to another first root');
   if (current !== root2) fail('the proof leads to another second root');
 }
 
-/** A node on its way up and the last node of its level. A proof must use up both. */
-interface Climb {
-  node: number;
-  last: number;
-}
-
-/** Whether the next sibling stands to the left. There must be a level above to take it to. */
-function siblingIsLeft(climb: Climb): boolean {
-  if (climb.last === 0) fail('the proof is too long');
-  return climb.node % 2 === 1 || climb.node === climb.last;
-}
-
-function rise(climb: Climb): void {
-  // A last node without a sibling rises unchanged until it is a right child.
-  if (climb.node === climb.last) while (climb.node % 2 === 0 && climb.node !== 0) halve(climb);
-  halve(climb);
+/** The side of each sibling on the way from a node to the root; `last` is the last node of its level. */
+function* climb(start: number, startLast: number, siblings: readonly string[]) {
+  let [node, last] = [start, startLast];
+  for (const sibling of siblings) {
+    if (last === 0) fail('the proof is too long');
+    yield { sibling, isLeft: node % 2 === 1 || node === last };
+    // A last node without a sibling rises unchanged until it is a right child.
+    if (node === last) while (node % 2 === 0 && node !== 0) [node, last] = [half(node), half(last)];
+    [node, last] = [half(node), half(last)];
+  }
+  if (last !== 0) fail('the proof is too short');
 }
 
 // Sizes outgrow 32 bits: no shifting.
-function halve(climb: Climb): void {
-  climb.node = Math.floor(climb.node / 2);
-  climb.last = Math.floor(climb.last / 2);
-}
-
-function requireTop(climb: Climb): void {
-  if (climb.last !== 0) fail('the proof is too short');
+function half(count: number): number {
+  return Math.floor(count / 2);
 }
 
 function requireSize(what: string, size: number): void {

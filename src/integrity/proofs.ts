@@ -14,7 +14,7 @@ export async function inclusionProof(
   size: number,
 ): Promise<readonly string[]> {
   requireCount('index', index, 0, size - 1);
-  return hashRanges(nodes, inclusionRanges(index, size));
+  return hashRanges(nodes, descend(size, index + 1, ({ start, end }) => end - start === 1).siblings);
 }
 
 /** The hashes that show the tree at `size1` to be the beginning of the one at `size2` (RFC 9162 2.1.4.1). */
@@ -24,7 +24,9 @@ export async function consistencyProof(
   size2: number,
 ): Promise<readonly string[]> {
   requireCount('size1', size1, 1, size2);
-  return hashRanges(nodes, consistencyRanges(size1, size2));
+  const { siblings, range } = descend(size2, size1, ({ end }) => end === size1);
+  // Where the old tree is itself a subtree of the new one, its root is known and left out.
+  return hashRanges(nodes, range.start === 0 ? siblings : [range, ...siblings]);
 }
 
 /** The root the tree had when it held `size` leaves. */
@@ -55,16 +57,6 @@ export function nodesInMemory(leafHashes: readonly string[]): NodeReader {
 interface Range {
   readonly start: number;
   readonly end: number;
-}
-
-function inclusionRanges(index: number, size: number): readonly Range[] {
-  return descend(size, index + 1, ({ start, end }) => end - start === 1).siblings;
-}
-
-function consistencyRanges(size1: number, size2: number): readonly Range[] {
-  const { siblings, range } = descend(size2, size1, ({ end }) => end === size1);
-  // Where the old tree is itself a subtree of the new one, its root is known and left out.
-  return range.start === 0 ? siblings : [range, ...siblings];
 }
 
 // Goes down from the root towards the leaf before `target`, keeping what it passes by, the deepest first.

@@ -27,35 +27,24 @@ interface NoteSignature {
   readonly base64: string;
 }
 
-/** A note with at least one signature that was checked. Only then is its text worth reading. */
-export interface OpenedNote {
-  readonly text: string;
-  readonly verified: readonly NoteSignature[];
-  /** Signatures by keys nobody named: kept, so that they can be passed on, and not trusted. */
-  readonly unverified: readonly NoteSignature[];
-}
-
 /**
- * Opens a C2SP signed note written by a stranger, or throws `NoteError`. One bad signature by a known key
- * condemns the note, whatever the others say.
+ * Opens a C2SP signed note written by a stranger, or throws `NoteError`. It answers the text with at least one signature
+ * that was checked; signatures by keys nobody named are passed over. One bad signature by a known key condemns the note,
+ * whatever the others say.
  */
-export function openNote(note: Uint8Array | string, keys: readonly VerifierKey[]): OpenedNote {
+export function openNote(note: Uint8Array | string, keys: readonly VerifierKey[]) {
   const { text, signatures } = splitNote(note);
   const verified = new Map<string, NoteSignature>();
-  const unverified = new Map<string, NoteSignature>();
   for (const signature of signatures) {
     const label = `${signature.name} ${signature.id}`;
     const key = findKey(keys, signature);
-    if (key === undefined) {
-      unverified.set(`${label} ${signature.base64}`, signature);
-    } else if (!verified.has(label)) {
-      // As in Go's note.Open only the first signature of a key counts; repeats are dropped unread.
-      requireSignature(text, signature, key);
-      verified.set(label, signature);
-    }
+    // As in Go's note.Open only the first signature of a key counts; repeats are dropped unread.
+    if (key === undefined || verified.has(label)) continue;
+    requireSignature(text, signature, key);
+    verified.set(label, signature);
   }
   if (verified.size === 0) throw new NoteError('no-known-key', 'no signature is by a known key');
-  return { text, verified: [...verified.values()], unverified: [...unverified.values()] };
+  return { text, verified: [...verified.values()] };
 }
 
 /** The signed note of a text, which must end in a newline. */

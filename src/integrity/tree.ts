@@ -4,7 +4,7 @@ import { isHash, sha256Hex } from './digest.ts';
 export const EMPTY_ROOT = sha256Hex('');
 
 /** What `Frontier` needs to go on where it stopped: the roots of its full subtrees, the largest first. */
-export interface FrontierState {
+interface FrontierState {
   readonly size: number;
   readonly hashes: readonly string[];
 }
@@ -35,9 +35,7 @@ export class Frontier {
 
   /** The same for a hash that was computed here and needs no look at its form, which costs a third of a leaf. */
   addDigest(recordHash: string): string {
-    const leaf = leafOf(recordHash);
-    this.#push(leaf);
-    return leaf;
+    return this.#push(leafOf(recordHash));
   }
 
   addLeaf(leaf: string): void {
@@ -49,7 +47,7 @@ export class Frontier {
     return this.#peaks.reduceRight((right, left) => join(left, right));
   }
 
-  #push(leaf: string): void {
+  #push(leaf: string): string {
     let hash = leaf;
     // Every bit that the addition carries over joins two full subtrees of equal height, so a peak is there.
     for (let carry = this.#size; carry % 2 === 1; carry = (carry - 1) / 2) {
@@ -57,6 +55,7 @@ export class Frontier {
     }
     this.#peaks.push(hash);
     this.#size += 1;
+    return leaf;
   }
 }
 
@@ -69,9 +68,7 @@ export function treeRoot(recordHashes: Iterable<string>): string {
 
 /** How many levels a tree has, the leaves counted as one: 1 leaf 1, 5 leaves 4, 8 leaves 4. */
 export function treeDepth(leafCount: number): number {
-  let depth = leafCount === 0 ? 0 : 1;
-  for (let width = 1; width < leafCount; width *= 2) depth += 1;
-  return depth;
+  return leafCount < 2 ? leafCount : (leafCount - 1).toString(2).length + 1;
 }
 
 // One buffer for each kind of preimage, written over at each call: its first byte never changes, so a leaf
@@ -107,11 +104,6 @@ function checked(hash: string): string {
 }
 
 function isFrontierState({ size, hashes }: FrontierState): boolean {
-  return Number.isSafeInteger(size) && size >= 0 && hashes.length === bitCount(size) && hashes.every(isHash);
-}
-
-function bitCount(size: number): number {
-  let count = 0;
-  for (let rest = size; rest > 0; rest = Math.floor(rest / 2)) count += rest % 2;
-  return count;
+  const peaks = size.toString(2).replaceAll('0', '').length;
+  return Number.isSafeInteger(size) && size >= 0 && hashes.length === peaks && hashes.every(isHash);
 }

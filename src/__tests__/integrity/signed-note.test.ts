@@ -83,11 +83,10 @@ describe('openNote', () => {
     }
   });
 
-  test('keeps a signature by an unknown key and does not trust it', () => {
+  test('passes over a signature by an unknown key', () => {
     const note = openNote(NOTE + OTHER_SIGNATURE, [key]);
 
     expect(note.verified.map(({ name, id }) => ({ name, id }))).toEqual([{ name: key.name, id: key.id }]);
-    expect(note.unverified.map(({ name }) => name)).toEqual([other.key.name]);
   });
 
   test('needs one known key, and not more than one', () => {
@@ -114,11 +113,10 @@ describe('openNote', () => {
     expect(faultOf(() => openNote(NOTE, [key, key]))).toBe('ambiguous-key');
   });
 
-  test('lists a repeated signature once, known or not', () => {
+  test('lists a repeated signature once', () => {
     const note = openNote(NOTE + SIGNATURE + OTHER_SIGNATURE + OTHER_SIGNATURE, [key]);
 
     expect(note.verified).toHaveLength(1);
-    expect(note.unverified).toHaveLength(1);
   });
 
   test('lets only the first signature of a known key count', () => {
