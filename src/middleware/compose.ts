@@ -1,16 +1,14 @@
-import type { AuditSink, Reserved, ToolEnterEvent } from '../audit-sink.ts';
+import type { AuditSink, CallOutcome, ToolEnterEvent, ToolExitEvent } from '../audit-sink.ts';
 import type { Clock } from '../clock.ts';
-import { asError } from '../errors.ts';
+import { asError, ColibriError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import type { CallSource } from '../log/row.ts';
 import { takeTexts } from '../log/texts.ts';
-import { capabilitiesFor } from '../modes.ts';
+import { capabilitiesFor, type RuntimeMode } from '../modes.ts';
 import { nearest } from '../nearest.ts';
 import { redactText } from '../secrets.ts';
 import type { StorageEngine } from '../storage/engine.ts';
-import type { CallContext, Effect, Prepared, ReadingTool, Tool, WritingTool } from '../tool.ts';
-import { type AuditStage, createAuditStage, type EnterFacts, type Settled } from './audit.ts';
-import { type Admission, assertAdmitted } from './dispatch.ts';
+import type { Effect, Prepared, Tool } from '../tool.ts';
 import { codeOf, type Envelope, fail, succeed } from './envelope.ts';
 import type { ToolLock } from './tool-lock.ts';
 import { type Judged, validate } from './validate.ts';
@@ -19,19 +17,18 @@ import { type Judged, validate } from './validate.ts';
 export interface Backing {
   readonly storage: StorageEngine;
   readonly sink: AuditSink;
-  /** Told what became durable, where the log is signed. */
-  readonly signer?: Witness | undefined;
+  /** Where the log is signed: `durable` is told what `committed` answered before an fsync that has ended. */
+  readonly signer?: { committed(): unknown; durable(mark: unknown): void } | undefined;
 }
 
-/** What leaves the process must be durable: the signer learns when it is. */
-export interface Witness {
-  /** What was signed and committed so far. */
-  committed(): unknown;
-  /** What `committed` answered before an fsync that has ended. */
-  durable(mark: unknown): void;
+/** What stage 4 looks at before it lets a handler run. */
+export interface Admission {
+  readonly mode: RuntimeMode;
+  /** Why there is no database, if there should be one. */
+  readonly degraded: () => string | undefined;
 }
 
-export interface StageDeps {
+interface StageDeps {
   readonly tools: ReadonlyMap<string, Tool>;
   readonly lock: ToolLock;
   readonly clock: Clock;
@@ -42,205 +39,56 @@ export interface StageDeps {
   readonly ready: () => Promise<Backing>;
 }
 
+type Stages = StageDeps & Backing;
+
 /** Told which secrets were taken out of a call's arguments, and where they stood. */
 export type TellRedacted = (notes: readonly string[]) => void;
 
 /** Thrown for a name outside the closed surface, after the attempt was audited. */
 export class UnknownToolError extends Error {}
 
+/** How a handler ended. */
+type Settled = { readonly result: unknown } | { readonly error: Error };
+
 /** The five stages in their only order: lock, validate, enter, dispatch, exit. Nothing else in Colibri calls a handler. */
 export function composeCall(
   deps: StageDeps,
 ): (name: string, raw: unknown, actor: string, tellRedacted?: TellRedacted) => Promise<Envelope> {
   return async (name, raw, actor, tellRedacted) => {
-    const backing = await deps.ready();
-    const audit = createAuditStage(backing.sink, deps.clock, deps.log);
+    const stages = { ...deps, ...(await deps.ready()) };
     const tool = deps.tools.get(name);
 
-    const { settled, mark } = await deps.lock.run(async () => {
-      const outcome =
-        tool === undefined
-          ? await refuseUnknown(deps, audit, name, raw, actor)
-          : await runStages(deps, backing, audit, tool, raw, actor, tellRedacted);
+    const { settled, mark } = await stages.lock.run(async () => ({
+      settled: await settle(async () => {
+        const judged = tool === undefined ? judgeUnknown(stages, name, raw) : validate(tool, raw);
+        if (judged.redacted.length > 0) tellRedacted?.(judged.redacted);
+        const prepared = await prepare(judged);
+        const entered = await enter(stages, judged, prepared, actor);
+        return await perform(stages, judged, entered, prepared.outside);
+      }),
       // Taken while no other call of this process can have begun a commit that the next fsync might not cover.
-      return { settled: outcome, mark: backing.signer?.committed() };
-    });
+      mark: stages.signer?.committed(),
+    }));
 
     if (tool === undefined) throw 'error' in settled ? settled.error : new UnknownToolError(name);
-    const durable = await makeDurable(deps, backing, tool, settled, mark);
+    const durable = await makeDurable(stages, tool, settled, mark);
     return 'error' in durable ? fail(tool.family, durable.error) : succeed(durable.result);
   };
 }
 
-async function runStages(
-  deps: StageDeps,
-  backing: Backing,
-  audit: AuditStage,
-  tool: Tool,
-  raw: unknown,
-  actor: string,
-  tellRedacted: TellRedacted | undefined,
-): Promise<Settled> {
+async function settle(work: () => Promise<Settled>): Promise<Settled> {
   try {
-    const judged = validate(tool, raw);
-    if (judged.redacted.length > 0) tellRedacted?.(judged.redacted);
-    const prepared = await prepare(tool, judged);
-    const entered = await audit.enter(enterFacts(deps, tool, judged, prepared, actor));
-    return await perform(deps, backing, audit, tool, judged, entered, prepared.outside);
-  } catch (thrown) {
-    return { error: asError(thrown) };
-  }
-}
-
-/** What lies outside the database is read now, before any transaction; what was seen is kept with the call. */
-async function prepare(tool: Tool, judged: Judged): Promise<Prepared> {
-  if (!judged.valid) return { args: {}, outside: {} };
-  if (tool.effect === 'reads' || tool.prepare === undefined) return { args: judged.args, outside: {} };
-  return await tool.prepare(judged.args);
-}
-
-function enterFacts(
-  deps: StageDeps,
-  tool: Tool,
-  judged: Judged,
-  { args }: Prepared,
-  actor: string,
-): EnterFacts {
-  const texts = tool.effect === 'writes' ? (tool.texts ?? []) : [];
-  return {
-    tool: tool.name,
-    args: judged.valid ? args : judged.raw,
-    kept: judged.valid ? takeTexts(args, texts, deps.clock) : undefined,
-    actor,
-    source: deps.source,
-    mutates: tool.effect === 'writes',
-    schemaValid: judged.valid,
-    repaired: [...judged.repaired, ...judged.redacted],
-  };
-}
-
-/** Stages 4 and 5. A failure's exit row stands alone: what the handler wrote is rolled back. */
-async function perform(
-  deps: StageDeps,
-  backing: Backing,
-  audit: AuditStage,
-  tool: Tool,
-  judged: Judged,
-  entered: ToolEnterEvent,
-  outside: Prepared['outside'],
-): Promise<Settled> {
-  try {
-    if (!judged.valid) throw judged.error;
-    assertAdmitted(deps.admission, tool);
-    return tool.effect === 'reads'
-      ? await performRead(deps, backing, audit, tool, judged.args, entered)
-      : await performWrite(deps, backing, audit, tool, entered, outside);
-  } catch (thrown) {
-    const failure = { error: asError(thrown) };
-    // Nobody knows what that commit did; the next start finds the open call and explains it.
-    if (codeOf(failure.error) !== 'ERR_STORAGE_UNCERTAIN') await audit.exit(entered, failure, { outside });
-    return failure;
-  }
-}
-
-async function performRead(
-  deps: StageDeps,
-  { storage }: Backing,
-  audit: AuditStage,
-  tool: ReadingTool,
-  args: Record<string, unknown>,
-  entered: ToolEnterEvent,
-): Promise<Settled> {
-  const call = {
-    ...contextOf(entered, new Date(deps.clock.now()).toISOString()),
-    yieldToWaiting: () => deps.lock.yieldToWaiting(),
-  };
-  const result = await storage.read(async (tx) => await tool.handle(args, call, tx));
-  await audit.exit(entered, { result }, { outside: {} });
-  return { result };
-}
-
-/** The effects of a writing call and its exit row are one transaction. */
-async function performWrite(
-  deps: StageDeps,
-  { storage, sink }: Backing,
-  audit: AuditStage,
-  tool: WritingTool,
-  entered: ToolEnterEvent,
-  outside: Prepared['outside'],
-): Promise<Settled> {
-  return await storage.write(async (tx) => {
-    const effects: Effect[] = [];
-    const reserved = (await sink.reserve?.(tx)) ?? unreserved(deps.clock);
-    const call = {
-      ...contextOf(entered, reserved.at),
-      position: reserved.position,
-      process: reserved.process,
-      outside,
-      texts: entered.kept?.texts ?? [],
-      effects,
-      // It holds the database's write lock: whoever it let pass would wait for it in turn.
-      yieldToWaiting: () => Promise.resolve(),
-    };
-    const settled = { result: await tool.handle(entered.kept?.args ?? {}, call, tx) };
-    await audit.exit(entered, settled, { effects, outside, tx, reserved });
-    return settled;
-  });
-}
-
-/** For a sink that keeps no positions. */
-function unreserved(clock: Clock): Reserved {
-  return { position: 0, at: new Date(clock.now()).toISOString(), process: '' };
-}
-
-function contextOf(
-  { tool, actor, source, correlationId }: ToolEnterEvent,
-  at: string,
-): Omit<CallContext, 'yieldToWaiting'> {
-  return { tool, actor, source, correlationId, at };
-}
-
-/** The lock is free by now: the next call runs while this one waits for the disk, and their fsync is one. */
-async function makeDurable(
-  deps: StageDeps,
-  { storage, signer }: Backing,
-  tool: Tool,
-  settled: Settled,
-  mark: unknown,
-): Promise<Settled> {
-  const begun = !('error' in settled) || codeOf(settled.error) !== 'INVALID_PARAMS';
-  if (tool.effect === 'reads' || !begun) return settled;
-  try {
-    await storage.sync({ alone: deps.lock.isFree });
-    signer?.durable(mark);
-    return settled;
+    return await work();
   } catch (thrown) {
     return { error: asError(thrown) };
   }
 }
 
 /** A name outside the surface is audited like rejected input, then answered as the protocol asks. */
-async function refuseUnknown(
-  deps: StageDeps,
-  audit: AuditStage,
-  name: string,
-  raw: unknown,
-  actor: string,
-): Promise<Settled> {
+function judgeUnknown({ tools, admission }: StageDeps, name: string, raw: unknown): Judged {
   // Redacted before it is cut: half a secret is not recognised any more.
   const shown = redactText(name).slice(0, LIMITS.toolNameCharsMax).toWellFormed();
-  const entered = await audit.enter({
-    tool: shown,
-    args: raw,
-    kept: undefined,
-    actor,
-    source: deps.source,
-    mutates: false,
-    schemaValid: false,
-    repaired: [],
-  });
-  const { admits } = capabilitiesFor(deps.admission.mode);
-  const admitted = [...deps.tools.values()].filter(admits).map((tool) => tool.name);
+  const admitted = admittedNames(tools, admission.mode);
   const meant = nearest(shown, admitted);
   const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
   const wrong =
@@ -248,6 +96,185 @@ async function refuseUnknown(
       ? 'A call needs "name", the name of a tool, as a text.'
       : `Unknown tool ${JSON.stringify(shown)}.${hint}`;
   const error = new UnknownToolError(`${wrong} The tools are: ${admitted.join(', ')}.`);
-  await audit.exit(entered, { error }, { outside: {} });
-  return { error };
+  return { valid: false, tool: { name: shown, effect: 'reads' }, raw, repaired: [], redacted: [], error };
+}
+
+/** The names of the tools that a mode admits, in their order. */
+export function admittedNames(tools: ReadonlyMap<string, Tool>, mode: RuntimeMode): string[] {
+  return [...tools.values()].filter(capabilitiesFor(mode).admits).map((tool) => tool.name);
+}
+
+/** What is outside the database is read now, before any transaction; what was seen is kept with the call. */
+async function prepare(judged: Judged): Promise<Prepared> {
+  if (!judged.valid) return { args: {}, outside: {} };
+  const { tool, args } = judged;
+  return tool.effect === 'reads' || tool.prepare === undefined
+    ? { args, outside: {} }
+    : await tool.prepare(args);
+}
+
+/** Stage 3. A call that cannot be recorded is not begun. */
+async function enter(
+  stages: Stages,
+  judged: Judged,
+  { args }: Prepared,
+  actor: string,
+): Promise<ToolEnterEvent> {
+  const { clock, source, sink } = stages;
+  const event: ToolEnterEvent = Object.freeze({
+    tool: judged.tool.name,
+    args: judged.valid ? args : judged.raw,
+    kept: judged.valid ? takeTexts(args, textsOf(judged.tool), clock) : undefined,
+    actor,
+    source,
+    mutates: judged.tool.effect === 'writes',
+    schemaValid: judged.valid,
+    repaired: [...judged.repaired, ...judged.redacted],
+    timestamp: clock.monotonic(),
+    correlationId: clock.uuid(),
+  });
+  try {
+    await sink.enter(event);
+    return event;
+  } catch (thrown) {
+    const error = enterFailure(asError(thrown));
+    await recordExit(stages, event, { error }, {});
+    throw error;
+  }
+}
+
+function textsOf(tool: Tool): readonly string[] {
+  return (tool.effect === 'writes' && tool.texts) || [];
+}
+
+/** Storage says what went wrong better than this stage can. */
+function enterFailure(cause: Error): ColibriError {
+  if (cause instanceof ColibriError) return cause;
+  const sentence = `The call could not be recorded and was not begun: ${cause.message}. Look at server_health, then call again.`;
+  return new ColibriError('AUDIT_ENTER_FAILED', sentence, {}, { cause });
+}
+
+/** Stages 4 and 5. A failure's exit row is written alone: what the handler wrote is rolled back. */
+async function perform(
+  stages: Stages,
+  judged: Judged,
+  entered: ToolEnterEvent,
+  outside: Prepared['outside'],
+): Promise<Settled> {
+  const settled = await settle(async () => {
+    if (!judged.valid) throw judged.error;
+    assertAdmitted(stages.admission, judged.tool);
+    return { result: await dispatch(stages, judged.tool, judged.args, entered, outside) };
+  });
+  // A writing call that succeeded has its exit row already. What an uncertain commit did nobody knows; the next start
+  // finds the open call and explains it.
+  const isLeft = 'error' in settled ? codeOf(settled.error) === 'ERR_STORAGE_UNCERTAIN' : entered.mutates;
+  if (!isLeft) await recordExit(stages, entered, settled, outside);
+  return settled;
+}
+
+/** Stage 4's gate, asked once, before a transaction is opened: a mode that admits no writing may have a file that takes none. */
+export function assertAdmitted({ mode, degraded }: Admission, tool: Tool): void {
+  if (!capabilitiesFor(mode).admits(tool)) {
+    const sentence = `${tool.name} is not available in mode ${mode}. Ask the owner to start Colibri with COLIBRI_MODE=FULL.`;
+    throw new ColibriError('TOOL_NOT_ADMITTED', sentence, { mode });
+  }
+  const reason = degraded();
+  if (reason === undefined || tool.family === 'system') return;
+  const sentence = `Colibri runs without its database: ${reason} Then start it again.`;
+  throw new ColibriError('ERR_INIT_FAILED', sentence, { reason });
+}
+
+/** Runs the handler. The effects of a writing call and its exit row are one transaction. */
+async function dispatch(
+  { clock, lock, storage, sink }: Stages,
+  tool: Tool,
+  args: Record<string, unknown>,
+  entered: ToolEnterEvent,
+  outside: Prepared['outside'],
+): Promise<unknown> {
+  const { actor, source, correlationId, kept } = entered;
+  const call = { tool: tool.name, actor, source, correlationId };
+  const now = () => new Date(clock.now()).toISOString();
+  if (tool.effect === 'reads') {
+    const context = { ...call, at: now(), yieldToWaiting: () => lock.yieldToWaiting() };
+    return await storage.read(async (tx) => await tool.handle(args, context, tx));
+  }
+  return await storage.write(async (tx) => {
+    const effects: Effect[] = [];
+    // A sink that keeps no positions reserves none.
+    const reserved = (await sink.reserve?.(tx)) ?? { position: 0, at: now(), process: '' };
+    const { position, at, process } = reserved;
+    // It holds the database's write lock: a call it let pass would wait for it in turn.
+    const yieldToWaiting = () => Promise.resolve();
+    const context = {
+      ...call,
+      position,
+      at,
+      process,
+      outside,
+      texts: kept?.texts ?? [],
+      effects,
+      yieldToWaiting,
+    };
+    const result = await tool.handle(kept?.args ?? {}, context, tx);
+    await sink.exit(exitEvent(clock, entered, { result }, outside, effects), tx, reserved);
+    return result;
+  });
+}
+
+/** Stage 5 outside a transaction: a failure is logged and changes no answer. */
+async function recordExit(
+  { sink, clock, log }: Stages,
+  entered: ToolEnterEvent,
+  settled: Settled,
+  outside: Prepared['outside'],
+): Promise<void> {
+  try {
+    await sink.exit(exitEvent(clock, entered, settled, outside, []));
+  } catch (thrown) {
+    const { tool, correlationId } = entered;
+    log(`the end of ${tool} (${correlationId}) could not be recorded:`, asError(thrown).message);
+  }
+}
+
+function exitEvent(
+  clock: Clock,
+  entered: ToolEnterEvent,
+  settled: Settled,
+  outside: Prepared['outside'],
+  effects: readonly Effect[],
+): ToolExitEvent {
+  return Object.freeze({
+    entered,
+    tool: entered.tool,
+    correlationId: entered.correlationId,
+    durationMs: Math.max(0, Math.floor(clock.monotonic() - entered.timestamp)),
+    outside,
+    effects: Object.freeze([...effects]),
+    outcome: outcomeOf(entered, settled),
+    ...('error' in settled ? { error: settled.error, errorCode: codeOf(settled.error) } : settled),
+  });
+}
+
+function outcomeOf(entered: ToolEnterEvent, settled: Settled): CallOutcome {
+  if ('result' in settled) return 'ok';
+  if (!entered.schemaValid) return 'rejected';
+  return codeOf(settled.error) === 'TOOL_NOT_ADMITTED' ? 'denied' : 'error';
+}
+
+/** The lock is free by now: the next call runs while this one waits for the disk, and their fsync is one. */
+async function makeDurable(
+  { storage, signer, lock }: Stages,
+  tool: Tool,
+  settled: Settled,
+  mark: unknown,
+): Promise<Settled> {
+  const begun = !('error' in settled) || codeOf(settled.error) !== 'INVALID_PARAMS';
+  if (tool.effect === 'reads' || !begun) return settled;
+  return await settle(async () => {
+    await storage.sync({ alone: lock.isFree });
+    signer?.durable(mark);
+    return settled;
+  });
 }

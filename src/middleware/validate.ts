@@ -8,68 +8,53 @@ import { redact } from './redact.ts';
 import { isPlainObject, repair } from './repair.ts';
 
 /** Stage 2's verdict. Only a valid one carries arguments a handler may see. */
-export type Judged =
-  | {
-      readonly valid: true;
-      readonly args: Record<string, unknown>;
-      readonly repaired: readonly string[];
-      /** Secrets that were taken out, by path. */
-      readonly redacted: readonly string[];
-    }
+export type Judged = {
+  /** What was repaired, and the secrets that were taken out, by path. */
+  readonly repaired: readonly string[];
+  readonly redacted: readonly string[];
+} & (
+  | { readonly valid: true; readonly tool: Tool; readonly args: Record<string, unknown> }
   | {
       readonly valid: false;
+      readonly tool: Pick<Tool, 'name' | 'effect'>;
       readonly raw: unknown;
-      readonly repaired: readonly string[];
-      readonly redacted: readonly string[];
-      readonly error: ColibriError;
-    };
+      readonly error: Error;
+    }
+);
 
 /** Stage 2: hostile input enters here and leaves typed, or not at all. */
 export function validate(tool: Tool, raw: unknown): Judged {
   const repaired: string[] = [];
   const redacted: string[] = [];
+  const refuse = (sent: unknown, issues: Parameters<typeof refusal>[1], args?: unknown): Judged => {
+    return { valid: false, tool, raw: sent, repaired, redacted, error: refusal(tool, issues, args) };
+  };
   const objection = firstObjection(raw);
-  if (objection !== undefined)
-    return { valid: false, raw, repaired, redacted, error: refused(tool, [objection]) };
+  if (objection !== undefined) return refuse(raw, [objection]);
 
   const sent = raw === undefined || raw === null ? {} : repair(tool.input, raw, repaired);
   if (raw === null) repaired.push('arguments: null taken as absent');
   // What stood inside a text has not been looked at yet.
   const hidden = repaired.length === 0 ? undefined : firstObjection(sent);
-  if (hidden !== undefined) return { valid: false, raw, repaired, redacted, error: refused(tool, [hidden]) };
+  if (hidden !== undefined) return refuse(raw, [hidden]);
 
   // Before anything is judged, hashed or stored: from here on nobody has seen a known secret.
   const candidate = redact(sent, redacted);
   const parsed = tool.input.safeParse(candidate);
-  if (parsed.success)
-    return { valid: true, args: parsed.data as Record<string, unknown>, repaired, redacted };
-  return {
-    valid: false,
-    raw: redact(raw, []),
-    repaired,
-    redacted,
-    error: refused(tool, parsed.error.issues, candidate),
-  };
+  if (!parsed.success) return refuse(redact(raw, []), parsed.error.issues, candidate);
+  return { valid: true, tool, args: parsed.data as Record<string, unknown>, repaired, redacted };
 }
 
 /** Of a hundred thousand unknown fields these many are named. */
 const UNKNOWN_SHOWN_MAX = 5;
 
 /** One sentence an issue, each with what to do, so that the next try can be right. */
-function refused(
-  tool: Tool,
-  issues: readonly (z.core.$ZodIssue | Objection)[],
-  args?: unknown,
-): ColibriError {
+function refusal(tool: Tool, issues: readonly (z.core.$ZodIssue | Objection)[], args: unknown): ColibriError {
   const shown = issues.slice(0, LIMITS.issuesMax);
-  const sentences = shown.flatMap((issue) => explain(tool, issue, args));
-  return new ColibriError(
-    'INVALID_PARAMS',
-    `${tool.name}: ${sentences.join(' ')} Correct this and call again.`,
-    {
-      issues: shown.map((issue) => ('code' in issue ? withoutInput(issue) : { code: 'custom', ...issue })),
-    },
-  );
+  const sentences = shown.flatMap((issue) => explain(tool, issue, args)).join(' ');
+  const listed = shown.map((issue) => ('code' in issue ? withoutInput(issue) : { code: 'custom', ...issue }));
+  const sentence = `${tool.name}: ${sentences} Correct this and call again.`;
+  return new ColibriError('INVALID_PARAMS', sentence, { issues: listed });
 }
 
 function explain(tool: Tool, issue: z.core.$ZodIssue | Objection, args: unknown): string[] {
@@ -78,14 +63,9 @@ function explain(tool: Tool, issue: z.core.$ZodIssue | Objection, args: unknown)
   const path = issue.path
     .map((part, i) => (typeof part === 'number' ? `[${part}]` : `${i === 0 ? '' : '.'}${String(part)}`))
     .join('');
-  if (
-    'code' in issue &&
-    issue.code === 'invalid_type' &&
-    issue.path.length === 1 &&
-    isMissing(args, String(issue.path[0]))
-  ) {
+  const isMissing = issue.path.length === 1 && isPlainObject(args) && args[path] === undefined;
+  if ('code' in issue && issue.code === 'invalid_type' && isMissing)
     return [`${path} is required (${issue.expected}).`];
-  }
   return [`${path === '' ? 'arguments' : path}: ${issue.message}.`];
 }
 
@@ -95,10 +75,6 @@ function unknownField(tool: Tool, key: string): string {
   const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
   const allowed = known.length === 0 ? 'It takes no fields.' : `Allowed: ${known.join(', ')}.`;
   return `Unknown field ${JSON.stringify(key.slice(0, LIMITS.toolNameCharsMax))}.${hint} ${allowed}`;
-}
-
-function isMissing(args: unknown, field: string): boolean {
-  return isPlainObject(args) && args[field] === undefined;
 }
 
 /** The client knows what it sent; repeating it would only put it into one more log. */

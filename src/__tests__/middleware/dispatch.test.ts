@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ColibriError } from '../../errors.ts';
-import { type Admission, assertAdmitted } from '../../middleware/dispatch.ts';
+import { type Admission, assertAdmitted } from '../../middleware/compose.ts';
 import type { Tool, ToolFamily } from '../../tool.ts';
 import { aTool, aWritingTool } from './a-tool.ts';
 

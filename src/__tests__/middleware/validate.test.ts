@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
+import { ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import { type Judged, validate } from '../../middleware/validate.ts';
 import { aTool } from './a-tool.ts';
@@ -22,6 +23,7 @@ const fine = { title: 'A title', project: 'colibri' };
 
 function refusal(judged: Judged): { message: string; issues: readonly Record<string, unknown>[] } {
   if (judged.valid) throw new Error('it was taken');
+  if (!(judged.error instanceof ColibriError)) throw judged.error;
   expect(judged.error.code).toBe('INVALID_PARAMS');
   return {
     message: judged.error.message,
@@ -33,6 +35,7 @@ describe('arguments that fit', () => {
   test('come out typed, with defaults, and nothing repaired', () => {
     expect(validate(tool, fine)).toEqual({
       valid: true,
+      tool,
       args: { ...fine, limit: 50 },
       repaired: [],
       redacted: [],
@@ -42,6 +45,7 @@ describe('arguments that fit', () => {
   test('come out repaired, with a note of each repair', () => {
     expect(validate(tool, { ...fine, limit: '7', priority: null })).toEqual({
       valid: true,
+      tool,
       args: { ...fine, limit: 7 },
       repaired: ['limit: text taken as number', 'priority: null taken as absent'],
       redacted: [],
@@ -53,7 +57,9 @@ describe('arguments that fit', () => {
     ['null', null, ['arguments: null taken as absent']],
     ['{} as text', '{}', ['arguments: text taken as object']],
   ])('may be %s for a tool that needs none', (_, raw, repaired) => {
-    expect(validate(aTool(), raw)).toEqual({ valid: true, args: {}, repaired, redacted: [] });
+    const none = aTool();
+
+    expect(validate(none, raw)).toEqual({ valid: true, tool: none, args: {}, repaired, redacted: [] });
   });
 });
 
