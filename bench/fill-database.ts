@@ -1,5 +1,5 @@
 // Fills a database through the real stages, but in a few large transactions instead of one or two per call.
-import { catalogue } from '../src/catalogue.ts';
+import { wiredTools } from '../src/catalogue.ts';
 import { systemClock } from '../src/clock.ts';
 import type { Config } from '../src/config.ts';
 import { createAuditLog } from '../src/log/audit-log.ts';
@@ -9,7 +9,6 @@ import { createToolLock } from '../src/middleware/tool-lock.ts';
 import type { StorageEngine, Transaction } from '../src/storage/engine.ts';
 import { openSqlite } from '../src/storage/sqlite/engine.ts';
 import { createSigner } from '../src/trust/signer.ts';
-import { wireCatalogue } from '../src/wiring.ts';
 
 const BATCH_CALLS = 5_000;
 /** Rows of writing calls among all rows, as the design asks of a log to verify. */
@@ -140,16 +139,7 @@ type Caller = (name: string, args: object) => Promise<unknown>;
 function callerOn(storage: StorageEngine, keeper: HeadKeeper): Caller {
   const sink = createAuditLog({ storage, clock: systemClock, process: PROCESS, keeper });
   const config = { skillsDirs: [], workspace: '', isProject: false, workflow: 'kanban' } as unknown as Config;
-  const facts = {
-    version: '0',
-    mode: 'FULL' as const,
-    uptimeMs: () => 0,
-    storage: () => undefined,
-    degraded: () => undefined,
-    log: () => undefined,
-    toolNames: () => [],
-  };
-  const tools = catalogue(wireCatalogue(config, systemClock, facts));
+  const tools = wiredTools(config, systemClock, '0');
   const call = composeCall({
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     lock: createToolLock(),

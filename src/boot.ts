@@ -3,7 +3,7 @@ import type { Config } from './config.ts';
 import type { Diagnostics } from './diagnostics.ts';
 import { asError, type ColibriError } from './errors.ts';
 import { createAuditLog } from './log/audit-log.ts';
-import { type HeadKeeper, readHead, UNSIGNED } from './log/head.ts';
+import { readHead, UNSIGNED } from './log/head.ts';
 import { processIdentity } from './log/process-identity.ts';
 import { recoverOpenCalls } from './log/recovery.ts';
 import { createStderrSink } from './log/stderr-sink.ts';
@@ -16,13 +16,13 @@ import { createSigner, type LogSigner } from './trust/signer.ts';
 
 /** What boot ends with. A database that cannot be opened is an end too: the server stays up and says why. */
 export interface Booted extends Backing {
-  readonly opened: StorageEngine | undefined;
-  readonly degraded: string | undefined;
+  readonly opened?: StorageEngine;
+  readonly degraded?: string;
   /** Absent where nothing is signed: no database, one in memory, or one that cannot be written. */
-  readonly signer: LogSigner | undefined;
+  readonly signer?: LogSigner | undefined;
 }
 
-export interface BootDeps {
+interface BootDeps {
   readonly config: Config;
   readonly clock: Clock;
   readonly diagnostics: Diagnostics;
@@ -31,7 +31,8 @@ export interface BootDeps {
 
 /** Open, recover. Never starts over on an empty file where there is one it cannot read. */
 export async function bootStorage(deps: BootDeps): Promise<Booted> {
-  if (capabilitiesFor(deps.config.mode).database === 'none') return withoutDatabase(deps, undefined);
+  const without = { storage: createNoStorage(), sink: createStderrSink(deps.diagnostics) };
+  if (capabilitiesFor(deps.config.mode).database === 'none') return without;
   try {
     return await withDatabase(deps);
   } catch (thrown) {
@@ -40,7 +41,7 @@ export async function bootStorage(deps: BootDeps): Promise<Booted> {
       ? message
       : `${deps.config.dbPath} cannot be opened (${message}). ${REMEDY}`;
     deps.diagnostics.error(`degraded: ${reason}`);
-    return withoutDatabase(deps, reason);
+    return { ...without, degraded: reason };
   }
 }
 
@@ -75,43 +76,19 @@ async function recoverAndLog(deps: BootDeps, storage: StorageEngine, inMemory: b
   await storage.read(readHead);
   if (!storage.facts.writable) {
     diagnostics.warn(`${config.dbPath} cannot be written: calls are served and recorded on stderr only`);
-    return {
-      storage,
-      opened: storage,
-      sink: createStderrSink(diagnostics),
-      degraded: undefined,
-      signer: undefined,
-    };
+    return { storage, opened: storage, sink: createStderrSink(diagnostics) };
   }
   const process = processIdentity();
-  if (inMemory) return await withLog(deps, storage, process, UNSIGNED, undefined);
   const { dbPath, configDir } = config;
-  const signer = createSigner({ storage, dbPath, configDir, diagnostics, clock, process });
-  await signer.start();
+  const signer = inMemory
+    ? undefined
+    : createSigner({ storage, dbPath, configDir, diagnostics, clock, process });
+  await signer?.start();
   // The signer watches its storage: only what was really committed may leave the process.
-  return await withLog(deps, signer.storage, process, signer, signer);
-}
-
-async function withLog(
-  { clock, diagnostics }: BootDeps,
-  storage: StorageEngine,
-  process: string,
-  keeper: HeadKeeper,
-  signer: LogSigner | undefined,
-): Promise<Booted> {
-  const explained = await recoverOpenCalls({ storage, clock, process, keeper });
+  const watched = signer?.storage ?? storage;
+  const log = { storage: watched, clock, process, keeper: signer ?? UNSIGNED };
+  const explained = await recoverOpenCalls(log);
   if (explained > 0)
     diagnostics.warn(`${explained} call(s) of a process that ended early were recorded as crashed`);
-  const sink = createAuditLog({ storage, clock, process, keeper });
-  return { storage, opened: storage, sink, degraded: undefined, signer };
-}
-
-function withoutDatabase({ diagnostics }: BootDeps, degraded: string | undefined): Booted {
-  return {
-    storage: createNoStorage(),
-    opened: undefined,
-    sink: createStderrSink(diagnostics),
-    degraded,
-    signer: undefined,
-  };
+  return { storage: watched, opened: watched, sink: createAuditLog(log), signer };
 }

@@ -1,9 +1,16 @@
+import type { Booted } from './boot.ts';
+import type { Clock } from './clock.ts';
+import type { Config } from './config.ts';
 import { type ProofDeps, proofTools } from './domains/proof/index.ts';
-import { type SkillRegistry, skillTools } from './domains/skills/index.ts';
+import { createSkillRegistry, type SkillRegistry, skillTools } from './domains/skills/index.ts';
 import { type SystemFacts, systemTools } from './domains/system/index.ts';
 import { type TaskSettings, taskTools } from './domains/tasks/index.ts';
 import { type TrailDeps, trailTools } from './domains/trail/index.ts';
+import { readGitEvidence } from './integrations/git.ts';
+import { capabilitiesFor } from './modes.ts';
+import { redactText } from './secrets.ts';
 import type { Tool } from './tool.ts';
+import { verifyChain } from './verify/chain.ts';
 
 /** What the domains need from the composition root. */
 export interface CatalogueDeps {
@@ -23,6 +30,49 @@ export function catalogue(deps: CatalogueDeps): readonly Tool[] {
     ...skillTools(deps.skills),
     ...systemTools(deps.system),
   ];
+}
+
+/** The closed surface as a process has it. What boot ended with is asked for at each call: calls may come before. */
+export function wiredTools(
+  config: Config,
+  clock: Clock,
+  version: string,
+  booted: () => Booted | undefined = () => undefined,
+): readonly Tool[] {
+  const { mode, workspace } = config;
+  const began = clock.monotonic();
+  const skills = createSkillRegistry({ roots: config.skillsDirs, workspace, clock });
+  const tools = catalogue({
+    system: {
+      version,
+      mode,
+      uptimeMs: () => clock.monotonic() - began,
+      now: () => clock.now(),
+      storage: () => booted()?.opened?.facts,
+      degraded: () => booted()?.degraded,
+      log: () => booted()?.signer?.state(),
+      toolNames: () => tools.filter(capabilitiesFor(mode).admits).map(({ name }) => name),
+      skills: async () => {
+        const { skills: found, skipped } = await skills.list();
+        return { loaded: found.length, skipped };
+      },
+    },
+    tasks: config,
+    trail: {
+      gitEvidence: () => gitEvidence(config),
+      verifyChain: (tx, subject, options) => verifyChain(tx, subject, { ...options, clock }),
+    },
+    proof: { skillsInForce: () => skills.inForce() },
+    skills,
+  });
+  return tools;
+}
+
+/** Where no project was found, a repository above the stand-in folder is not the one worked on. */
+async function gitEvidence({ workspace, isProject }: Config) {
+  const evidence = isProject ? await readGitEvidence(workspace) : undefined;
+  // A branch may be called anything.
+  return evidence?.branch === undefined ? evidence : { ...evidence, branch: redactText(evidence.branch) };
 }
 
 /** How a model should work here, in a few sentences. */

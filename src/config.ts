@@ -4,7 +4,7 @@ import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import * as z from 'zod';
 import { ColibriError } from './errors.ts';
 import { LIMITS } from './limits.ts';
-import { detectMode, MODES, type RuntimeMode } from './modes.ts';
+import { MODES, type RuntimeMode } from './modes.ts';
 import { nearest } from './nearest.ts';
 import { redactText } from './secrets.ts';
 
@@ -41,141 +41,125 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export const PROJECT_SLUG = /^[a-z0-9-]{1,64}$/;
 
-const slug = z.string().regex(PROJECT_SLUG, 'a project name of 1 to 64 characters out of a-z, 0-9 and -');
+const slug = z.string().regex(PROJECT_SLUG);
+
+/** A setting that takes one of a few words. */
+function oneOf<const W extends readonly [string, ...string[]]>(words: W) {
+  return { takes: words.join(', '), schema: z.enum(words) };
+}
 
 /** Each variable with what it does and what it takes; docs/reference/environment.md is generated from here. */
 export const VARIABLES = {
   COLIBRI_MODE: {
     means: 'which tools are admitted and where records live',
-    takes: MODES.join(', '),
     otherwise: 'FULL',
+    ...oneOf(MODES),
   },
   COLIBRI_DB_PATH: {
     means: 'database file; a relative path starts at the workspace',
     takes: 'a path',
     otherwise: '.colibri/colibri.db in the workspace',
+    schema: z.string(),
   },
   COLIBRI_PROJECT: {
     means: 'project used where a tool’s `project` is optional',
     takes: 'a project name: 1 to 64 characters out of a-z, 0-9 and -',
     otherwise: 'none',
+    schema: slug,
   },
   COLIBRI_PROJECTS: {
     means: 'the only projects that exist',
     takes: 'project names with commas between, each 1 to 64 characters out of a-z, 0-9 and -',
     otherwise: 'any',
+    schema: z.string().transform(splitNames).pipe(z.array(slug)),
   },
   COLIBRI_WORKFLOW: {
     means: 'workflow of a task that names none',
-    takes: 'kanban, pipeline',
     otherwise: 'kanban',
+    ...oneOf(['kanban', 'pipeline']),
   },
   COLIBRI_AGENT_ID: {
     means: 'the actor written into every record',
     takes: `1 to ${LIMITS.actorCharsMax} characters`,
     otherwise: 'the name the client gives itself',
+    schema: z.string().max(LIMITS.actorCharsMax).refine(isName),
   },
   COLIBRI_SKILLS_DIR: {
     means: 'skill folders; several are separated as in PATH',
     takes: 'paths',
     otherwise: '.agents/skills and .claude/skills in the workspace, then in the home folder',
+    schema: z.string(),
   },
   COLIBRI_STARTUP_TIMEOUT_MS: {
     means: 'limit on the whole start',
     takes: 'whole milliseconds, 1 to 600000',
     otherwise: '30000',
+    schema: z
+      .stringFormat('milliseconds', /^\d{1,6}$/)
+      .transform(Number)
+      .pipe(z.int().min(1).max(600_000)),
   },
-  COLIBRI_LOG_LEVEL: { means: 'how much goes to stderr', takes: LOG_LEVELS.join(', '), otherwise: 'info' },
-} as const satisfies Record<string, { means: string; takes: string; otherwise: string }>;
+  COLIBRI_LOG_LEVEL: { means: 'how much goes to stderr', otherwise: 'info', ...oneOf(LOG_LEVELS) },
+} as const satisfies Record<string, { means: string; takes: string; otherwise: string; schema: z.ZodType }>;
 
 type Variable = keyof typeof VARIABLES;
-
-const SCHEMAS: Readonly<Record<Exclude<Variable, 'COLIBRI_MODE'>, z.ZodType>> = {
-  COLIBRI_DB_PATH: z.string(),
-  COLIBRI_PROJECT: slug,
-  COLIBRI_PROJECTS: z
-    .string()
-    .transform((list) => list.split(',').map((name) => name.trim()))
-    .pipe(z.array(slug)),
-  COLIBRI_WORKFLOW: z.enum(['kanban', 'pipeline']),
-  COLIBRI_AGENT_ID: z
-    .string()
-    .max(LIMITS.actorCharsMax)
-    .refine((name) => name.isWellFormed() && name.trim() !== '' && !/\p{Cc}/u.test(name)),
-  COLIBRI_SKILLS_DIR: z.string(),
-  COLIBRI_STARTUP_TIMEOUT_MS: z
-    .string()
-    .regex(/^\d{1,6}$/)
-    .transform(Number)
-    .pipe(z.int().min(1).max(600_000)),
-  COLIBRI_LOG_LEVEL: z.enum(LOG_LEVELS),
-};
 
 /** Reads the environment. Names every wrong variable at once, with what it was and what is allowed, then gives up. */
 export function readConfig(env: Environment = process.env, cwd: string = process.cwd()): Config {
   const complaints: string[] = Object.keys(env)
     .filter((name) => name.startsWith('AMS_') && env[name])
     .map((name) => complainOfAms(name, env[name] ?? ''));
-  const mode = readMode(env);
-  const read = <T>(name: Exclude<Variable, 'COLIBRI_MODE'>): T | undefined =>
-    readVariable<T>(env, name, complaints);
+  const read = <N extends Variable>(name: N) => readVariable(env, name, complaints);
 
   const workspace = findWorkspace(env, cwd);
-  const skills = read<string>('COLIBRI_SKILLS_DIR');
-  const config: Omit<Config, 'mode'> = {
+  const skills = read('COLIBRI_SKILLS_DIR');
+  const config: Config = {
+    mode: read('COLIBRI_MODE') ?? 'FULL',
     workspace,
     isProject: workspace !== userFolder(env, 'data'),
-    dbPath: resolve(workspace, read<string>('COLIBRI_DB_PATH') ?? join('.colibri', 'colibri.db')),
-    project: read<string>('COLIBRI_PROJECT'),
-    projects: read<string[]>('COLIBRI_PROJECTS'),
-    workflow: read<'kanban' | 'pipeline'>('COLIBRI_WORKFLOW') ?? 'kanban',
-    agentId: read<string>('COLIBRI_AGENT_ID'),
+    dbPath: resolve(workspace, read('COLIBRI_DB_PATH') ?? join('.colibri', 'colibri.db')),
+    project: read('COLIBRI_PROJECT'),
+    projects: read('COLIBRI_PROJECTS'),
+    workflow: read('COLIBRI_WORKFLOW') ?? 'kanban',
+    agentId: read('COLIBRI_AGENT_ID'),
     skillsDirs: skills === undefined ? defaultSkillsDirs(env, workspace) : splitPaths(skills, workspace),
-    startupTimeoutMs: read<number>('COLIBRI_STARTUP_TIMEOUT_MS') ?? 30_000,
-    logLevel: read<LogLevel>('COLIBRI_LOG_LEVEL') ?? 'info',
+    startupTimeoutMs: read('COLIBRI_STARTUP_TIMEOUT_MS') ?? 30_000,
+    logLevel: read('COLIBRI_LOG_LEVEL') ?? 'info',
     configDir: userFolder(env, 'config'),
     warnings: Object.keys(env).filter(isUnknownSetting).map(warnOfUnknown),
   };
-  if (
-    config.project !== undefined &&
-    config.projects !== undefined &&
-    !config.projects.includes(config.project)
-  ) {
+  const { project, projects } = config;
+  if (project !== undefined && projects?.includes(project) === false)
     complaints.push(
-      `COLIBRI_PROJECT is "${config.project}", which COLIBRI_PROJECTS (${config.projects.join(',')}) does not list.`,
+      `COLIBRI_PROJECT is "${project}", which COLIBRI_PROJECTS (${projects.join(',')}) does not list.`,
     );
+  if (complaints.length > 0) {
+    // A wrong mode has a code of its own, where it is all that is wrong.
+    const onlyMode = complaints.every((complaint) => complaint.startsWith('COLIBRI_MODE is'));
+    const code = onlyMode ? 'ERR_INVALID_MODE' : 'ERR_CONFIG_INVALID';
+    throw new ColibriError(code, complaints.join('\n'), { complaints });
   }
-  if (mode instanceof ColibriError && complaints.length === 0) throw mode;
-  if (mode instanceof ColibriError) complaints.push(mode.message);
-  if (complaints.length > 0 || mode instanceof ColibriError) {
-    throw new ColibriError('ERR_CONFIG_INVALID', complaints.join('\n'), { complaints });
-  }
-  for (const list of [config.projects, config.skillsDirs, config.warnings]) Object.freeze(list);
-  return Object.freeze({ mode, ...config });
+  for (const list of [projects, config.skillsDirs, config.warnings]) Object.freeze(list);
+  return Object.freeze(config);
 }
 
-function readVariable<T>(
-  env: Environment,
-  name: Exclude<Variable, 'COLIBRI_MODE'>,
-  complaints: string[],
-): T | undefined {
+function readVariable<N extends Variable>(env: Environment, name: N, complaints: string[]) {
   const text = env[name];
   // Clients that fill in a form send an empty text for a field left blank.
   if (text === undefined || text === '') return undefined;
-  const parsed = SCHEMAS[name].safeParse(text);
-  if (parsed.success) return parsed.data as T;
-  complaints.push(`${name} is ${JSON.stringify(redactText(text))}; allowed: ${VARIABLES[name].takes}.`);
+  const { schema, takes } = VARIABLES[name];
+  const parsed = schema.safeParse(text);
+  if (parsed.success) return parsed.data as z.output<(typeof VARIABLES)[N]['schema']>;
+  complaints.push(`${name} is ${JSON.stringify(redactText(text))}; allowed: ${takes}.`);
   return undefined;
 }
 
-/** The mode has an error code of its own; it is used when the mode is all that is wrong. */
-function readMode(env: Environment): RuntimeMode | ColibriError {
-  try {
-    return detectMode({ COLIBRI_MODE: env.COLIBRI_MODE === '' ? undefined : env.COLIBRI_MODE });
-  } catch (error) {
-    if (error instanceof ColibriError) return error;
-    throw error;
-  }
+function splitNames(list: string): string[] {
+  return list.split(',').map((name) => name.trim());
+}
+
+function isName(text: string): boolean {
+  return text.isWellFormed() && text.trim() !== '' && !/\p{Cc}/u.test(text);
 }
 
 function complainOfAms(name: string, value: string): string {
@@ -223,13 +207,10 @@ function homeOf(env: Environment): string {
 function userFolder(env: Environment, kind: 'config' | 'data'): string {
   const home = homeOf(env);
   if (process.platform === 'darwin') return join(home, 'Library', 'Application Support', 'colibri');
-  if (process.platform === 'win32') {
-    return join(
-      (kind === 'config' ? env.APPDATA : env.LOCALAPPDATA) ?? join(home, 'AppData', 'Local'),
-      'colibri',
-    );
-  }
-  const base = kind === 'config' ? env.XDG_CONFIG_HOME : env.XDG_DATA_HOME;
-  const fallback = kind === 'config' ? join(home, '.config') : join(home, '.local', 'share');
+  const isConfig = kind === 'config';
+  if (process.platform === 'win32')
+    return join((isConfig ? env.APPDATA : env.LOCALAPPDATA) ?? join(home, 'AppData', 'Local'), 'colibri');
+  const base = isConfig ? env.XDG_CONFIG_HOME : env.XDG_DATA_HOME;
+  const fallback = isConfig ? join(home, '.config') : join(home, '.local', 'share');
   return join(base !== undefined && isAbsolute(base) ? base : fallback, 'colibri');
 }

@@ -32,7 +32,7 @@ export async function withStages<T>(
     diagnostics,
     onUncertain: (error) => diagnostics.error(error.message),
   });
-  const { opened, storage, sink, signer } = booted;
+  const { opened, storage, signer } = booted;
   try {
     const call = composeCall({
       tools: new Map(tools(booted).map((tool) => [tool.name, tool])),
@@ -41,7 +41,7 @@ export async function withStages<T>(
       source: 'cli',
       log: diagnostics.error,
       admission: { mode: config.mode, degraded: () => booted.degraded },
-      ready: () => Promise.resolve({ storage, sink, signer }),
+      ready: () => Promise.resolve(booted),
     });
     return await work({ call, storage, signer });
   } finally {

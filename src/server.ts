@@ -5,25 +5,22 @@ import { setFlagsFromString } from 'node:v8';
 import * as z from 'zod';
 import type { AuditSink, ToolEnterEvent, ToolExitEvent } from './audit-sink.ts';
 import type { Booted } from './boot.ts';
-import { catalogue, INSTRUCTIONS } from './catalogue.ts';
+import { INSTRUCTIONS, wiredTools } from './catalogue.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, readConfig } from './config.ts';
 import { createDiagnostics, type Diagnostics, type Logger, withoutSecrets } from './diagnostics.ts';
 import { asError, ColibriError } from './errors.ts';
 import { LIMITS } from './limits.ts';
-import { type Backing, composeCall, type TellRedacted } from './middleware/compose.ts';
+import { type Backing, composeCall } from './middleware/compose.ts';
 import { createToolLock, NotBegunError, type ToolLock } from './middleware/tool-lock.ts';
 import { capabilitiesFor, type RuntimeMode } from './modes.ts';
 import { redactText } from './secrets.ts';
 import type { Transaction } from './storage/engine.ts';
 import { createNoStorage } from './storage/none.ts';
 import type { CallContext, ReadingTool, Tool, ToolFamily, WritingTool } from './tool.ts';
-import { describeTool, type ToolDescriptor } from './transport/descriptor.ts';
-import { EXIT, type Lifecycle, superviseProcess, within } from './transport/lifecycle.ts';
-import { type Connection, serveProtocol } from './transport/protocol.ts';
-import type { Transport } from './transport/sdk.ts';
+import { EXIT, superviseProcess, within } from './transport/lifecycle.ts';
+import { type Connection, type Product, serveProtocol, type Transport } from './transport/protocol.ts';
 import { StdioTransport } from './transport/stdio.ts';
-import { wireCatalogue } from './wiring.ts';
 
 export type { AuditSink, ToolEnterEvent, ToolExitEvent };
 
@@ -87,7 +84,8 @@ interface Internals {
   readonly ready: { promise: Promise<Backing>; open: (backing: Backing) => void; shut: () => void };
   booted?: Booted;
   connection?: Connection;
-  lifecycle?: Lifecycle;
+  /** Ends the process in order, with this code. */
+  abort?: (code: number) => void;
 }
 
 const CHECKPOINT_META_KEY = 'colibri/checkpoint';
@@ -147,15 +145,14 @@ export function registerColibriTool<I extends z.ZodRawShape>(
   const handle = handler as unknown as WritingTool['handle'] & ReadingTool['handle'];
   const { idempotent } = config;
   addTool(
-    ctx,
+    internalsOf(ctx),
     config.mutates
       ? { ...facts, effect: 'writes', handle, ...(idempotent !== undefined && { idempotent }) }
       : { ...facts, effect: 'reads', handle },
   );
 }
 
-function addTool(ctx: ColibriServerContext, tool: Tool): void {
-  const { tools } = internalsOf(ctx);
+function addTool({ tools }: Internals, tool: Tool): void {
   if (typeof tool.name !== 'string' || !/^[a-z_][a-z0-9_]*$/.test(tool.name))
     throw new Error(`invalid tool name: ${tool.name}`);
   if (tools.has(tool.name)) throw new Error(`tool already registered: ${tool.name}`);
@@ -170,16 +167,19 @@ export async function start(ctx: ColibriServerContext): Promise<void> {
   if (options.installGlobalHandlers !== false) installGlobalHandlers(ctx, options.exit ?? process.exit);
   diagnostics.info(`starting in mode=${ctx.mode} version=${ctx.version}`);
   const timeoutMs = options.startupTimeoutMs ?? options.config?.startupTimeoutMs ?? 30_000;
-  await withDeadline(connectAndBoot(ctx, internals), timeoutMs);
+  const booting = connectAndBoot(ctx, internals);
+  if (!(await within(booting, timeoutMs)))
+    throw new StartupTimeoutError(`startup timeout exceeded (${timeoutMs} ms)`);
+  await booting;
   diagnostics.info('ready');
 }
 
 /** Ends the connection after the running call, and closes the database. */
 export async function stop(ctx: ColibriServerContext): Promise<void> {
   const internals = internalsOf(ctx);
-  await within(finishRunning(internals), LIMITS.stopWaitMsMax);
-  // The lock is free before the answer has left: closing the connection now would lose it.
-  await within(Promise.allSettled(internals.answering), LIMITS.stopWaitMsMax);
+  // The lock is free before the answer has left: closing the connection then would lose it.
+  const answered = finishRunning(internals).then(() => Promise.allSettled(internals.answering));
+  await within(answered, LIMITS.stopWaitMsMax);
   await new Promise((resolve) => setImmediate(resolve));
   await internals.connection?.close();
   delete internals.connection;
@@ -191,10 +191,7 @@ export function createNoOpAuditSink(): AuditSink {
   return NO_OP_SINK;
 }
 
-const NO_OP_SINK: AuditSink = Object.freeze({
-  enter() {},
-  exit() {},
-});
+const NO_OP_SINK: AuditSink = Object.freeze({ enter() {}, exit() {} });
 
 /** The program: read the configuration, serve stdin and stdout, end with the client. */
 export async function main(): Promise<void> {
@@ -204,13 +201,22 @@ export async function main(): Promise<void> {
   // is still in use: 24 and 20 MB for nothing measurable.
   setFlagsFromString('--semi-space-growth-factor=1');
   setFlagsFromString('--heap-growing-percent=50');
-  let ctx: ColibriServerContext | undefined;
   try {
     const config = readConfig();
-    ctx = createServer({ config });
-    for (const warning of config.warnings) internalsOf(ctx).diagnostics.warn(warning);
-    registerCatalogue(ctx, config);
-    internalsOf(ctx).lifecycle = superviseServer(ctx);
+    const transport = new StdioTransport();
+    const ctx = createServer({ config, transport });
+    const internals = internalsOf(ctx);
+    for (const warning of config.warnings) internals.diagnostics.warn(warning);
+    for (const tool of wiredTools(config, internals.clock, ctx.version, () => internals.booted))
+      addTool(internals, tool);
+    internals.abort = superviseProcess(
+      {
+        transport,
+        finishRunning: () => finishRunning(internals),
+        close: () => closeStorage(internals),
+      },
+      internals.diagnostics.info,
+    );
     await start(ctx);
   } catch (thrown) {
     const error = asError(thrown);
@@ -227,32 +233,26 @@ async function connectAndBoot(ctx: ColibriServerContext, internals: Internals): 
   internals.connection = serveProtocol(ctx.transport, {
     version: ctx.version,
     instructions: INSTRUCTIONS,
-    list: listOnce(ctx),
+    tools: () => [...ctx.tools.values()].filter(capabilitiesFor(ctx.mode).admits),
     call: callThrough(ctx, internals),
     meta: () => checkpointMeta(internals),
     onError: (error) => diagnostics.debug('protocol:', error.message),
   });
   await internals.connection.started;
-  if (options.config === undefined) {
-    internals.ready.open({ storage: createNoStorage(), sink: options.auditSink ?? NO_OP_SINK });
-    return;
-  }
-  const { bootStorage } = await import('./boot.ts');
-  const booted = await bootStorage({
-    config: options.config,
-    clock,
-    diagnostics,
-    onUncertain: (error) => {
+  const { config, auditSink } = options;
+  if (config !== undefined) {
+    const { bootStorage } = await import('./boot.ts');
+    const onUncertain = (error: Error) => {
       diagnostics.error(error.message);
-      internals.lifecycle?.abort(EXIT.io);
-    },
-  });
-  internals.booted = booted;
-  const { storage, signer } = booted;
-  internals.ready.open({ storage, signer, sink: options.auditSink ?? booted.sink });
+      internals.abort?.(EXIT.io);
+    };
+    internals.booted = await bootStorage({ config, clock, diagnostics, onUncertain });
+  }
+  const backing = internals.booted ?? { storage: createNoStorage(), sink: NO_OP_SINK };
+  internals.ready.open({ ...backing, sink: auditSink ?? backing.sink });
 }
 
-function callThrough(ctx: ColibriServerContext, internals: Internals) {
+function callThrough(ctx: ColibriServerContext, internals: Internals): Product['call'] {
   const call = composeCall({
     tools: internals.tools,
     lock: internals.lock,
@@ -264,12 +264,7 @@ function callThrough(ctx: ColibriServerContext, internals: Internals) {
   });
   const { agentId } = internals.options.config ?? {};
   const agent = agentId === undefined ? undefined : redactText(agentId);
-  return (
-    name: string,
-    raw: unknown,
-    clientName: string | undefined,
-    tellRedacted: TellRedacted | undefined,
-  ) => {
+  return (name, raw, clientName, tellRedacted) => {
     const answer = call(name, raw, agent ?? clientName ?? 'unknown', tellRedacted);
     internals.answering.add(answer);
     const forget = () => internals.answering.delete(answer);
@@ -286,52 +281,6 @@ function checkpointMeta({ booted }: Internals): Record<string, string> | undefin
   return note === undefined ? undefined : { [CHECKPOINT_META_KEY]: note };
 }
 
-/** Built at the first request, not at start: making JSON Schema of all tools takes longer than the handshake. */
-function listOnce(ctx: ColibriServerContext): () => readonly ToolDescriptor[] {
-  let list: readonly ToolDescriptor[] | undefined;
-  return () => {
-    list ??= Object.freeze(
-      [...ctx.tools.values()].filter(capabilitiesFor(ctx.mode).admits).map(describeTool),
-    );
-    return list;
-  };
-}
-
-function registerCatalogue(ctx: ColibriServerContext, config: Config): void {
-  const internals = internalsOf(ctx);
-  const tools = catalogue(
-    wireCatalogue(config, internals.clock, {
-      version: ctx.version,
-      mode: ctx.mode,
-      uptimeMs: () => ctx.nowMs() - ctx.bootStartMs,
-      storage: () => internals.booted?.opened?.facts,
-      degraded: () => internals.booted?.degraded,
-      log: () => internals.booted?.signer?.state(),
-      toolNames: () =>
-        [...ctx.tools.values()].filter(capabilitiesFor(ctx.mode).admits).map((tool) => tool.name),
-    }),
-  );
-  for (const tool of tools) addTool(ctx, tool);
-}
-
-function superviseServer(ctx: ColibriServerContext): Lifecycle {
-  const internals = internalsOf(ctx);
-  const { transport } = ctx;
-  if (!(transport instanceof StdioTransport)) throw new Error('only a stdio transport ends with its client');
-  const lifecycle = superviseProcess(
-    {
-      stopReading: () => transport.stopReading(),
-      drained: () => transport.drained(),
-      finishRunning: () => finishRunning(internals),
-      flushed: () => transport.flushed(),
-      close: () => closeStorage(internals),
-    },
-    internals.diagnostics.info,
-  );
-  transport.onend = lifecycle.endOfInput;
-  return lifecycle;
-}
-
 /** The last rows are signed before the file is closed. */
 async function closeStorage({ booted }: Internals): Promise<void> {
   await within(booted?.signer?.stop() ?? Promise.resolve(), LIMITS.signAtStopMsMax);
@@ -345,21 +294,6 @@ function installGlobalHandlers(ctx: ColibriServerContext, exit: (code: number) =
       ctx.logger(`[colibri] ${event}:`, withoutSecrets(reason));
       exit(EXIT.refused);
     });
-  }
-}
-
-async function withDeadline(work: Promise<void>, msMax: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const deadline = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(new StartupTimeoutError(`startup timeout exceeded (${msMax} ms)`)),
-      msMax,
-    );
-  });
-  try {
-    await Promise.race([work, deadline]);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

@@ -1,4 +1,4 @@
-import { catalogue } from '../catalogue.ts';
+import { wiredTools } from '../catalogue.ts';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import { createDiagnostics } from '../diagnostics.ts';
@@ -7,7 +7,6 @@ import { type Stages, withStages } from '../in-process.ts';
 import { capabilitiesFor } from '../modes.ts';
 import { assertPresent } from '../storage/sqlite/file.ts';
 import type { LogSigner } from '../trust/signer.ts';
-import { wireCatalogue } from '../wiring.ts';
 import { UsageError } from './command.ts';
 import type { Output } from './output.ts';
 import { version } from './version.ts';
@@ -23,25 +22,10 @@ export async function withTools<T>(
   out: Output,
   work: (stages: Stages) => Promise<T>,
 ): Promise<T> {
-  const { mode } = config;
-  const began = systemClock.monotonic();
   return await withStages(
     config,
     diagnosticsOn(out),
-    (booted) => {
-      const tools = catalogue(
-        wireCatalogue(config, systemClock, {
-          version: version(),
-          mode,
-          uptimeMs: () => systemClock.monotonic() - began,
-          storage: () => booted.opened?.facts,
-          degraded: () => booted.degraded,
-          log: () => booted.signer?.state(),
-          toolNames: () => tools.filter(capabilitiesFor(mode).admits).map((tool) => tool.name),
-        }),
-      );
-      return tools;
-    },
+    (booted) => wiredTools(config, systemClock, version(), () => booted),
     work,
   );
 }

@@ -88,7 +88,9 @@ async function settle(work: () => Promise<Settled>): Promise<Settled> {
 function judgeUnknown({ tools, admission }: StageDeps, name: string, raw: unknown): Judged {
   // Redacted before it is cut: half a secret is not recognised any more.
   const shown = redactText(name).slice(0, LIMITS.toolNameCharsMax).toWellFormed();
-  const admitted = admittedNames(tools, admission.mode);
+  const admitted = [...tools.values()]
+    .filter(capabilitiesFor(admission.mode).admits)
+    .map((tool) => tool.name);
   const meant = nearest(shown, admitted);
   const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
   const wrong =
@@ -97,11 +99,6 @@ function judgeUnknown({ tools, admission }: StageDeps, name: string, raw: unknow
       : `Unknown tool ${JSON.stringify(shown)}.${hint}`;
   const error = new UnknownToolError(`${wrong} The tools are: ${admitted.join(', ')}.`);
   return { valid: false, tool: { name: shown, effect: 'reads' }, raw, repaired: [], redacted: [], error };
-}
-
-/** The names of the tools that a mode admits, in their order. */
-export function admittedNames(tools: ReadonlyMap<string, Tool>, mode: RuntimeMode): string[] {
-  return [...tools.values()].filter(capabilitiesFor(mode).admits).map((tool) => tool.name);
 }
 
 /** What is outside the database is read now, before any transaction; what was seen is kept with the call. */

@@ -28,11 +28,9 @@ export function fail(family: ToolFamily, error: Error): Envelope {
   const message = error.message.slice(0, MESSAGE_CHARS_MAX).toWellFormed();
   if (!(error instanceof ColibriError)) return { ok: false, error: { code: 'HANDLER_ERROR', message } };
   const details = Object.keys(error.details).length === 0 ? {} : { details: error.details };
-  if (STAGE_CODES.includes(error.code))
-    return { ok: false, error: { code: error.code, message, ...details } };
-  if (error.code !== 'TOOL_NOT_ADMITTED' && PATTERN_B.includes(family)) {
-    return succeed({ ok: false, error: { code: error.code, message, ...details } });
-  }
+  const exact: Envelope = { ok: false, error: { code: error.code, message, ...details } };
+  if (STAGE_CODES.includes(error.code)) return exact;
+  if (error.code !== 'TOOL_NOT_ADMITTED' && PATTERN_B.includes(family)) return succeed(exact);
   return { ok: false, error: { code: 'HANDLER_ERROR', message: `${error.code}: ${message}`, ...details } };
 }
 

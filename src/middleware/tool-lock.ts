@@ -1,14 +1,4 @@
-/** Stage 1: one queue for the whole server. */
-export interface ToolLock {
-  /** Whether nobody holds it and nobody waits for it. */
-  readonly isFree: boolean;
-  /** Runs `work` when everything that asked before has ended. Never rejects by itself. */
-  run<T>(work: () => Promise<T>): Promise<T>;
-  /** From inside `work`: lets everybody who waits go first, then goes on. */
-  yieldToWaiting(): Promise<void>;
-  /** From now on waiting work is told not to begin; resolves when nothing runs. */
-  close(): Promise<void>;
-}
+export type ToolLock = ReturnType<typeof createToolLock>;
 
 /** Thrown to work that was still waiting when the server was told to stop. */
 export class NotBegunError extends Error {
@@ -17,8 +7,8 @@ export class NotBegunError extends Error {
   }
 }
 
-/** First come, first served; one at a time; released whatever the work does. */
-export function createToolLock(): ToolLock {
+/** Stage 1, one queue for the whole server: first come, first served; one at a time; released whatever the work does. */
+export function createToolLock() {
   let tail: Promise<void> = Promise.resolve();
   let release: () => void = () => undefined;
   let closed = false;
@@ -39,10 +29,12 @@ export function createToolLock(): ToolLock {
   }
 
   return {
-    get isFree() {
+    /** Whether nobody holds it and nobody waits for it. */
+    get isFree(): boolean {
       return places === 0;
     },
-    async run(work) {
+    /** Runs `work` when everything that asked before has ended. Never rejects by itself. */
+    async run<T>(work: () => Promise<T>): Promise<T> {
       await acquire();
       try {
         if (closed) throw new NotBegunError();
@@ -51,14 +43,16 @@ export function createToolLock(): ToolLock {
         release();
       }
     },
-    async yieldToWaiting() {
+    /** From inside `work`: lets everybody who waits go first, then goes on. */
+    async yieldToWaiting(): Promise<void> {
       // A full turn of the event loop, so that what has just arrived can queue up. The lock is still held meanwhile:
       // free and without this work in the queue, it would look to `close` as if nothing ran.
       await new Promise((resolve) => setImmediate(resolve));
       release();
       await acquire();
     },
-    async close() {
+    /** From now on waiting work is told not to begin; resolves when nothing runs. */
+    async close(): Promise<void> {
       closed = true;
       // Work that yields gives up its place and takes a new one: wait until no place is taken.
       for (let last: Promise<void> | undefined; last !== tail; ) {

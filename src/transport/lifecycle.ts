@@ -1,38 +1,27 @@
 import { LIMITS } from '../limits.ts';
+import type { StdioTransport } from './stdio.ts';
 
 /** Exit codes a supervisor can tell apart. */
 export const EXIT = { ok: 0, refused: 1, io: 74, startupTimeout: 75, secondSignal: 130 } as const;
 
 /** What stopping means to the rest of the server. */
-export interface Stoppable {
-  /** Reads no more input. */
-  stopReading(): void;
-  /** Resolves when everything received was answered. */
-  drained(): Promise<void>;
+interface Stoppable {
+  readonly transport: StdioTransport;
   /** Calls that were not begun are not begun any more; resolves when the running one has ended. */
   finishRunning(): Promise<void>;
-  /** Resolves when the last answer left the process. */
-  flushed(): Promise<void>;
   /** Merges and closes the database. */
   close(): Promise<void>;
 }
 
-export interface Lifecycle {
-  /** The client closed its end: answer what it sent, then go. */
-  endOfInput(): void;
-  /** Something outside the calls makes going on wrong: go with this code. */
-  abort(code: number): void;
-}
-
 /**
  * Ends the process when its client goes, whichever way it goes: end of input, a signal, or a parent that died without
- * either. stdin closing is the only one of these that every platform delivers.
+ * either. stdin closing is the only one of these that every platform delivers. The answer ends it with a code, for when
+ * something outside the calls makes going on wrong.
  */
 export function superviseProcess(
-  server: Stoppable,
+  { transport, finishRunning, close }: Stoppable,
   log: (...parts: unknown[]) => void,
-  exit = process.exit,
-): Lifecycle {
+): (code: number) => void {
   let stopping = false;
   const parent = process.ppid;
 
@@ -40,19 +29,19 @@ export function superviseProcess(
     if (stopping) return;
     stopping = true;
     log(`stopping: ${reason}`);
-    server.stopReading();
-    if (drainMsMax > 0) await within(server.drained(), drainMsMax);
+    transport.stopReading();
+    if (drainMsMax > 0) await within(transport.drained(), drainMsMax);
     await within(
-      server.finishRunning().then(() => server.drained()),
+      finishRunning().then(() => transport.drained()),
       LIMITS.stopWaitMsMax,
     );
-    await within(server.flushed(), LIMITS.drainMsMax);
-    await within(server.close(), LIMITS.drainMsMax);
-    exit(code);
+    await within(transport.flushed(), LIMITS.drainMsMax);
+    await within(close(), LIMITS.drainMsMax);
+    process.exit(code);
   }
 
   function onSignal(signal: NodeJS.Signals): void {
-    if (stopping) exit(EXIT.secondSignal);
+    if (stopping) process.exit(EXIT.secondSignal);
     void stop(`received ${signal}`, 0, EXIT.ok);
   }
 
@@ -62,18 +51,24 @@ export function superviseProcess(
     if (process.ppid !== parent) void stop('the parent process is gone', 0, EXIT.ok);
   }, LIMITS.parentCheckMs).unref();
 
-  return {
-    endOfInput: () => void stop('end of input', LIMITS.drainMsMax, EXIT.ok),
-    abort: (code) => void stop('the database failed', 0, code),
-  };
+  // The client closed its end: answer what it sent, then go.
+  transport.onend = () => void stop('end of input', LIMITS.drainMsMax, EXIT.ok);
+  return (code) => void stop('the database failed', 0, code);
 }
 
-/** Waits for `work`, but not longer than `msMax`, and not for its error: a stop goes on. */
-export async function within(work: Promise<unknown>, msMax: number): Promise<void> {
+/** Waits for `work`, but not longer than `msMax`, and not for its error. Answers whether it ended in time. */
+export async function within(work: Promise<unknown>, msMax: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
-  const deadline = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, msMax);
+  const deadline = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, msMax, false);
   });
-  await Promise.race([work.then(undefined, () => undefined), deadline]);
-  clearTimeout(timer);
+  const ended = work.then(
+    () => true,
+    () => true,
+  );
+  try {
+    return await Promise.race([ended, deadline]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -1,5 +1,5 @@
 import { LIMITS } from '../limits.ts';
-import { complaintAboutMeta, complaintAboutParams } from './params.ts';
+import { isPlainObject } from '../middleware/repair.ts';
 
 /** JSON-RPC's own codes, and the two of the protocol that are answered here. */
 export const RPC = {
@@ -18,12 +18,14 @@ export interface IncomingMessage {
   readonly jsonrpc: '2.0';
   readonly id?: RequestId;
   readonly method?: string;
-  readonly params?: Record<string, unknown>;
+  readonly params?: Params;
   readonly result?: unknown;
   readonly error?: unknown;
 }
 
-export interface RpcError {
+type Params = Readonly<Record<string, unknown>>;
+
+interface RpcError {
   readonly code: number;
   readonly message: string;
   readonly data?: unknown;
@@ -46,99 +48,59 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /** Reads one line. Hostile input enters here: whatever the bytes are, the answer is a value, never a throw. */
 export function readLine(bytes: Uint8Array, modernVersions: readonly string[]): ReadLine {
+  const unreadable = (id: RequestId | null, what: string) =>
+    refuse(id, RPC.parseError, `Parse error: the line is not ${what}.`);
   let text: string;
   try {
     text = decoder.decode(bytes);
   } catch {
     const id = idOf(parse(Buffer.from(bytes).toString('utf8')));
-    return refuse(
-      id,
-      RPC.parseError,
-      'Parse error: the line is not valid UTF-8. Send one JSON-RPC message a line in UTF-8.',
-    );
+    return unreadable(id, 'valid UTF-8. Send one JSON-RPC message a line in UTF-8');
   }
   const value = parse(text);
-  if (value === undefined) {
-    return refuse(
-      null,
-      RPC.parseError,
-      'Parse error: the line is not JSON. Send one JSON-RPC message a line.',
-    );
-  }
-  return readMessage(value, modernVersions);
+  return value === undefined
+    ? unreadable(null, 'JSON. Send one JSON-RPC message a line')
+    : readMessage(value, modernVersions);
 }
 
 /** The answer to a line that was longer than the limit; its id was picked out while it passed. */
 export function refuseOversized(id: RequestId | null): ReadLine {
   const limit = LIMITS.lineBytesMax;
-  return refuse(
-    id,
-    RPC.invalidRequest,
-    `The message is longer than the limit of ${limit} bytes a line and was not read. Send less at once.`,
-    {
-      limit_bytes: limit,
-    },
-  );
+  const message = `The message is longer than the limit of ${limit} bytes a line and was not read. Send less at once.`;
+  return refuse(id, RPC.invalidRequest, message, { limit_bytes: limit });
 }
 
 function readMessage(value: unknown, modernVersions: readonly string[]): ReadLine {
-  if (Array.isArray(value)) {
-    return refuse(
-      null,
-      RPC.invalidRequest,
-      'Invalid request: batches are not part of MCP. Send one message a line.',
-    );
-  }
-  if (typeof value !== 'object' || value === null) {
-    return refuse(null, RPC.invalidRequest, 'Invalid request: a message is a JSON object.');
-  }
-  const { jsonrpc, id, method, params, result, error } = value as Record<string, unknown>;
-  const answerTo = idOf(value);
-  if (jsonrpc !== '2.0')
-    return refuse(answerTo, RPC.invalidRequest, 'Invalid request: "jsonrpc" must be "2.0".');
+  const invalid = (what: string) => refuse(idOf(value), RPC.invalidRequest, `Invalid request: ${what}`);
+  if (Array.isArray(value)) return invalid('batches are not part of MCP. Send one message a line.');
+  if (!isPlainObject(value)) return invalid('a message is a JSON object.');
+  const { jsonrpc, id, method, params, result, error } = value;
+  if (jsonrpc !== '2.0') return invalid('"jsonrpc" must be "2.0".');
   if (id !== undefined && !isRequestId(id)) {
-    return refuse(
-      answerTo,
-      RPC.invalidRequest,
-      `Invalid request: "id" must be a text of at most ${LIMITS.requestIdCharsMax} characters or a whole number.`,
-    );
+    const most = LIMITS.requestIdCharsMax;
+    return invalid(`"id" must be a text of at most ${most} characters or a whole number.`);
   }
-  if (method === undefined && (result !== undefined || error !== undefined)) {
-    return { kind: 'message', message: { jsonrpc, ...(isRequestId(id) && { id }), result, error } };
+  const head = { jsonrpc: '2.0' as const, ...(id !== undefined && { id }) };
+  if (method === undefined && (result !== undefined || error !== undefined))
+    return { kind: 'message', message: { ...head, result, error } };
+  if (typeof method !== 'string') return invalid('"method" must be a text.');
+  if (params !== undefined && !isPlainObject(params)) return invalid('"params" must be an object.');
+  if (id !== undefined) {
+    const complaint = complaintAboutMeta(params) ?? complaintAboutParams(method, params);
+    if (complaint !== undefined) return refuse(id, RPC.invalidParams, `Invalid params: ${complaint}`);
+    const version = isPlainObject(params?._meta) ? params._meta[VERSION_KEY] : undefined;
+    if (typeof version === 'string' && !modernVersions.includes(version)) {
+      const message = `Unsupported protocol version ${JSON.stringify(version)}.`;
+      return refuse(id, RPC.unsupportedVersion, message, { supported: modernVersions, requested: version });
+    }
   }
-  if (typeof method !== 'string')
-    return refuse(answerTo, RPC.invalidRequest, 'Invalid request: "method" must be a text.');
-  if (params !== undefined && (typeof params !== 'object' || params === null || Array.isArray(params))) {
-    return refuse(answerTo, RPC.invalidRequest, 'Invalid request: "params" must be an object.');
-  }
-  const complaint =
-    complaintAboutMeta(params as Record<string, unknown> | undefined) ??
-    complaintAboutParams(method, params as Record<string, unknown> | undefined);
-  if (complaint !== undefined && isRequestId(id))
-    return refuse(id, RPC.invalidParams, `Invalid params: ${complaint}`);
-  const version = claimedVersion(params);
-  if (isRequestId(id) && version !== undefined && !modernVersions.includes(version)) {
-    return refuse(id, RPC.unsupportedVersion, `Unsupported protocol version ${JSON.stringify(version)}.`, {
-      supported: modernVersions,
-      requested: version,
-    });
-  }
-  return {
-    kind: 'message',
-    message: {
-      jsonrpc,
-      ...(isRequestId(id) && { id }),
-      method,
-      ...(method === 'tools/call'
-        ? { params: carryCall(params ?? {}) }
-        : params !== undefined && { params: { ...params } }),
-    },
-  };
+  const carried = method === 'tools/call' ? carryCall(params ?? {}) : params && { ...params };
+  return { kind: 'message', message: { ...head, method, ...(carried && { params: carried }) } };
 }
 
 /** Mistakes in a call are for the stages to judge and record, so nothing of it may fail before them. */
-function carryCall(params: object): Record<string, unknown> {
-  const { arguments: args, name, ...rest } = params as Record<string, unknown>;
+function carryCall(params: Params): Params {
+  const { arguments: args, name, ...rest } = params;
   const call = { ...rest, name: typeof name === 'string' ? name : '' };
   return args === undefined ? call : { ...call, arguments: { [RAW_ARGUMENTS]: args } };
 }
@@ -146,13 +108,6 @@ function carryCall(params: object): Record<string, unknown> {
 /** What stage 2 should judge: the arguments as the client sent them. */
 export function sentArguments(args: Readonly<Record<string, unknown>> | undefined): unknown {
   return args !== undefined && Object.hasOwn(args, RAW_ARGUMENTS) ? args[RAW_ARGUMENTS] : args;
-}
-
-function claimedVersion(params: object | undefined): string | undefined {
-  const meta = params === undefined ? undefined : (params as Record<string, unknown>)._meta;
-  if (typeof meta !== 'object' || meta === null) return undefined;
-  const version = (meta as Record<string, unknown>)[VERSION_KEY];
-  return typeof version === 'string' ? version : undefined;
 }
 
 function isRequestId(id: unknown): id is RequestId {
@@ -163,8 +118,8 @@ function isRequestId(id: unknown): id is RequestId {
 
 /** An id that can be echoed, even when it is one we do not take: a client waiting for it should hear of its mistake. */
 function idOf(value: unknown): RequestId | null {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
-  const { id } = value as Record<string, unknown>;
+  if (!isPlainObject(value)) return null;
+  const { id } = value;
   if (typeof id === 'number' && Number.isFinite(id)) return id;
   return typeof id === 'string' && id.length <= LIMITS.requestIdCharsMax ? id : null;
 }
@@ -179,4 +134,36 @@ function parse(text: string): unknown {
 
 function refuse(id: RequestId | null, code: number, message: string, data?: unknown): ReadLine {
   return { kind: 'refused', id, error: { code, message, ...(data !== undefined && { data }) } };
+}
+
+/** A request whose `_meta` the SDK cannot read gets no answer from it at all. */
+function complaintAboutMeta({ _meta: meta }: Params = {}): string | undefined {
+  if (meta === undefined) return undefined;
+  if (!isPlainObject(meta)) return '"_meta" must be an object.';
+  const token = meta.progressToken;
+  if (token === undefined || typeof token === 'string' || Number.isSafeInteger(token)) return undefined;
+  return '"progressToken" must be a text or a whole number.';
+}
+
+/**
+ * The SDK answers ill-shaped parameters with a dump of its own schema. These are the requests a client of a server with
+ * tools only can get wrong; `tools/call` is not among them, because its mistakes are audited.
+ */
+function complaintAboutParams(method: string, params: Params = {}): string | undefined {
+  if (method === 'tools/list') {
+    const isFit = params.cursor === undefined || typeof params.cursor === 'string';
+    return isFit ? undefined : 'tools/list takes a text as "cursor", or none.';
+  }
+  if (method !== 'initialize') return undefined;
+  const { protocolVersion, capabilities, clientInfo } = params;
+  if (typeof protocolVersion !== 'string')
+    return 'initialize needs "protocolVersion", a text such as "2025-11-25".';
+  if (!isPlainObject(capabilities)) return 'initialize needs "capabilities", an object; it may be empty.';
+  if (
+    isPlainObject(clientInfo) &&
+    typeof clientInfo.name === 'string' &&
+    typeof clientInfo.version === 'string'
+  )
+    return undefined;
+  return 'initialize needs "clientInfo", an object with the texts "name" and "version".';
 }

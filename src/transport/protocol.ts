@@ -1,17 +1,22 @@
+import { ProtocolError, Server, type ServerContext, type Transport } from '@modelcontextprotocol/server';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { LIMITS } from '../limits.ts';
 import { type TellRedacted, UnknownToolError } from '../middleware/compose.ts';
 import type { Envelope } from '../middleware/envelope.ts';
 import { NotBegunError } from '../middleware/tool-lock.ts';
 import { redactText } from '../secrets.ts';
-import type { ToolDescriptor } from './descriptor.ts';
+import type { Tool } from '../tool.ts';
+import { describeTool, type ToolDescriptor } from './descriptor.ts';
 import { RPC, sentArguments } from './message.ts';
-import { ProtocolError, Server, type ServerContext, serveStdio, type Transport } from './sdk.ts';
+
+export type { Transport };
 
 /** What the protocol layer needs of the product, and all it knows of it. */
 export interface Product {
   readonly version: string;
   readonly instructions: string;
-  readonly list: () => readonly ToolDescriptor[];
+  /** The tools that may be called, in their order. */
+  readonly tools: () => readonly Tool[];
   readonly call: (
     name: string,
     raw: unknown,
@@ -53,19 +58,20 @@ function createProtocolServer(product: Product): Server {
       },
     },
   );
-  server.setRequestHandler('tools/list', () => ({ tools: product.list().map((tool) => ({ ...tool })) }));
+  // Built at the first request, not at start: making JSON Schema of all tools takes longer than the handshake.
+  let list: readonly ToolDescriptor[] | undefined;
+  server.setRequestHandler('tools/list', () => {
+    list ??= product.tools().map(describeTool);
+    return { tools: list.map((tool) => ({ ...tool })) };
+  });
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     let redacted: readonly string[] = [];
     try {
-      const envelope = await product.call(
-        params.name,
-        sentArguments(params.arguments),
-        clientName(server, context),
-        (notes) => {
-          redacted = notes;
-        },
-      );
-      return withRedactions(toResult(envelope, product.meta?.()), redacted);
+      const sent = sentArguments(params.arguments);
+      const envelope = await product.call(params.name, sent, clientName(server, context), (notes) => {
+        redacted = notes;
+      });
+      return toResult(envelope, product.meta?.(), redacted);
     } catch (error) {
       throw toProtocolError(error);
     }
@@ -73,24 +79,22 @@ function createProtocolServer(product: Product): Server {
   return server;
 }
 
-/** The same JSON twice: some clients show a model only the one, some only the other. */
-function toResult(envelope: Envelope, meta: Record<string, string> | undefined) {
+/**
+ * The same JSON twice: some clients show a model only the one, some only the other. Redactions are told in the content, for
+ * a model, and in `_meta`, for a program; the envelope has no room for them.
+ */
+function toResult(envelope: Envelope, meta: Record<string, string> = {}, redacted: readonly string[] = []) {
+  const texts = [JSON.stringify(envelope)];
+  const _meta = { ...meta, ...(redacted.length > 0 && { [REDACTED_META_KEY]: [...redacted] }) };
+  if (redacted.length > 0)
+    texts.push(
+      `Colibri keeps no secrets. Before anything was stored it took out: ${redacted.join('; ')}. Do not send them again.`,
+    );
   return {
-    content: [{ type: 'text' as const, text: JSON.stringify(envelope) }],
+    content: texts.map((text) => ({ type: 'text' as const, text })),
     structuredContent: { ...envelope },
     ...(envelope.ok ? {} : { isError: true }),
-    ...(meta !== undefined && { _meta: meta }),
-  };
-}
-
-/** A model reads the content, a program `_meta`; the envelope has no room for it. */
-function withRedactions(result: ReturnType<typeof toResult>, redacted: readonly string[]) {
-  if (redacted.length === 0) return result;
-  const text = `Colibri keeps no secrets. Before anything was stored it took out: ${redacted.join('; ')}. Do not send them again.`;
-  return {
-    ...result,
-    content: [...result.content, { type: 'text' as const, text }],
-    _meta: { ...result._meta, [REDACTED_META_KEY]: [...redacted] },
+    ...(Object.keys(_meta).length > 0 && { _meta }),
   };
 }
 

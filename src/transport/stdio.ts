@@ -1,9 +1,11 @@
 import type { Readable, Writable } from 'node:stream';
+import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server';
 import { LIMITS } from '../limits.ts';
 import { LineReader } from './line-reader.ts';
 import { type IncomingMessage, type ReadLine, type RequestId, readLine, refuseOversized } from './message.ts';
-import type { JSONRPCMessage, Transport } from './sdk.ts';
-import { MODERN_VERSIONS } from './sdk.ts';
+
+/** Revisions without a handshake. Each request names its own. */
+const MODERN_VERSIONS: readonly string[] = ['2026-07-28'];
 
 /** A subscription is answered when it ends, and it ends with the connection: nothing to wait for. */
 const SUBSCRIBE = 'subscriptions/listen';
@@ -44,7 +46,7 @@ export class StdioTransport implements Transport {
     this.#input.once('close', this.#onend);
     this.#input.once('error', this.#onend);
     this.#output.on('error', this.#onbroken);
-    this.#output.on('drain', this.#ondrain);
+    this.#output.on('drain', () => this.#readOn());
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
@@ -99,8 +101,6 @@ export class StdioTransport implements Transport {
     this.#wake();
     this.onend?.();
   };
-
-  #ondrain = (): void => this.#readOn();
 
   /** Takes no more while the client does not read, or has asked faster than can be answered. */
   #holdIfFull(): void {

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { catalogue } from '../../src/catalogue.ts';
+import { wiredTools } from '../../src/catalogue.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import type { Config } from '../../src/config.ts';
 import { columnsOf } from '../../src/domains/lookup.ts';
@@ -14,7 +14,6 @@ import { createToolLock } from '../../src/middleware/tool-lock.ts';
 import type { StorageEngine } from '../../src/storage/engine.ts';
 import { openSqlite } from '../../src/storage/sqlite/engine.ts';
 import { createSigner } from '../../src/trust/signer.ts';
-import { wireCatalogue } from '../../src/wiring.ts';
 import type { Random } from '../driver/random.ts';
 import type { Cells, JsonObject } from './forge.ts';
 
@@ -95,18 +94,9 @@ function callerOn(
     workflow: 'kanban',
     projects,
   } as unknown as Config;
-  const facts = {
-    version: '0',
-    mode: 'FULL' as const,
-    uptimeMs: () => 0,
-    storage: () => undefined,
-    degraded: () => undefined,
-    log: () => undefined,
-    toolNames: () => [],
-  };
   const clock: Clock = systemClock;
   const call = composeCall({
-    tools: new Map(catalogue(wireCatalogue(config, clock, facts)).map((tool) => [tool.name, tool])),
+    tools: new Map(wiredTools(config, clock, '0').map((tool) => [tool.name, tool])),
     lock: createToolLock(),
     clock,
     source: 'mcp',

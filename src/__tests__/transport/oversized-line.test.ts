@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../limits.ts';
-import { OversizedLine } from '../../transport/oversized-line.ts';
+import { OversizedLine } from '../../transport/line-reader.ts';
 
 function idOf(text: string, sizeOfChunk = text.length): unknown {
   const line = new OversizedLine();

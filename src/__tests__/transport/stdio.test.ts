@@ -1,8 +1,8 @@
 import { PassThrough, Writable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
+import type { JSONRPCMessage } from '@modelcontextprotocol/server';
 import { describe, expect, test, vi } from 'vitest';
 import { LIMITS } from '../../limits.ts';
-import type { JSONRPCMessage } from '../../transport/sdk.ts';
 import { StdioTransport } from '../../transport/stdio.ts';
 
 /** A transport on two pipes of its own, what it passed on, and what it wrote. */
