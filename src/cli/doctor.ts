@@ -5,7 +5,7 @@ import { asError } from '../errors.ts';
 import { isGone } from '../log/process-identity.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
-import { UnusableFileError } from '../storage/sqlite/engine.ts';
+import { UnusableFileError } from '../storage/sqlite/file.ts';
 import { readView } from '../trust/log-view.ts';
 import { RefusalError } from '../trust/refusal.ts';
 import { type Command, EXIT } from './command.ts';

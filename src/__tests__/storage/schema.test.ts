@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { openConnection } from '../../storage/sqlite/connection.ts';
-import { createSchema } from '../../storage/sqlite/create.ts';
 import { loadDriver } from '../../storage/sqlite/driver.ts';
+import { createSchema } from '../../storage/sqlite/engine.ts';
 import { APPLICATION_ID, SCHEMA_VERSION } from '../../storage/sqlite/schema.ts';
 import { openScratch, scratchFolder, scratchPath } from './scratch.ts';
 

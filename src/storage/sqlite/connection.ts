@@ -33,38 +33,27 @@ const READER_PRAGMAS: Readonly<Record<string, number>> = {
 export async function openConnection(
   driver: SqliteDriver,
   path: string,
-  options: { readonly writable: boolean },
+  { writable }: { readonly writable: boolean },
 ): Promise<Connection> {
+  const configured = async (db: SqliteConnection) => {
+    const connection = new Connection(driver, db, writable);
+    try {
+      await connection.configure(path === ':memory:' ? 'memory' : 'wal');
+      return connection;
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+  };
   try {
-    return await configured(
-      driver,
-      driver.open(path, { readOnly: !options.writable }),
-      path,
-      options.writable,
-    );
+    return await configured(driver.open(path, { readOnly: !writable }));
   } catch (error) {
-    // A database with a write-ahead log wants a file beside it even to be read. Where none can be made and none is left
+    // A database with a write-ahead log wants a file next to it even to be read. Where none can be made and none is left
     // over, nobody can be writing either, and the file can be read as it is.
-    const sealed =
+    const isSealed =
       driver.resultCode(error) === 'cannot-open' && existsSync(path) && !existsSync(`${path}-wal`);
-    if (options.writable || !sealed) throw error;
-    return await configured(driver, driver.openUnchanging(path), path, false);
-  }
-}
-
-async function configured(
-  driver: SqliteDriver,
-  db: SqliteConnection,
-  path: string,
-  writable: boolean,
-): Promise<Connection> {
-  const connection = new Connection(driver, db, writable);
-  try {
-    await connection.configure(path === ':memory:');
-    return connection;
-  } catch (error) {
-    connection.close();
-    throw error;
+    if (writable || !isSealed) throw error;
+    return await configured(driver.openUnchanging(path));
   }
 }
 
@@ -82,16 +71,14 @@ export class Connection implements Transaction {
     this.writable = writable;
   }
 
-  async configure(inMemory: boolean): Promise<void> {
-    if (this.writable) await this.#whileBusy(() => this.#db.exec('PRAGMA journal_mode = WAL'));
+  async configure(journal: 'memory' | 'wal'): Promise<void> {
     await this.#whileBusy(() => {
+      if (this.writable) this.#db.exec('PRAGMA journal_mode = WAL');
       this.journal = String(this.#value('PRAGMA journal_mode'));
     });
-    const expected = inMemory ? 'memory' : 'wal';
-    if (this.writable && this.journal !== expected) {
-      throw new Error(
-        `journal_mode is ${this.journal}, not ${expected}; the file system may not support shared memory`,
-      );
+    if (this.writable && this.journal !== journal) {
+      const hint = 'the file system may not support shared memory';
+      throw new Error(`journal_mode is ${this.journal}, not ${journal}; ${hint}`);
     }
     const pragmas = this.writable ? WRITER_PRAGMAS : READER_PRAGMAS;
     for (const [name, wanted] of Object.entries(pragmas)) {
@@ -102,16 +89,17 @@ export class Connection implements Transaction {
     }
   }
 
-  get<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T | undefined> {
-    return this.#now(() => this.#prepared(sql).get(...params) as T | undefined);
+  // SQLite answers at once; promises only so that the port can be served by an engine that does not.
+  async get<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T | undefined> {
+    return this.#prepared(sql).get(...params) as T | undefined;
   }
 
-  all<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T[]> {
-    return this.#now(() => this.#prepared(sql).all(...params) as T[]);
+  async all<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T[]> {
+    return this.#prepared(sql).all(...params) as T[];
   }
 
-  run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }> {
-    return this.#now(() => this.#prepared(sql).run(...params));
+  async run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }> {
+    return this.#prepared(sql).run(...params);
   }
 
   /** Several statements at once; for the schema only. */
@@ -171,15 +159,6 @@ export class Connection implements Transaction {
     const statement = this.#db.prepare(sql);
     this.#statements.set(sql, statement);
     return statement;
-  }
-
-  /** SQLite answers at once; a promise only so that the port can be served by an engine that does not. */
-  #now<T>(work: () => T): Promise<T> {
-    try {
-      return Promise.resolve(work());
-    } catch (error) {
-      return Promise.reject(error);
-    }
   }
 
   #value(sql: string): unknown {

@@ -1,11 +1,12 @@
 import { closeSync, fdatasync, fdatasyncSync, fstatSync, openSync } from 'node:fs';
-import { ColibriError } from '../../errors.ts';
+import { promisify } from 'node:util';
+import { asError, ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Reader, StorageEngine, StorageFacts, StorageProblem, Transaction } from '../engine.ts';
 import { type Connection, openConnection, shortPause, whileBusy } from './connection.ts';
-import { createSchema } from './create.ts';
 import { loadDriver, type SqliteDriver } from './driver.ts';
-import { assertPresent, assertUnderstood, preparePrivateFile, UnusableFileError } from './file.ts';
+import { assertPresent, assertUnderstood, preparePrivateFile } from './file.ts';
+import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 import { findSchemaProblems } from './self-check.ts';
 
 export interface SqliteOptions {
@@ -27,7 +28,7 @@ export async function openSqlite(options: SqliteOptions): Promise<StorageEngine>
   if (options.readOnly === true) assertPresent(options.path);
   // Another process may be creating the file, or merging its log, at this very moment.
   if (!inMemory) await whileBusy(driver, () => assertUnderstood(driver, options.path));
-  const writer = await openWriter(driver, options, inMemory);
+  const writer = await openWriter(driver, options);
   try {
     if (writer.writable) await createSchema(writer);
     return new SqliteEngine(driver, writer, options, inMemory);
@@ -39,28 +40,47 @@ export async function openSqlite(options: SqliteOptions): Promise<StorageEngine>
 
 async function openWriter(
   driver: SqliteDriver,
-  options: SqliteOptions,
-  inMemory: boolean,
+  { path, readOnly, readingIsEnough }: SqliteOptions,
 ): Promise<Connection> {
-  if (options.readOnly === true) return await openConnection(driver, options.path, { writable: false });
+  if (readOnly === true) return await openConnection(driver, path, { writable: false });
   try {
-    if (!inMemory) preparePrivateFile(options.path);
-    return await openConnection(driver, options.path, { writable: true });
+    if (path !== ':memory:') preparePrivateFile(path);
+    return await openConnection(driver, path, { writable: true });
   } catch (error) {
-    const cannotWrite =
-      isPermission(error) ||
-      driver.resultCode(error) === 'read-only' ||
-      driver.resultCode(error) === 'cannot-open';
-    if (!cannotWrite || options.readingIsEnough !== true) throw error;
-    return await openConnection(driver, options.path, { writable: false });
+    const code = driver.resultCode(error) ?? (error instanceof Error && 'code' in error ? error.code : '');
+    if (!CANNOT_WRITE.includes(code) || readingIsEnough !== true) throw error;
+    return await openConnection(driver, path, { writable: false });
   }
 }
 
-function isPermission(error: unknown): boolean {
-  return (
-    error instanceof Error && 'code' in error && ['EACCES', 'EROFS', 'EPERM'].includes(String(error.code))
-  );
+const CANNOT_WRITE: readonly unknown[] = ['read-only', 'cannot-open', 'EACCES', 'EROFS', 'EPERM'];
+
+/**
+ * Makes the tables of a new file. The version is read again under the write lock: of eight processes that start at once
+ * on no file one creates everything and seven find it done. A kill in the middle leaves an empty file.
+ */
+export async function createSchema(db: Connection): Promise<void> {
+  if (db.pragma('user_version') === SCHEMA_VERSION) return;
+  await db.begin('BEGIN IMMEDIATE');
+  try {
+    const made = db.pragma('user_version');
+    if (made !== 0 && made !== SCHEMA_VERSION)
+      throw new Error(
+        `another version of Colibri has just made it (schema ${made}); use that version for it`,
+      );
+    if (made === 0)
+      db.script(
+        `${SCHEMA}; PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`,
+      );
+    db.commit();
+  } catch (error) {
+    db.rollback();
+    throw error;
+  }
+  db.checkpoint();
 }
+
+const fdatasyncInThread = promisify(fdatasync);
 
 /** Tries to merge the log while short readers are in the way: with three of them four busy processes had 9 MB, with ten 5. */
 const MERGE_RETRIES_MAX = 10;
@@ -194,16 +214,14 @@ class SqliteEngine implements StorageEngine {
     return running;
   }
 
-  #fdatasyncShared(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      // The kernel reports a failed flush once and forgets the pages: the next fdatasync would succeed and mean nothing.
-      if (this.#failed !== undefined) return reject(this.#failed);
-      try {
-        fdatasync(this.#openWal(), (error) => (error === null ? resolve() : reject(this.#uncertain(error))));
-      } catch (error) {
-        reject(this.#uncertain(error));
-      }
-    });
+  async #fdatasyncShared(): Promise<void> {
+    // The kernel reports a failed flush once and forgets the pages: the next fdatasync would succeed and mean nothing.
+    if (this.#failed !== undefined) throw this.#failed;
+    try {
+      await fdatasyncInThread(this.#openWal());
+    } catch (error) {
+      throw this.#uncertain(error);
+    }
   }
 
   #fdatasyncNow(): void {
@@ -236,55 +254,35 @@ class SqliteEngine implements StorageEngine {
   }
 
   /** Errors after which it is certain that nothing was written. */
-  #refusal(error: unknown): ColibriError | undefined {
-    const path = this.#options.path;
-    switch (this.#driver.resultCode(error)) {
-      case 'full':
-        return new ColibriError(
-          'ERR_STORAGE_FULL',
-          `The disk that holds ${path} is full; nothing was written. Reading goes on. Free some space and repeat the call.`,
-          {},
-          { cause: error },
-        );
-      case 'busy':
-        return new ColibriError(
-          'ERR_STORAGE_BUSY',
-          `Another process held ${path} for more than ${LIMITS.lockWaitMsMax / 1000} s; nothing was written. Repeat the call; if it stays so, look for a stopped process.`,
-          { waited_ms: LIMITS.lockWaitMsMax },
-          { cause: error },
-        );
-      default:
-        return undefined;
+  #refusal(cause: unknown): ColibriError | undefined {
+    const { path } = this.#options;
+    const result = this.#driver.resultCode(cause);
+    if (result === 'full') {
+      const sentence = `The disk that holds ${path} is full; nothing was written. Reading goes on. Free some space and repeat the call.`;
+      return new ColibriError('ERR_STORAGE_FULL', sentence, {}, { cause });
     }
+    if (result !== 'busy') return undefined;
+    const waited = LIMITS.lockWaitMsMax;
+    const sentence = `Another process held ${path} for more than ${waited / 1000} s; nothing was written. Repeat the call; if it stays so, look for a stopped process.`;
+    return new ColibriError('ERR_STORAGE_BUSY', sentence, { waited_ms: waited }, { cause });
   }
 
   /** A file or a disk that can no longer be trusted. A read of it has failed and no more; a write of it is another matter. */
-  #damage(error: unknown): Error | undefined {
-    const result = this.#driver.resultCode(error);
+  #damage(cause: unknown): Error | undefined {
+    const result = this.#driver.resultCode(cause);
     if (result !== 'io' && result !== 'corrupt' && result !== 'not-a-database') return undefined;
-    const reason = error instanceof Error ? error.message : String(error);
-    return new Error(
-      `${this.#options.path} cannot be read (${reason}). "colibri verify" tells how far it is good; put a good copy back.`,
-      {
-        cause: error,
-      },
-    );
+    const reason = asError(cause).message;
+    const sentence = `${this.#options.path} cannot be read (${reason}). "colibri verify" tells how far it is good; put a good copy back.`;
+    return new Error(sentence, { cause });
   }
 
   /** After a failed write or fsync the rows may or may not be on the disk. Only a restart can tell. */
   #uncertain(cause: unknown): ColibriError {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    const error = new ColibriError(
-      'ERR_STORAGE_UNCERTAIN',
-      `The disk failed on ${this.#options.path} (${reason}); nobody knows whether the call was stored. The server stops; start it again and look the call up before repeating it.`,
-      { reason },
-      { cause },
-    );
     if (this.#failed !== undefined) return this.#failed;
-    this.#failed = error;
-    this.#options.onUncertain?.(error);
-    return error;
+    const reason = asError(cause).message;
+    const sentence = `The disk failed on ${this.#options.path} (${reason}); nobody knows whether the call was stored. The server stops; start it again and look the call up before repeating it.`;
+    this.#failed = new ColibriError('ERR_STORAGE_UNCERTAIN', sentence, { reason }, { cause });
+    this.#options.onUncertain?.(this.#failed);
+    return this.#failed;
   }
 }
-
-export { UnusableFileError };

@@ -45,43 +45,36 @@ export function assertUnderstood(driver: SqliteDriver, path: string): void {
   refuseOddFile(path);
   if (!existsSync(path) || statSync(path).size === 0) return;
   const { applicationId, userVersion, empty } = identify(driver, path);
-  if (applicationId !== APPLICATION_ID && !(empty && applicationId === 0)) {
-    throw new UnusableFileError(
-      `${path} is a database of another program. It was left untouched; point COLIBRI_DB_PATH at another file.`,
-    );
-  }
-  if (userVersion > SCHEMA_VERSION) {
-    throw new UnusableFileError(
-      `${path} was written by a newer Colibri (schema ${userVersion}, this one knows ${SCHEMA_VERSION}). It was left untouched; update Colibri.`,
-    );
-  }
+  const versions = `schema ${userVersion}, this one knows ${SCHEMA_VERSION}`;
+  if (applicationId !== APPLICATION_ID && !(empty && applicationId === 0))
+    throw untouched(`${path} is a database of another program`, ELSEWHERE);
+  if (userVersion > SCHEMA_VERSION)
+    throw untouched(`${path} was written by a newer Colibri (${versions})`, 'update Colibri');
   if (userVersion < SCHEMA_VERSION && !empty) {
-    throw new UnusableFileError(
-      `${path} was written by a build of Colibri before 0.2.0 (schema ${userVersion}, this one knows ${SCHEMA_VERSION}), and its formats have changed since. It was left untouched; move it away, or point COLIBRI_DB_PATH at another file.`,
-    );
+    const what = `was written by a build of Colibri before 0.2.0 (${versions}), and its formats have changed since`;
+    throw untouched(`${path} ${what}`, `move it away, or ${ELSEWHERE}`);
   }
 }
 
-function identify(
-  driver: SqliteDriver,
-  path: string,
-): { applicationId: number; userVersion: number; empty: boolean } {
+const ELSEWHERE = 'point COLIBRI_DB_PATH at another file';
+
+function untouched(what: string, remedy: string): UnusableFileError {
+  return new UnusableFileError(`${what}. It was left untouched; ${remedy}.`);
+}
+
+function identify(driver: SqliteDriver, path: string) {
   const header = readHead(path, HEADER_BYTES);
-  if (header.toString('latin1', 0, MAGIC.length) !== MAGIC) {
-    throw new UnusableFileError(
-      `${path} is not a SQLite database. It was left untouched; move it away, or point COLIBRI_DB_PATH at another file.`,
-    );
-  }
-  if (statSync(path).size < HEADER_BYTES) {
-    throw new UnusableFileError(
-      `${path} is damaged: it ends inside its header. It was left untouched; put a good copy back.`,
-    );
-  }
+  if (header.toString('latin1', 0, MAGIC.length) !== MAGIC)
+    throw untouched(`${path} is not a SQLite database`, `move it away, or ${ELSEWHERE}`);
+  if (statSync(path).size < HEADER_BYTES)
+    throw untouched(`${path} is damaged: it ends inside its header`, 'put a good copy back');
   const applicationId = header.readUInt32BE(68);
   // The header may be older than a write-ahead log that was never merged into it. Only SQLite can read the two together.
   if (!existsSync(`${path}-wal`) && !existsSync(`${path}-journal`)) {
     // Looked up here and not by SQLite, which would leave a -wal beside a file of another program.
-    return { applicationId, userVersion: header.readUInt32BE(60), empty: hasEmptySchema(header) };
+    // An empty schema is a tree of one leaf page without cells.
+    const empty = header[100] === 0x0d && header.readUInt16BE(103) === 0;
+    return { applicationId, userVersion: header.readUInt32BE(60), empty };
   }
   // Cut off while it made the file: SQLite will take back what is there, which was nothing, when it next may write.
   if (journalStartsEmpty(`${path}-journal`)) return { applicationId: 0, userVersion: 0, empty: true };
@@ -98,11 +91,6 @@ function identify(
   } finally {
     db.close();
   }
-}
-
-/** The schema's tree is one leaf page without cells. */
-function hasEmptySchema(header: Buffer): boolean {
-  return header[100] === 0x0d && header.readUInt16BE(103) === 0;
 }
 
 /** Whether a rollback journal says that its database had no pages when the transaction began. */
@@ -126,11 +114,8 @@ function readHead(path: string, bytes: number): Buffer {
 function refuseOddFile(path: string): void {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (stat === undefined || stat.isFile()) return;
-  const kind = stat.isDirectory()
-    ? 'a folder'
-    : stat.isSymbolicLink()
-      ? 'a symbolic link'
-      : 'not a regular file';
+  const notFolder = stat.isSymbolicLink() ? 'a symbolic link' : 'not a regular file';
+  const kind = stat.isDirectory() ? 'a folder' : notFolder;
   throw new UnusableFileError(`${path} is ${kind}. Point COLIBRI_DB_PATH at a regular file.`);
 }
 

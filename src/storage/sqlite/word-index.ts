@@ -10,18 +10,12 @@ export async function findWordIndexProblems(tx: Reader): Promise<StorageProblem[
   const problems: StorageProblem[] = [];
   const tell: Tell = (table, record, what) =>
     problems.push({ table, record, message: `${what}: searching would miss tasks or find them wrongly.` });
+  // A part that cannot be read is a problem of its own, and the others are still looked at.
   for (const check of [checkSettings, checkSizes, checkHeader, checkLeads, checkTexts])
-    await attempt(check, tx, tell);
+    await check(tx, tell).catch((thrown: unknown) =>
+      tell('task_words', 'task_words', `A part of task_words cannot be read (${asError(thrown).message})`),
+    );
   return problems;
-}
-
-/** A part that cannot be read is a problem of its own, and the others are still looked at. */
-async function attempt(check: typeof checkTexts, tx: Reader, tell: Tell): Promise<void> {
-  try {
-    await check(tx, tell);
-  } catch (thrown) {
-    tell('task_words', 'task_words', `A part of task_words cannot be read (${asError(thrown).message})`);
-  }
 }
 
 type Tell = (table: string, record: string, what: string) => void;
@@ -37,15 +31,10 @@ async function checkTexts(tx: Reader, tell: Tell): Promise<void> {
     tell('task_words', `T-${String(id).padStart(4, '0')}`, `task_words disagrees with task ${id}`);
 }
 
-const FORMAT_VERSION = 4;
-
+/** The one setting is the version of the format. */
 async function checkSettings(tx: Reader, tell: Tell): Promise<void> {
-  const rows = await tx.all<{ k: unknown; v: unknown; type: string }>(
-    'SELECT k, v, typeof(v) AS type FROM task_words_config',
-  );
-  const [only] = rows;
-  const isOnlyVersion = rows.length === 1 && only?.k === 'version' && only.v === FORMAT_VERSION;
-  if (!isOnlyVersion || only.type !== 'integer')
+  const [only, ...others] = await tx.all('SELECT k, v, typeof(v) AS type FROM task_words_config');
+  if (only?.k !== 'version' || only.v !== 4 || only.type !== 'integer' || others.length > 0)
     tell('task_words_config', 'settings', 'task_words_config has other settings than Colibri gives it');
 }
 
@@ -83,13 +72,9 @@ async function checkHeader(tx: Reader, tell: Tell): Promise<void> {
 }
 
 function isStructure(block: unknown): boolean {
-  const numbers = numbersIn(block, 4);
-  if (
-    numbers === undefined ||
-    !(block instanceof Uint8Array) ||
-    block.subarray(0, 4).some((byte) => byte !== 0)
-  )
-    return false;
+  const numbers = numbersIn(block, HEADER_BYTES);
+  if (!(block instanceof Uint8Array) || numbers === undefined) return false;
+  if (block.subarray(0, HEADER_BYTES).some((byte) => byte !== 0)) return false;
   const [levels = 0, count = 0] = numbers;
   let at = 3;
   let found = 0;
@@ -104,19 +89,9 @@ function isStructure(block: unknown): boolean {
 async function checkLeads(tx: Reader, tell: Tell): Promise<void> {
   const leads = await readLeads(tx, tell);
   const skipped = new Set<number>();
-  for (let last = FIRST_PAGE - 1; ; ) {
-    const pages = await tx.all<{ id: number; block: unknown }>(
-      'SELECT id, block FROM task_words_data WHERE id > ? AND id <= ? ORDER BY id LIMIT 500',
-      last,
-      Number.MAX_SAFE_INTEGER,
-    );
-    for (const { id, block } of pages) {
-      if (id % SEGMENT >= SKIPS) skipped.add(Math.floor(id / SEGMENT) * SEGMENT + (id % 2 ** 31));
-      else checkPage(id, block, leads, tell);
-    }
-    const next = pages.at(-1)?.id;
-    if (next === undefined || next <= last) break;
-    last = next;
+  for await (const { id, block } of pagesOf(tx)) {
+    if (id % SEGMENT >= SKIPS) skipped.add(Math.floor(id / SEGMENT) * SEGMENT + (id % 2 ** 31));
+    else checkPage(id, block, leads, tell);
   }
   for (const [id, { skips }] of leads) {
     if (skips !== skipped.has(id))
@@ -127,13 +102,24 @@ async function checkLeads(tx: Reader, tell: Tell): Promise<void> {
     tell('task_words_data', `page ${id}`, `A page of task_words_data leads to page ${id}, which has none`);
 }
 
-interface Lead {
-  readonly term: string;
-  readonly skips: boolean;
+async function* pagesOf(tx: Reader) {
+  for (let last = FIRST_PAGE - 1; ; ) {
+    const pages = await tx.all<{ id: number; block: unknown }>(
+      'SELECT id, block FROM task_words_data WHERE id > ? AND id <= ? ORDER BY id LIMIT 500',
+      last,
+      Number.MAX_SAFE_INTEGER,
+    );
+    yield* pages;
+    const next = pages.at(-1)?.id;
+    if (next === undefined || next <= last) return;
+    last = next;
+  }
 }
 
-async function readLeads(tx: Reader, tell: Tell): Promise<Map<number, Lead>> {
-  const leads = new Map<number, Lead>();
+type Leads = Map<number, { readonly term: string; readonly skips: boolean }>;
+
+async function readLeads(tx: Reader, tell: Tell): Promise<Leads> {
+  const leads: Leads = new Map();
   const rows = await tx.all<{ segid: number; term: string; pgno: number; types: string; found: number }>(
     `SELECT CAST(segid AS REAL) AS segid, hex(term) AS term, CAST(pgno AS REAL) AS pgno,
        typeof(segid) || typeof(term) || typeof(pgno) AS types,
@@ -152,7 +138,7 @@ async function readLeads(tx: Reader, tell: Tell): Promise<Map<number, Lead>> {
 
 const HEADER_BYTES = 4;
 
-function checkPage(id: number, block: unknown, leads: ReadonlyMap<number, Lead>, tell: Tell): void {
+function checkPage(id: number, block: unknown, leads: Leads, tell: Tell): void {
   const first = firstWord(block);
   const lead = leads.get(id)?.term;
   if (first === 'malformed')
@@ -191,11 +177,7 @@ function numbersIn(bytes: unknown, start: number): number[] | undefined {
 }
 
 /** SQLite's varint, as far as JavaScript counts: seven bits a byte, the largest first, none of them idle. */
-function numberAt(
-  bytes: unknown,
-  start: number,
-): { readonly value: number; readonly next: number } | undefined {
-  if (!(bytes instanceof Uint8Array)) return undefined;
+function numberAt(bytes: Uint8Array, start: number): { value: number; next: number } | undefined {
   let value = 0;
   for (let at = start; at < start + 7; at += 1) {
     const byte = bytes[at];
