@@ -4,7 +4,7 @@ import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import * as z from 'zod';
 import { ColibriError } from './errors.ts';
 import { LIMITS } from './limits.ts';
-import { MODES, type RuntimeMode } from './modes.ts';
+import { MODES } from './modes.ts';
 import { nearest } from './nearest.ts';
 import { redactText } from './secrets.ts';
 
@@ -16,25 +16,7 @@ export function childEnvironment(changes: Environment = {}): Record<string, stri
 }
 
 /** Everything the environment decides, read once and frozen. */
-export interface Config {
-  readonly mode: RuntimeMode;
-  readonly workspace: string;
-  /** False where no project folder was found and the per-user data folder stands in. */
-  readonly isProject: boolean;
-  readonly dbPath: string;
-  readonly project: string | undefined;
-  /** When set, only these projects exist. */
-  readonly projects: readonly string[] | undefined;
-  readonly workflow: 'kanban' | 'pipeline';
-  readonly agentId: string | undefined;
-  readonly skillsDirs: readonly string[];
-  readonly startupTimeoutMs: number;
-  readonly logLevel: LogLevel;
-  /** Per-user folder for keys and what was last signed; never inside a workspace. */
-  readonly configDir: string;
-  /** Names that look like a setting but are none. */
-  readonly warnings: readonly string[];
-}
+export type Config = ReturnType<typeof readConfig>;
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -105,7 +87,7 @@ export const VARIABLES = {
 type Variable = keyof typeof VARIABLES;
 
 /** Reads the environment. Names every wrong variable at once, with what it was and what is allowed, then gives up. */
-export function readConfig(env: Environment = process.env, cwd: string = process.cwd()): Config {
+export function readConfig(env: Environment = process.env, cwd: string = process.cwd()) {
   const complaints: string[] = Object.keys(env)
     .filter((name) => name.startsWith('AMS_') && env[name])
     .map((name) => complainOfAms(name, env[name] ?? ''));
@@ -113,21 +95,28 @@ export function readConfig(env: Environment = process.env, cwd: string = process
 
   const workspace = findWorkspace(env, cwd);
   const skills = read('COLIBRI_SKILLS_DIR');
-  const config: Config = {
+  const names = read('COLIBRI_PROJECTS');
+  const config = Object.freeze({
     mode: read('COLIBRI_MODE') ?? 'FULL',
     workspace,
+    /** False where no project folder was found and the per-user data folder is used instead. */
     isProject: workspace !== userFolder(env, 'data'),
     dbPath: resolve(workspace, read('COLIBRI_DB_PATH') ?? join('.colibri', 'colibri.db')),
     project: read('COLIBRI_PROJECT'),
-    projects: read('COLIBRI_PROJECTS'),
+    /** When set, only these projects exist. */
+    projects: names && Object.freeze(names),
     workflow: read('COLIBRI_WORKFLOW') ?? 'kanban',
     agentId: read('COLIBRI_AGENT_ID'),
-    skillsDirs: skills === undefined ? defaultSkillsDirs(env, workspace) : splitPaths(skills, workspace),
+    skillsDirs: Object.freeze(
+      skills === undefined ? defaultSkillsDirs(env, workspace) : splitPaths(skills, workspace),
+    ),
     startupTimeoutMs: read('COLIBRI_STARTUP_TIMEOUT_MS') ?? 30_000,
     logLevel: read('COLIBRI_LOG_LEVEL') ?? 'info',
+    /** Per-user folder for keys and what was last signed; never inside a workspace. */
     configDir: userFolder(env, 'config'),
-    warnings: Object.keys(env).filter(isUnknownSetting).map(warnOfUnknown),
-  };
+    /** Names that look like a setting but are none. */
+    warnings: Object.freeze(Object.keys(env).filter(isUnknownSetting).map(warnOfUnknown)),
+  });
   const { project, projects } = config;
   if (project !== undefined && projects?.includes(project) === false)
     complaints.push(
@@ -139,8 +128,7 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     const code = onlyMode ? 'ERR_INVALID_MODE' : 'ERR_CONFIG_INVALID';
     throw new ColibriError(code, complaints.join('\n'), { complaints });
   }
-  for (const list of [projects, config.skillsDirs, config.warnings]) Object.freeze(list);
-  return Object.freeze(config);
+  return config;
 }
 
 function readVariable<N extends Variable>(env: Environment, name: N, complaints: string[]) {

@@ -1,22 +1,15 @@
 import { inspect } from 'node:util';
-import type { LogLevel } from './config.ts';
+import { LOG_LEVELS, type LogLevel } from './config.ts';
 import { redactText } from './secrets.ts';
 
 export type Logger = (...parts: unknown[]) => void;
 
+export type Diagnostics = Readonly<Record<LogLevel, Logger>>;
+
 /** One line an event, to stderr only: stdout belongs to the protocol. */
-export interface Diagnostics {
-  readonly error: Logger;
-  readonly warn: Logger;
-  readonly info: Logger;
-  readonly debug: Logger;
-}
-
-const ORDER: readonly LogLevel[] = ['error', 'warn', 'info', 'debug'];
-
 export function createDiagnostics(logger: Logger, level: LogLevel): Diagnostics {
   const at = (name: LogLevel): Logger => {
-    if (ORDER.indexOf(name) > ORDER.indexOf(level)) return () => undefined;
+    if (LOG_LEVELS.indexOf(name) > LOG_LEVELS.indexOf(level)) return () => undefined;
     return (...parts) => logger('[colibri]', ...parts.map(withoutSecrets));
   };
   return { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug') };

@@ -19,7 +19,7 @@ import type { Transaction } from './storage/engine.ts';
 import { createNoStorage } from './storage/none.ts';
 import type { CallContext, ReadingTool, Tool, ToolFamily, WritingTool } from './tool.ts';
 import { EXIT, superviseProcess, within } from './transport/lifecycle.ts';
-import { type Connection, type Product, serveProtocol, type Transport } from './transport/protocol.ts';
+import { type Product, serveProtocol, type Transport } from './transport/protocol.ts';
 import { StdioTransport } from './transport/stdio.ts';
 
 export type { AuditSink, ToolEnterEvent, ToolExitEvent };
@@ -83,7 +83,7 @@ interface Internals {
   readonly answering: Set<Promise<unknown>>;
   readonly ready: { promise: Promise<Backing>; open: (backing: Backing) => void; shut: () => void };
   booted?: Booted;
-  connection?: Connection;
+  connection?: ReturnType<typeof serveProtocol>;
   /** Ends the process in order, with this code. */
   abort?: (code: number) => void;
 }

@@ -11,14 +11,7 @@ export interface VerifierKey {
   readonly publicKey: KeyObject;
 }
 
-/** A private key and the name it signs with. */
-export interface NoteSigner {
-  readonly name: string;
-  readonly id: string;
-  readonly privateKey: KeyObject;
-  /** The public half in the text form that others register. */
-  readonly verifierKey: string;
-}
+export type NoteSigner = ReturnType<typeof noteSigner>;
 
 /** The signature type of plain Ed25519, the first byte of every encoded key here. */
 const ED25519_TYPE = 0x01;
@@ -56,8 +49,8 @@ export function generateNoteKey(name: string) {
   return { privateKeyPem, verifierKey: formatVerifierKey(name, publicKey) };
 }
 
-/** The signer for a key that `generateNoteKey` made. */
-export function noteSigner(name: string, privateKeyPem: string): NoteSigner {
+/** The signer for a key that `generateNoteKey` made. `verifierKey` is its public half in the form that others register. */
+export function noteSigner(name: string, privateKeyPem: string) {
   const privateKey = createPrivateKey(privateKeyPem);
   const verifierKey = formatVerifierKey(name, createPublicKey(privateKey));
   return { name, id: parseVerifierKey(verifierKey).id, privateKey, verifierKey };

@@ -47,6 +47,12 @@ export type TellRedacted = (notes: readonly string[]) => void;
 /** Thrown for a name outside the closed surface, after the attempt was audited. */
 export class UnknownToolError extends Error {}
 
+/** A call that was recorded, with what the server saw outside the database. */
+interface Begun {
+  readonly entered: ToolEnterEvent;
+  readonly outside: Prepared['outside'];
+}
+
 /** How a handler ended. */
 type Settled = { readonly result: unknown } | { readonly error: Error };
 
@@ -62,9 +68,7 @@ export function composeCall(
       settled: await settle(async () => {
         const judged = tool === undefined ? judgeUnknown(stages, name, raw) : validate(tool, raw);
         if (judged.redacted.length > 0) tellRedacted?.(judged.redacted);
-        const prepared = await prepare(judged);
-        const entered = await enter(stages, judged, prepared, actor);
-        return await perform(stages, judged, entered, prepared.outside);
+        return await perform(stages, judged, await enter(stages, judged, await prepare(judged), actor));
       }),
       // Taken while no other call of this process can have begun a commit that the next fsync might not cover.
       mark: stages.signer?.committed(),
@@ -114,9 +118,9 @@ async function prepare(judged: Judged): Promise<Prepared> {
 async function enter(
   stages: Stages,
   judged: Judged,
-  { args }: Prepared,
+  { args, outside }: Prepared,
   actor: string,
-): Promise<ToolEnterEvent> {
+): Promise<Begun> {
   const { clock, source, sink } = stages;
   const event: ToolEnterEvent = Object.freeze({
     tool: judged.tool.name,
@@ -132,10 +136,10 @@ async function enter(
   });
   try {
     await sink.enter(event);
-    return event;
+    return { entered: event, outside };
   } catch (thrown) {
     const error = enterFailure(asError(thrown));
-    await recordExit(stages, event, { error }, {});
+    await recordExit(stages, { entered: event, outside: {} }, { error });
     throw error;
   }
 }
@@ -152,21 +156,17 @@ function enterFailure(cause: Error): ColibriError {
 }
 
 /** Stages 4 and 5. A failure's exit row is written alone: what the handler wrote is rolled back. */
-async function perform(
-  stages: Stages,
-  judged: Judged,
-  entered: ToolEnterEvent,
-  outside: Prepared['outside'],
-): Promise<Settled> {
+async function perform(stages: Stages, judged: Judged, begun: Begun): Promise<Settled> {
   const settled = await settle(async () => {
     if (!judged.valid) throw judged.error;
     assertAdmitted(stages.admission, judged.tool);
-    return { result: await dispatch(stages, judged.tool, judged.args, entered, outside) };
+    return { result: await dispatch(stages, judged.tool, judged.args, begun) };
   });
   // A writing call that succeeded has its exit row already. What an uncertain commit did nobody knows; the next start
   // finds the open call and explains it.
-  const isLeft = 'error' in settled ? codeOf(settled.error) === 'ERR_STORAGE_UNCERTAIN' : entered.mutates;
-  if (!isLeft) await recordExit(stages, entered, settled, outside);
+  const isLeft =
+    'error' in settled ? codeOf(settled.error) === 'ERR_STORAGE_UNCERTAIN' : begun.entered.mutates;
+  if (!isLeft) await recordExit(stages, begun, settled);
   return settled;
 }
 
@@ -187,10 +187,9 @@ async function dispatch(
   { clock, lock, storage, sink }: Stages,
   tool: Tool,
   args: Record<string, unknown>,
-  entered: ToolEnterEvent,
-  outside: Prepared['outside'],
+  begun: Begun,
 ): Promise<unknown> {
-  const { actor, source, correlationId, kept } = entered;
+  const { actor, source, correlationId, kept } = begun.entered;
   const call = { tool: tool.name, actor, source, correlationId };
   const now = () => new Date(clock.now()).toISOString();
   if (tool.effect === 'reads') {
@@ -209,37 +208,31 @@ async function dispatch(
       position,
       at,
       process,
-      outside,
+      outside: begun.outside,
       texts: kept?.texts ?? [],
       effects,
       yieldToWaiting,
     };
     const result = await tool.handle(kept?.args ?? {}, context, tx);
-    await sink.exit(exitEvent(clock, entered, { result }, outside, effects), tx, reserved);
+    await sink.exit(exitEvent(clock, begun, { result }, effects), tx, reserved);
     return result;
   });
 }
 
 /** Stage 5 outside a transaction: a failure is logged and changes no answer. */
-async function recordExit(
-  { sink, clock, log }: Stages,
-  entered: ToolEnterEvent,
-  settled: Settled,
-  outside: Prepared['outside'],
-): Promise<void> {
+async function recordExit({ sink, clock, log }: Stages, begun: Begun, settled: Settled): Promise<void> {
   try {
-    await sink.exit(exitEvent(clock, entered, settled, outside, []));
+    await sink.exit(exitEvent(clock, begun, settled, []));
   } catch (thrown) {
-    const { tool, correlationId } = entered;
+    const { tool, correlationId } = begun.entered;
     log(`the end of ${tool} (${correlationId}) could not be recorded:`, asError(thrown).message);
   }
 }
 
 function exitEvent(
   clock: Clock,
-  entered: ToolEnterEvent,
+  { entered, outside }: Begun,
   settled: Settled,
-  outside: Prepared['outside'],
   effects: readonly Effect[],
 ): ToolExitEvent {
   return Object.freeze({

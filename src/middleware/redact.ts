@@ -26,23 +26,14 @@ function holdsAny(value: unknown): boolean {
 
 function copyCleanFields(value: Record<string, unknown>, notes: string[], path: string): object {
   const clean = new Map<string, unknown>();
-  const marks = new Map<string, number>();
   for (const [key, field] of Object.entries(value)) {
     const own = redactText(key, (kind) => note(notes, kind, `a name in ${path === '' ? 'arguments' : path}`));
-    const name = unused(own, clean, marks);
+    // Two secrets of a kind leave the same mark; as names of fields they must stay two.
+    let name = own;
+    for (let i = clean.size + 1; clean.has(name); i += 1) name = `${own} ${i}`;
     clean.set(name, copyClean(field, notes, path === '' ? name : `${path}.${name}`));
   }
   return Object.fromEntries(clean);
-}
-
-/** Two secrets of a kind leave the same mark; as names of fields they must stay two. Thousands of them are counted on. */
-function unused(name: string, taken: ReadonlyMap<string, unknown>, marks: Map<string, number>): string {
-  let free = name;
-  for (let i = marks.get(name) ?? 2; taken.has(free); i += 1) {
-    free = `${name} ${i}`;
-    marks.set(name, i + 1);
-  }
-  return free;
 }
 
 /** Notes go into an audit row: few, short, and each once. */

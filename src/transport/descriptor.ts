@@ -1,23 +1,16 @@
 import * as z from 'zod';
 import type { Tool } from '../tool.ts';
 
-/** A tool as `tools/list` shows it. */
-export interface ToolDescriptor {
-  readonly name: string;
-  readonly title: string;
-  readonly description: string;
-  readonly inputSchema: { type: 'object'; [key: string]: unknown };
-  readonly annotations: Readonly<Record<string, boolean>>;
-}
+type JsonSchema = { type: 'object'; [key: string]: unknown };
 
-/** Derived from the one definition of the tool, so list, validation and annotations cannot disagree. */
-export function describeTool(tool: Tool): ToolDescriptor {
+/** A tool as `tools/list` shows it, derived from its one definition: list, validation and annotations cannot disagree. */
+export function describeTool(tool: Tool) {
   const reads = tool.effect === 'reads';
   return {
     name: tool.name,
     title: tool.title,
     description: tool.summary,
-    inputSchema: lean(z.toJSONSchema(tool.input, { io: 'input' })) as ToolDescriptor['inputSchema'],
+    inputSchema: lean(z.toJSONSchema(tool.input, { io: 'input' })) as JsonSchema,
     // The protocol's defaults are the worst case, so all four are said. Nothing is ever destroyed: history stays.
     annotations: {
       readOnlyHint: reads,

@@ -25,16 +25,14 @@ export interface IncomingMessage {
 
 type Params = Readonly<Record<string, unknown>>;
 
-interface RpcError {
-  readonly code: number;
-  readonly message: string;
-  readonly data?: unknown;
-}
-
 /** What a line turned out to be: something to pass on, or an error to answer at once. */
 export type ReadLine =
   | { readonly kind: 'message'; readonly message: IncomingMessage }
-  | { readonly kind: 'refused'; readonly id: RequestId | null; readonly error: RpcError };
+  | {
+      readonly kind: 'refused';
+      readonly id: RequestId | null;
+      readonly error: { readonly code: number; readonly message: string; readonly data?: unknown };
+    };
 
 /**
  * Arguments travel to stage 2 inside this key, untouched: the protocol layer would refuse what is no object before it

@@ -6,7 +6,7 @@ import type { Envelope } from '../middleware/envelope.ts';
 import { NotBegunError } from '../middleware/tool-lock.ts';
 import { redactText } from '../secrets.ts';
 import type { Tool } from '../tool.ts';
-import { describeTool, type ToolDescriptor } from './descriptor.ts';
+import { describeTool } from './descriptor.ts';
 import { RPC, sentArguments } from './message.ts';
 
 export type { Transport };
@@ -28,18 +28,12 @@ export interface Product {
   readonly onError: (error: Error) => void;
 }
 
-export interface Connection {
-  /** Resolves when the transport listens. */
-  readonly started: Promise<void>;
-  close(): Promise<void>;
-}
-
 const LIST_TTL_MS = 3_600_000;
 const REDACTED_META_KEY = 'colibri/redacted';
 const CLIENT_INFO_KEY = 'io.modelcontextprotocol/clientInfo';
 
-/** Serves both eras of MCP on one transport: the first message decides which. */
-export function serveProtocol(transport: Transport, product: Product): Connection {
+/** Serves both eras of MCP on one transport: the first message decides which. `started` resolves when it listens. */
+export function serveProtocol(transport: Transport, product: Product) {
   const started = watchStart(transport);
   const handle = serveStdio(() => createProtocolServer(product), { transport, onerror: product.onError });
   return { started, close: () => handle.close() };
@@ -59,10 +53,10 @@ function createProtocolServer(product: Product): Server {
     },
   );
   // Built at the first request, not at start: making JSON Schema of all tools takes longer than the handshake.
-  let list: readonly ToolDescriptor[] | undefined;
+  let list: ReturnType<typeof describeTool>[] | undefined;
   server.setRequestHandler('tools/list', () => {
     list ??= product.tools().map(describeTool);
-    return { tools: list.map((tool) => ({ ...tool })) };
+    return { tools: list };
   });
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     let redacted: readonly string[] = [];

@@ -59,10 +59,15 @@ async function findObjectProblems(
 const FRESHEN = "SELECT rowid FROM task_words WHERE task_words MATCH 'fresh' LIMIT 1";
 
 async function checkPages(tx: Reader, table: string): Promise<StorageProblem[]> {
-  const lines = await checkTable(tx, table).catch((thrown: unknown) => [asError(thrown).message]);
-  return lines
-    .filter((line) => line !== 'ok')
-    .map((line) => ({ table, record: table, message: `SQLite says of ${table}: ${line}` }));
+  const told = (line: unknown) => ({ table, record: table, message: `SQLite says of ${table}: ${line}` });
+  try {
+    if (table === 'task_words') await tx.get(FRESHEN);
+    const rows = await tx.all(`PRAGMA integrity_check("${table.replaceAll('"', '""')}")`);
+    const lines = rows.map((row) => Object.values(row)[0]);
+    return lines.filter((line) => line !== 'ok').map(told);
+  } catch (thrown) {
+    return [told(asError(thrown).message)];
+  }
 }
 
 /**
@@ -73,21 +78,15 @@ async function checkKeys(tx: Reader, table: string): Promise<StorageProblem[]> {
   // Backwards: from one row to the next SQLite takes a short cut that never looks at the keys inside the tree.
   const sql = `SELECT count(*) AS scanned, count(b.position) AS found
     FROM (SELECT position FROM ${table} ORDER BY position DESC LIMIT -1) a LEFT JOIN ${table} b ON b.position = a.position`;
-  const counts = await tx
-    .get<{ scanned: number; found: number }>(sql)
-    .catch((thrown: unknown) => asError(thrown).message);
-  if (typeof counts === 'object' && counts.scanned === counts.found) return [];
-  const what =
-    typeof counts === 'object'
-      ? `no search comes upon ${counts.scanned - counts.found} of its rows`
-      : String(counts);
-  return [{ table, record: table, message: `The tree of ${table} is damaged: ${what}.` }];
-}
-
-async function checkTable(tx: Reader, table: string): Promise<string[]> {
-  if (table === 'task_words') await tx.get(FRESHEN);
-  const rows = await tx.all(`PRAGMA integrity_check("${table.replaceAll('"', '""')}")`);
-  return rows.map((row) => String(Object.values(row)[0]));
+  const told = (what: string) => [
+    { table, record: table, message: `The tree of ${table} is damaged: ${what}.` },
+  ];
+  try {
+    const { scanned = 0, found = 0 } = (await tx.get<{ scanned: number; found: number }>(sql)) ?? {};
+    return scanned === found ? [] : told(`no search comes upon ${scanned - found} of its rows`);
+  } catch (thrown) {
+    return told(asError(thrown).message);
+  }
 }
 
 function isSame(a: SchemaObject, b: SchemaObject): boolean {
