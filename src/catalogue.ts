@@ -68,7 +68,7 @@ export function wiredTools(
   return tools;
 }
 
-/** Where no project was found, a repository above the stand-in folder is not the one worked on. */
+/** Where no project was found, a repository above the per-user folder is not the one worked on. */
 async function gitEvidence({ workspace, isProject }: Config) {
   const evidence = isProject ? await readGitEvidence(workspace) : undefined;
   // A branch may be called anything.

@@ -7,7 +7,7 @@ const YEAR_0_BEGINS = Date.parse('0000-01-01T00:00:00.000Z');
 
 /**
  * A point in time written as ISO-8601, in UTC with milliseconds as times are stored, or undefined. Stricter than the
- * language: 30 February is no day, nothing may follow, and without a zone it is UTC wherever the server runs.
+ * language: 30 February is not a day, nothing may follow, and without a zone it is UTC wherever the server runs.
  */
 export function parseInstant(text: string): string | undefined {
   const [, year, month, day, hour = '00', minute = '00', second = '00', fraction = '', zone = 'Z'] =

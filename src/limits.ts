@@ -1,6 +1,6 @@
 /** Every bound of Colibri in one place, with its reason. Beyond one you get an error, never a stall. */
 export const LIMITS = Object.freeze({
-  /** One JSON-RPC line. The largest legal call is a 16 KB metadata object beside 5,000 characters of text. */
+  /** One JSON-RPC line. The largest legal call is a 16 KB metadata object and 5,000 characters of text. */
   lineBytesMax: 1_048_576,
   /** Nesting of arguments. JSON.stringify overflows the stack somewhere past 1,000 levels. */
   depthMax: 64,

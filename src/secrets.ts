@@ -6,7 +6,7 @@ interface Kind {
   readonly pattern: RegExp;
 }
 
-/** Not inside a longer word. A line end that was written as `\n` is no word, though it ends in a letter. */
+/** Not inside a longer word. A line end that was written as `\n` is not a word, though it ends in a letter. */
 const START = String.raw`(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))`;
 /** The same for a pattern that would run from each hyphen to the end of the text: only where such a run begins. */
 const RUN_START = String.raw`(?:(?<![A-Za-z0-9_\\-])|(?<=\\[nrt]))`;
@@ -79,7 +79,7 @@ const KINDS: readonly Kind[] = [
   kind(
     'password',
     '://[^\\s/?#@]{1,256}@',
-    // A name in braces or in capitals behind a dollar stands for a password and is none; asterisks were one.
+    // A name in braces or in capitals behind a dollar is a placeholder for a password, and asterisks were a password.
     String.raw`(?<=[A-Za-z]://[^\s/?#:@"'<>]{0,128}:)(?!(?:\$\{?[A-Z_]{2,64}\}?|\$?\{{1,2}[^\s{}@]{1,64}\}{1,2}|\*{1,64}|%s)@)[^\s/?#"'<>@]{1,256}(?=@)`,
   ),
   kind(
@@ -94,7 +94,7 @@ function kind(name: string, hint: string, source: string, flags = ''): Kind {
   return { name, hint: new RegExp(hint), pattern: new RegExp(source, `g${flags}`) };
 }
 
-/** Hints that begin alike stand together: the engine then passes most characters after one comparison. */
+/** Hints that begin alike are grouped: the engine then passes most characters after one comparison. */
 const ANY_HINT = new RegExp(anyOf(['-----BEGIN', ...KINDS.map(({ hint }) => hint.source)]));
 
 function anyOf(hints: readonly string[]): string {

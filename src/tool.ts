@@ -68,7 +68,7 @@ export interface WritingTool<I extends z.ZodObject = z.ZodObject, O extends z.Zo
   readonly idempotent?: boolean;
   /** Arguments that are free texts: kept as salted digests, so that each can be erased. */
   readonly texts?: readonly string[];
-  /** Reads what lies outside the database, before the transaction, and writes defaults into the arguments. */
+  /** Reads what is outside the database, before the transaction, and writes defaults into the arguments. */
   prepare?(args: z.output<I>): Promise<Prepared>;
   /** Gets the kept arguments: a digest in the place of each text. */
   handle(

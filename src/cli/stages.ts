@@ -1,9 +1,9 @@
+import { type Stages, withStages } from '../boot.ts';
 import { wiredTools } from '../catalogue.ts';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import { createDiagnostics } from '../diagnostics.ts';
 import { ownerTools } from '../domains/owner/index.ts';
-import { type Stages, withStages } from '../in-process.ts';
 import { capabilitiesFor } from '../modes.ts';
 import { assertPresent } from '../storage/sqlite/file.ts';
 import type { LogSigner } from '../trust/signer.ts';

@@ -30,7 +30,7 @@ export function hashFromBase64(text: string): string | undefined {
 
 const DECIMAL = /^(?:0|[1-9][0-9]*)$/;
 
-/** A count in decimal without leading zeros, or nothing if it is no such count or not exact as a number. */
+/** A count in decimal without leading zeros, or nothing if it is not one or not exact as a number. */
 export function parseDecimal(text: string): number | undefined {
   const value = DECIMAL.test(text) ? Number(text) : Number.NaN;
   return Number.isSafeInteger(value) ? value : undefined;
@@ -41,7 +41,7 @@ export function formatDecimal(value: number): string {
   return String(value);
 }
 
-/** Whether a text may stand in a note: well-formed, and no control character but the newline. */
+/** Whether a text may be part of a note: well-formed, and no control character but the newline. */
 export function isNoteText(text: string): boolean {
   if (!text.isWellFormed()) return false;
   for (let i = 0; i < text.length; i += 1) {

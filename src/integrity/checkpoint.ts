@@ -34,7 +34,7 @@ export function parseCheckpoint(text: string): Checkpoint {
     throw new FormatError('a checkpoint has three lines: origin, size and root');
   }
   const size = parseDecimal(sizeText);
-  if (size === undefined) throw new FormatError('the tree size is no decimal count below 2^53');
+  if (size === undefined) throw new FormatError('the tree size is not a decimal count below 2^53');
   const root = hashFromBase64(rootText);
   if (root === undefined) throw new FormatError('the root is not the base64 of 32 bytes');
   return extensions.length === 0 ? { origin, size, root } : { origin, size, root, extensions };

@@ -96,7 +96,7 @@ async function hashRange(nodes: NodeReader, { start, end }: Range): Promise<stri
     peaks.push(await nodes.node(level, at / width));
     at += width;
   }
-  // A reader may be a file that a stranger wrote: nodeHash refuses what is no hash, but one peak meets none.
+  // A reader may be a file that a stranger wrote: nodeHash refuses what is not a hash, but a single peak is never given to it.
   if (!peaks.every(isHash)) throw new RangeError(`no hash for the leaves ${start} to ${end - 1}`);
   return peaks.reduceRight((right, left) => nodeHash(left, right));
 }

@@ -97,7 +97,7 @@ function join(left: string, right: string): string {
   return sha256Hex(nodeBytes);
 }
 
-// Buffer.write stops silently at the first character that is no hex, which would leave old bytes behind.
+// Buffer.write stops silently at the first character that is not hex, which would leave old bytes behind.
 function checked(hash: string): string {
   if (!isHash(hash)) throw new RangeError('not a SHA-256 in lowercase hex');
   return hash;

@@ -41,7 +41,7 @@ interface StageDeps {
 
 type Stages = StageDeps & Backing;
 
-/** Told which secrets were taken out of a call's arguments, and where they stood. */
+/** Told which secrets were taken out of a call's arguments, and where they were. */
 export type TellRedacted = (notes: readonly string[]) => void;
 
 /** Thrown for a name outside the closed surface, after the attempt was audited. */

@@ -34,7 +34,7 @@ export function validate(tool: Tool, raw: unknown): Judged {
 
   const sent = raw === undefined || raw === null ? {} : repair(tool.input, raw, repaired);
   if (raw === null) repaired.push('arguments: null taken as absent');
-  // What stood inside a text has not been looked at yet.
+  // What was inside a text has not been looked at yet.
   const hidden = repaired.length === 0 ? undefined : firstObjection(sent);
   if (hidden !== undefined) return refuse(raw, [hidden]);
 

@@ -81,7 +81,7 @@ const [QUOTE, BACKSLASH, OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET, C
 const TOKEN_BYTES_MAX = LIMITS.requestIdCharsMax * '\\u0000'.length + 3;
 
 /**
- * Watches a line that is too long to keep go by, and picks out its top-level `id`, wherever it stands (many clients put
+ * Watches a line that is too long to keep go by, and picks out its top-level `id`, wherever it is (many clients put
  * it last). Keeps no more than one short token at a time.
  */
 export class OversizedLine {

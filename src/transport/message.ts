@@ -35,7 +35,7 @@ export type ReadLine =
     };
 
 /**
- * Arguments travel to stage 2 inside this key, untouched: the protocol layer would refuse what is no object before it
+ * Arguments travel to stage 2 inside this key, untouched: the protocol layer would refuse what is not an object before it
  * could be repaired or audited, and quietly drop a name such as __proto__. A client that sends the key itself gains nothing.
  */
 export const RAW_ARGUMENTS = '\u0000arguments';

@@ -23,7 +23,7 @@ export interface Product {
     clientName: string | undefined,
     tellRedacted: TellRedacted,
   ) => Promise<Envelope>;
-  /** What every result carries beside its content. */
+  /** What every result carries next to its content. */
   readonly meta?: () => Record<string, string> | undefined;
   readonly onError: (error: Error) => void;
 }

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { ColibriError } from '../../errors.ts';
 import type { Reader, StorageEngine, Transaction } from '../../storage/engine.ts';
-import { createNoStorage } from '../../storage/none.ts';
+import { createNoStorage } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 import { SCHEMA_VERSION } from '../../storage/sqlite/schema.ts';
 import { availableDrivers } from './drivers.ts';

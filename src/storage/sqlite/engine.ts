@@ -14,7 +14,7 @@ export interface SqliteOptions {
   readonly path: string;
   /** Reading is enough: where the file cannot be written, open it as it is. */
   readonly readingIsEnough?: boolean;
-  /** Never create or write: for whoever only looks. */
+  /** Never create or write. */
   readonly readOnly?: boolean;
   /** Told once when a commit may or may not have happened; the process must end. */
   readonly onUncertain?: (error: ColibriError) => void;
@@ -258,7 +258,7 @@ class SqliteEngine implements StorageEngine {
     const { path } = this.#options;
     const result = this.#driver.resultCode(cause);
     if (result === 'full') {
-      const sentence = `The disk that holds ${path} is full; nothing was written. Reading goes on. Free some space and repeat the call.`;
+      const sentence = `The disk that holds ${path} is full; nothing was written. Reading still works. Free some space and repeat the call.`;
       return new ColibriError('ERR_STORAGE_FULL', sentence, {}, { cause });
     }
     if (result !== 'busy') return undefined;

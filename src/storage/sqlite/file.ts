@@ -32,7 +32,7 @@ export function preparePrivateFile(path: string): void {
   for (const file of [path, `${path}-wal`, `${path}-shm`]) restrictToOwner(file);
 }
 
-/** For whoever only looks: a database that is not there is a mistake, not a reason to make one. */
+/** For readers: a database that is not there is a mistake, not a reason to make one. */
 export function assertPresent(path: string): void {
   if (existsSync(path)) return;
   throw new UnusableFileError(
@@ -71,7 +71,7 @@ function identify(driver: SqliteDriver, path: string) {
   const applicationId = header.readUInt32BE(68);
   // The header may be older than a write-ahead log that was never merged into it. Only SQLite can read the two together.
   if (!existsSync(`${path}-wal`) && !existsSync(`${path}-journal`)) {
-    // Looked up here and not by SQLite, which would leave a -wal beside a file of another program.
+    // Looked up here and not by SQLite, which would leave a -wal next to a file of another program.
     // An empty schema is a tree of one leaf page without cells.
     const empty = header[100] === 0x0d && header.readUInt16BE(103) === 0;
     return { applicationId, userVersion: header.readUInt32BE(60), empty };

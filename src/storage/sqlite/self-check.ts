@@ -11,48 +11,37 @@ interface SchemaObject {
   readonly sql: string | null;
 }
 
-/** What ANALYZE makes is no concern of ours; anything else that only bears such a name is. */
+/** What ANALYZE makes may be there; anything else that only has such a name may not. */
 const OBJECTS = `SELECT type, name, tbl_name, sql FROM sqlite_schema
   WHERE type <> 'table' OR name NOT IN ('sqlite_stat1', 'sqlite_stat4') ORDER BY name`;
 
 /** Compares the file's schema with the one this version makes, then lets SQLite check every table, index and page. */
 export async function findSchemaProblems(driver: SqliteDriver, tx: Reader): Promise<StorageProblem[]> {
+  const problems: StorageProblem[] = [];
+  const tell = (record: string, message: string) =>
+    problems.push({ table: 'sqlite_schema', record, message });
   const expected = expectedObjects(driver);
-  const missing = new Map(expected);
-  const problems = await findObjectProblems(expected, missing, tx);
+  const present = new Set<string>();
+  for (const object of await tx.all<SchemaObject>(OBJECTS)) {
+    const { name, type } = object;
+    const wanted = expected.get(name);
+    present.add(name);
+    if (wanted === undefined) tell(name, `The ${type} ${name} is not one of Colibri's.`);
+    else if (!isSame(wanted, object)) tell(name, `The definition of the ${wanted.type} ${name} was changed.`);
+  }
+  const version = Object.values((await tx.get('PRAGMA user_version')) ?? {})[0];
+  const told = `The file calls itself schema ${version}; this Colibri makes schema ${SCHEMA_VERSION}.`;
+  if (version !== SCHEMA_VERSION) tell('user_version', told);
   // By our own list, not by what the file says of itself: a table that calls itself something else is checked all the same.
-  for (const { type, name } of expected.values())
-    if (type === 'table' && !missing.has(name))
+  for (const { type, name } of expected.values()) {
+    if (!present.has(name)) tell(name, `${name} was removed from the schema.`);
+    else if (type === 'table')
       problems.push(...(await (name === 'actions' ? checkKeys(tx, name) : checkPages(tx, name))));
+  }
   const inWords = await findWordIndexProblems(tx);
   // What names the task or the page says more than SQLite's words about the whole index.
   const others = inWords.length === 0 ? problems : problems.filter(({ table }) => table !== 'task_words');
   return [...others, ...inWords];
-}
-
-async function findObjectProblems(
-  expected: ReadonlyMap<string, SchemaObject>,
-  missing: Map<string, SchemaObject>,
-  tx: Reader,
-): Promise<StorageProblem[]> {
-  const problems: StorageProblem[] = [];
-  const tell = (record: string, message: string) =>
-    problems.push({ table: 'sqlite_schema', record, message });
-  for (const object of await tx.all<SchemaObject>(OBJECTS)) {
-    const wanted = expected.get(object.name);
-    if (wanted === undefined) tell(object.name, `The ${object.type} ${object.name} is not one of Colibri's.`);
-    else if (!isSame(wanted, object))
-      tell(object.name, `The definition of the ${wanted.type} ${object.name} was changed.`);
-    missing.delete(object.name);
-  }
-  const version = Object.values((await tx.get('PRAGMA user_version')) ?? {})[0];
-  if (version !== SCHEMA_VERSION)
-    tell(
-      'user_version',
-      `The file calls itself schema ${version}; this Colibri makes schema ${SCHEMA_VERSION}.`,
-    );
-  for (const name of missing.keys()) tell(name, `${name} was removed from the schema.`);
-  return problems;
 }
 
 /** A connection that has searched before checks against what it remembers of the index, unless it searches again. */
@@ -71,8 +60,8 @@ async function checkPages(tx: Reader, table: string): Promise<StorageProblem[]> 
 }
 
 /**
- * Whether a search comes upon every row that a scan does. SQLite's own check computes the 17 columns that actions shows
- * of each row's text, 4.3 us a row; this takes 0.4, and what the rows hold is hashed by whoever verifies the log.
+ * Whether a search finds every row that a scan does. SQLite's own check computes the 17 columns that actions shows
+ * of each row's text, 4.3 us a row; this takes 0.4, and what the rows hold is hashed by the verifier.
  */
 async function checkKeys(tx: Reader, table: string): Promise<StorageProblem[]> {
   // Backwards: from one row to the next SQLite takes a short cut that never looks at the keys inside the tree.
@@ -83,7 +72,7 @@ async function checkKeys(tx: Reader, table: string): Promise<StorageProblem[]> {
   ];
   try {
     const { scanned = 0, found = 0 } = (await tx.get<{ scanned: number; found: number }>(sql)) ?? {};
-    return scanned === found ? [] : told(`no search comes upon ${scanned - found} of its rows`);
+    return scanned === found ? [] : told(`a search misses ${scanned - found} of its rows`);
   } catch (thrown) {
     return told(asError(thrown).message);
   }

@@ -38,7 +38,7 @@ async function checkSettings(tx: Reader, tell: Tell): Promise<void> {
     tell('task_words_config', 'settings', 'task_words_config has other settings than Colibri gives it');
 }
 
-/** SQLite compares the two numbers; here it is that nothing else stands there. */
+/** SQLite compares the two numbers; this checks that there is nothing else. */
 async function checkSizes(tx: Reader, tell: Tell): Promise<void> {
   const rows = await tx.all<{ id: number; sz: unknown }>(
     `SELECT CAST(id AS REAL) AS id, sz FROM task_words_docsize WHERE typeof(sz) <> 'blob' OR length(sz) <> 2`,
@@ -51,7 +51,7 @@ async function checkSizes(tx: Reader, tell: Tell): Promise<void> {
 // Row numbers of task_words_data are made of segment, kind and height, and page: 16, 6 and 31 bits.
 const SEGMENT = 2 ** 37;
 const SKIPS = 2 ** 36;
-/** Below it stand the averages and the structure. */
+/** Below it are the averages and the structure. */
 const FIRST_PAGE = SEGMENT;
 const AVERAGES = 1;
 const STRUCTURE = 10;
@@ -147,14 +147,14 @@ function checkPage(id: number, block: unknown, leads: Leads, tell: Tell): void {
     tell('task_words_idx', `page ${id}`, `task_words_idx does not lead to page ${id} by its first word`);
 }
 
-/** The first word that begins on a page, in hex; undefined where the page only goes on with the one before. */
+/** The first word that begins on a page, in hex; undefined where the page only continues the one before. */
 function firstWord(block: unknown): string | undefined | 'malformed' {
   if (!(block instanceof Uint8Array) || block.length < HEADER_BYTES) return 'malformed';
   const bytes = Buffer.from(block.buffer, block.byteOffset, block.byteLength);
   const end = bytes.readUInt16BE(2);
   if (end > bytes.length) return 'malformed';
   const offset = end === bytes.length ? end : (numberAt(bytes, end)?.value ?? end);
-  // Where the page goes on with a word of the one before, its first row number stands before the first word of its own.
+  // Where the page continues a word of the one before, its first row number comes before the first word of its own.
   const row = bytes.readUInt16BE(0);
   if (row !== 0 && (row < HEADER_BYTES || row >= offset)) return 'malformed';
   if (end === bytes.length) return undefined;
