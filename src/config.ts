@@ -90,7 +90,10 @@ type Variable = keyof typeof VARIABLES;
 export function readConfig(env: Environment = process.env, cwd: string = process.cwd()) {
   const complaints: string[] = Object.keys(env)
     .filter((name) => name.startsWith('AMS_') && env[name])
-    .map((name) => complainOfAms(name, env[name] ?? ''));
+    .map((name) => {
+      const shown = JSON.stringify(redactText(env[name] ?? '').slice(0, 64));
+      return `${name} is ${shown}, but Colibri reads COLIBRI_* variables only. Unset it.`;
+    });
   const read = <N extends Variable>(name: N) => readVariable(env, name, complaints);
 
   const workspace = findWorkspace(env, cwd);
@@ -148,10 +151,6 @@ function splitNames(list: string): string[] {
 
 function isName(text: string): boolean {
   return text.isWellFormed() && text.trim() !== '' && !/\p{Cc}/u.test(text);
-}
-
-function complainOfAms(name: string, value: string): string {
-  return `${name} is ${JSON.stringify(redactText(value).slice(0, 64))}, but Colibri reads COLIBRI_* variables only. Unset it.`;
 }
 
 function isUnknownSetting(name: string): boolean {

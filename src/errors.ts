@@ -39,19 +39,16 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
+/** Values a caller can act on. Never a secret, never a stack. */
+type Details = Readonly<Record<string, unknown>>;
+
 /** An outcome the caller is meant to see. Anything else that is thrown is a bug. */
 export class ColibriError extends Error {
   readonly code: ErrorCode;
-  /** Values a caller can act on. Never a secret, never a stack. */
-  readonly details: Readonly<Record<string, unknown>>;
+  readonly details: Details;
 
   /** `sentence` says what was wrong, what was expected and what to do next. */
-  constructor(
-    code: ErrorCode,
-    sentence: string,
-    details: ColibriError['details'] = {},
-    options?: { cause?: unknown },
-  ) {
+  constructor(code: ErrorCode, sentence: string, details: Details = {}, options?: { cause?: unknown }) {
     super(sentence, options);
     this.name = 'ColibriError';
     this.code = code;

@@ -54,8 +54,6 @@ export const LIMITS = Object.freeze({
   drainMsMax: 2_000,
   /** How long a stop waits for the last signature; what is unsigned then is signed after the next start. */
   signAtStopMsMax: 1_500,
-  /** How long server_health waits for the check of the log after a start; a longer one is reported as going on. */
-  healthWaitMsMax: 500,
   /** How often the server looks whether its parent is still there: where only that tells, it is gone within 3 s. */
   parentCheckMs: 1_000,
   /** Read connections kept open; a further reader waits for nobody but is closed after use. */

@@ -16,7 +16,7 @@ import { createToolLock, NotBegunError, type ToolLock } from './middleware/tool-
 import { capabilitiesFor, type RuntimeMode } from './modes.ts';
 import { redactText } from './secrets.ts';
 import { createNoStorage, type Transaction } from './storage/engine.ts';
-import type { CallContext, ReadingTool, Tool, ToolFamily, WritingTool } from './tool.ts';
+import type { CallContext, Tool, ToolFamily } from './tool.ts';
 import { EXIT, superviseProcess, within } from './transport/lifecycle.ts';
 import { type Product, serveProtocol, type Transport } from './transport/protocol.ts';
 import { StdioTransport } from './transport/stdio.ts';
@@ -132,23 +132,12 @@ export function registerColibriTool<I extends z.ZodRawShape>(
   config: Omit<ColibriToolConfig, 'inputSchema'> & { readonly inputSchema: z.ZodObject<I> },
   handler: Handler<z.output<z.ZodObject<I>>>,
 ): void {
-  if (!(config.inputSchema instanceof z.ZodObject)) throw new Error('inputSchema must be a Zod object');
-  const facts = {
-    name,
-    title: config.title ?? name,
-    summary: config.description ?? '',
-    family: config.family ?? ('system' as const),
-    input: config.inputSchema,
-    output: config.outputSchema ?? z.object({}),
-  };
-  const handle = handler as unknown as WritingTool['handle'] & ReadingTool['handle'];
-  const { idempotent } = config;
-  addTool(
-    internalsOf(ctx),
-    config.mutates
-      ? { ...facts, effect: 'writes', handle, ...(idempotent !== undefined && { idempotent }) }
-      : { ...facts, effect: 'reads', handle },
-  );
+  const { title = name, description: summary = '', family = 'system', idempotent = false } = config;
+  const { inputSchema: input, outputSchema: output = z.object({}), mutates } = config;
+  if (!(input instanceof z.ZodObject)) throw new Error('inputSchema must be a Zod object');
+  const effect = mutates ? 'writes' : 'reads';
+  const tool = { name, title, summary, family, input, output, effect, idempotent, handle: handler };
+  addTool(internalsOf(ctx), tool as unknown as Tool);
 }
 
 function addTool({ tools }: Internals, tool: Tool): void {

@@ -13,23 +13,21 @@ export interface Checkpoint {
   readonly origin: string;
   readonly size: number;
   readonly root: string;
-  /** Further lines, opaque here. Witnesses do not vouch for them, and Colibri writes none. */
-  readonly extensions?: readonly string[];
 }
 
 /** The C2SP tlog-checkpoint text of a head, ready to be signed. */
-export function formatCheckpoint({ origin, size, root, extensions = [] }: Checkpoint): string {
-  const lines = [origin, formatDecimal(size), hashToBase64(root), ...extensions];
+export function formatCheckpoint({ origin, size, root }: Checkpoint): string {
+  const lines = [origin, formatDecimal(size), hashToBase64(root)];
   if (!lines.every(isLine)) throw new FormatError('a checkpoint line is empty or not one line of plain text');
   return `${lines.join('\n')}\n`;
 }
 
-/** Reads the text of a note as a checkpoint. Verify the note first: the text alone proves nothing. */
+/** Reads the text of a note as a checkpoint, without its further lines. Verify the note first: the text proves nothing. */
 export function parseCheckpoint(text: string): Checkpoint {
   const lines = text.split('\n');
   if (lines.pop() !== '') throw new FormatError('a checkpoint ends in a newline');
   if (!lines.every(isLine)) throw new FormatError('a checkpoint line is empty or not plain text');
-  const [origin, sizeText, rootText, ...extensions] = lines;
+  const [origin, sizeText, rootText] = lines;
   if (origin === undefined || sizeText === undefined || rootText === undefined) {
     throw new FormatError('a checkpoint has three lines: origin, size and root');
   }
@@ -37,7 +35,7 @@ export function parseCheckpoint(text: string): Checkpoint {
   if (size === undefined) throw new FormatError('the tree size is not a decimal count below 2^53');
   const root = hashFromBase64(rootText);
   if (root === undefined) throw new FormatError('the root is not the base64 of 32 bytes');
-  return extensions.length === 0 ? { origin, size, root } : { origin, size, root, extensions };
+  return { origin, size, root };
 }
 
 function isLine(line: string): boolean {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { describeTool } from '../../transport/descriptor.ts';
+import { describeTool } from '../../transport/protocol.ts';
 import { aTool, aWritingTool } from '../middleware/a-tool.ts';
 
 const input = z.strictObject({

@@ -27,7 +27,8 @@ export function preparePrivateFile(path: string): void {
   refuseOddFile(path);
   const folder = dirname(path);
   makePrivateFolder(folder);
-  if (basename(folder) === '.colibri') keepOutOfGit(folder);
+  const ignore = join(folder, '.gitignore');
+  if (basename(folder) === '.colibri' && !existsSync(ignore)) writeFileSync(ignore, '*\n', { mode: 0o600 });
   closeSync(openSync(path, 'a', 0o600));
   for (const file of [path, `${path}-wal`, `${path}-shm`]) restrictToOwner(file);
 }
@@ -122,9 +123,4 @@ function refuseOddFile(path: string): void {
 function restrictToOwner(file: string): void {
   const stat = statSync(file, { throwIfNoEntry: false });
   if (stat !== undefined && (stat.mode & 0o077) !== 0 && process.platform !== 'win32') chmodSync(file, 0o600);
-}
-
-function keepOutOfGit(folder: string): void {
-  const ignore = join(folder, '.gitignore');
-  if (!existsSync(ignore)) writeFileSync(ignore, '*\n', { mode: 0o600 });
 }
