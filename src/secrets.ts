@@ -1,11 +1,3 @@
-/** A form that only a secret has. `pattern` matches the secret alone: what names it, such as `AccountKey=`, may stay. */
-interface Kind {
-  readonly name: string;
-  /** What each text with such a secret holds, and few others: quicker to look for than the secret. */
-  readonly hint: RegExp;
-  readonly pattern: RegExp;
-}
-
 /** Not inside a longer word. A line end that was written as `\n` is not a word, though it ends in a letter. */
 const START = String.raw`(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))`;
 /** The same for a pattern that would run from each hyphen to the end of the text: only where such a run begins. */
@@ -16,7 +8,7 @@ const END = '(?![A-Za-z0-9_-])';
  * Every repetition is bounded or cannot run into another start of the same pattern, so time grows with the length of the
  * text and no faster. A bound is well above the longest form seen.
  */
-const KINDS: readonly Kind[] = [
+const KINDS = [
   kind('private key', 'AGE-SECRET', `${START}AGE-SECRET-KEY-1[A-Z0-9]{50,70}`),
   kind(
     'private key',
@@ -90,7 +82,11 @@ const KINDS: readonly Kind[] = [
   ),
 ];
 
-function kind(name: string, hint: string, source: string, flags = ''): Kind {
+/**
+ * A form that only a secret has. The pattern matches the secret alone: what names it, such as `AccountKey=`, may stay. The
+ * hint is in each text with such a secret and in few others, and quicker to look for.
+ */
+function kind(name: string, hint: string, source: string, flags = '') {
   return { name, hint: new RegExp(hint), pattern: new RegExp(source, `g${flags}`) };
 }
 

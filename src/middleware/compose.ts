@@ -68,7 +68,9 @@ export function composeCall(
       settled: await settle(async () => {
         const judged = tool === undefined ? judgeUnknown(stages, name, raw) : validate(tool, raw);
         if (judged.redacted.length > 0) tellRedacted?.(judged.redacted);
-        return await perform(stages, judged, await enter(stages, judged, await prepare(judged), actor));
+        const prepared = await prepare(judged);
+        const begun = await enter(stages, judged, prepared, actor);
+        return await perform(stages, judged, begun);
       }),
       // Taken while no other call of this process can have begun a commit that the next fsync might not cover.
       mark: stages.signer?.committed(),
@@ -189,7 +191,8 @@ async function dispatch(
   args: Record<string, unknown>,
   begun: Begun,
 ): Promise<unknown> {
-  const { actor, source, correlationId, kept } = begun.entered;
+  const { entered, outside } = begun;
+  const { actor, source, correlationId } = entered;
   const call = { tool: tool.name, actor, source, correlationId };
   const now = () => new Date(clock.now()).toISOString();
   if (tool.effect === 'reads') {
@@ -201,19 +204,11 @@ async function dispatch(
     // A sink that keeps no positions reserves none.
     const reserved = (await sink.reserve?.(tx)) ?? { position: 0, at: now(), process: '' };
     const { position, at, process } = reserved;
+    const { args: kept = {}, texts = [] } = entered.kept ?? {};
     // It holds the database's write lock: a call it let pass would wait for it in turn.
     const yieldToWaiting = () => Promise.resolve();
-    const context = {
-      ...call,
-      position,
-      at,
-      process,
-      outside: begun.outside,
-      texts: kept?.texts ?? [],
-      effects,
-      yieldToWaiting,
-    };
-    const result = await tool.handle(kept?.args ?? {}, context, tx);
+    const context = { ...call, position, at, process, outside, texts, effects, yieldToWaiting };
+    const result = await tool.handle(kept, context, tx);
     await sink.exit(exitEvent(clock, begun, { result }, effects), tx, reserved);
     return result;
   });

@@ -6,7 +6,6 @@ export const RPC = {
   parseError: -32700,
   invalidRequest: -32600,
   invalidParams: -32602,
-  internal: -32603,
   serverError: -32000,
   unsupportedVersion: -32022,
 } as const;

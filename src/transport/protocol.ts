@@ -17,14 +17,9 @@ export interface Product {
   readonly instructions: string;
   /** The tools that may be called, in their order. */
   readonly tools: () => readonly Tool[];
-  readonly call: (
-    name: string,
-    raw: unknown,
-    clientName: string | undefined,
-    tellRedacted: TellRedacted,
-  ) => Promise<Envelope>;
+  call(name: string, raw: unknown, client: string | undefined, tell: TellRedacted): Promise<Envelope>;
   /** What every result carries next to its content. */
-  readonly meta?: () => Record<string, string> | undefined;
+  readonly meta: () => Record<string, string> | undefined;
   readonly onError: (error: Error) => void;
 }
 
@@ -35,11 +30,18 @@ const CLIENT_INFO_KEY = 'io.modelcontextprotocol/clientInfo';
 /** Serves both eras of MCP on one transport: the first message decides which. `started` resolves when it listens. */
 export function serveProtocol(transport: Transport, product: Product) {
   const started = watchStart(transport);
-  const handle = serveStdio(() => createProtocolServer(product), { transport, onerror: product.onError });
+  // Built at the first request, not at start: making JSON Schema of all tools takes longer than the handshake.
+  let tools: ReturnType<typeof describeTool>[] | undefined;
+  const list = () => {
+    tools ??= product.tools().map(describeTool);
+    return { tools };
+  };
+  const create = () => createProtocolServer(product, list);
+  const handle = serveStdio(create, { transport, onerror: product.onError });
   return { started, close: () => handle.close() };
 }
 
-function createProtocolServer(product: Product): Server {
+function createProtocolServer(product: Product, list: () => { tools: ReturnType<typeof describeTool>[] }) {
   const server = new Server(
     { name: 'colibri', title: 'Colibri', version: product.version },
     {
@@ -52,12 +54,7 @@ function createProtocolServer(product: Product): Server {
       },
     },
   );
-  // Built at the first request, not at start: making JSON Schema of all tools takes longer than the handshake.
-  let list: ReturnType<typeof describeTool>[] | undefined;
-  server.setRequestHandler('tools/list', () => {
-    list ??= product.tools().map(describeTool);
-    return { tools: list };
-  });
+  server.setRequestHandler('tools/list', list);
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     let redacted: readonly string[] = [];
     try {
@@ -65,7 +62,7 @@ function createProtocolServer(product: Product): Server {
       const envelope = await product.call(params.name, sent, clientName(server, context), (notes) => {
         redacted = notes;
       });
-      return toResult(envelope, product.meta?.(), redacted);
+      return toResult(envelope, product.meta(), redacted);
     } catch (error) {
       throw toProtocolError(error);
     }

@@ -64,14 +64,10 @@ export async function createSchema(db: Connection): Promise<void> {
   await db.begin('BEGIN IMMEDIATE');
   try {
     const made = db.pragma('user_version');
-    if (made !== 0 && made !== SCHEMA_VERSION)
-      throw new Error(
-        `another version of Colibri has just made it (schema ${made}); use that version for it`,
-      );
-    if (made === 0)
-      db.script(
-        `${SCHEMA}; PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`,
-      );
+    const marks = `PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`;
+    if (made === 0) db.script(`${SCHEMA}; ${marks}`);
+    else if (made !== SCHEMA_VERSION)
+      throw new Error(`another version of Colibri has just made it (schema ${made}); use that version`);
     db.commit();
   } catch (error) {
     db.rollback();
