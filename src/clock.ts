@@ -15,18 +15,18 @@ export const systemClock: Clock = Object.freeze({
   now: () => Date.now(),
   monotonic: () => performance.now(),
   uuid: () => randomUUID(),
-  salt: () => takeRandom(16).toString('hex'),
+  salt: takeSalt,
 });
 
 // One visit to the kernel for 256 salts: asking each time costs as much as hashing a row.
 const pool = Buffer.alloc(4_096);
 let used = pool.length;
 
-function takeRandom(bytes: number): Buffer {
-  if (used + bytes > pool.length) {
+function takeSalt(): string {
+  if (used === pool.length) {
     randomFillSync(pool);
     used = 0;
   }
-  used += bytes;
-  return pool.subarray(used - bytes, used);
+  used += 16;
+  return pool.toString('hex', used - 16, used);
 }

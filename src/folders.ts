@@ -8,14 +8,12 @@ import { dirname } from 'node:path';
 export function makePrivateFolder(path: string): void {
   const missing: string[] = [];
   for (let folder = path; !existsSync(folder); folder = dirname(folder)) missing.push(folder);
-  for (const folder of missing.reverse()) makeOne(folder);
-}
-
-/** Another process may be making the same one. */
-function makeOne(folder: string): void {
-  try {
-    mkdirSync(folder, { mode: 0o700 });
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  for (const folder of missing.reverse()) {
+    try {
+      mkdirSync(folder, { mode: 0o700 });
+    } catch (error) {
+      // Another process may have made it.
+      if (!existsSync(folder)) throw error;
+    }
   }
 }

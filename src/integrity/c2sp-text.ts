@@ -5,6 +5,12 @@ export class FormatError extends Error {
   override readonly name = 'FormatError';
 }
 
+/** A part of a text that was understood, or a `FormatError` that says which was not. */
+export function need<T>(part: T | undefined, message: string): T {
+  if (part === undefined) throw new FormatError(message);
+  return part;
+}
+
 /** The bytes of standard base64, or nothing unless the text is the only spelling of those bytes. */
 export function decodeBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64');

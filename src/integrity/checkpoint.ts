@@ -4,6 +4,7 @@ import {
   hashFromBase64,
   hashToBase64,
   isNoteText,
+  need,
   parseDecimal,
 } from './c2sp-text.ts';
 
@@ -31,10 +32,8 @@ export function parseCheckpoint(text: string): Checkpoint {
   if (origin === undefined || sizeText === undefined || rootText === undefined) {
     throw new FormatError('a checkpoint has three lines: origin, size and root');
   }
-  const size = parseDecimal(sizeText);
-  if (size === undefined) throw new FormatError('the tree size is not a decimal count below 2^53');
-  const root = hashFromBase64(rootText);
-  if (root === undefined) throw new FormatError('the root is not the base64 of 32 bytes');
+  const size = need(parseDecimal(sizeText), 'the tree size is not a decimal count below 2^53');
+  const root = need(hashFromBase64(rootText), 'the root is not the base64 of 32 bytes');
   return { origin, size, root };
 }
 

@@ -5,6 +5,7 @@ import {
   formatDecimal,
   hashFromBase64,
   hashToBase64,
+  need,
   parseDecimal,
 } from './c2sp-text.ts';
 
@@ -47,30 +48,17 @@ export function parseTlogProof(text: string): TlogProof {
   const lines = text.slice(0, blank).split('\n');
   if (lines.shift() !== HEADER) throw new FormatError(`the first line is not ${HEADER}`);
   const extra = lines[0]?.startsWith('extra ') ? parseExtra(lines.shift()) : undefined;
-  const index = parseIndex(lines.shift());
+  const [, digits = ''] = /^index (.*)$/.exec(lines.shift() ?? '') ?? [];
+  const index = need(parseDecimal(digits), 'the index line is not a decimal count below 2^53');
   if (lines.length > PROOF_HASHES_MAX) throw new FormatError('the proof has too many hashes');
-  const proof = lines.map(parseHash);
+  const proof = lines.map((line) => need(hashFromBase64(line), 'a proof line is not the base64 of 32 bytes'));
   return extra === undefined ? { index, proof, checkpoint } : { index, proof, checkpoint, extra };
 }
 
 function parseExtra(line = ''): Uint8Array {
   const extra = decodeBase64(line.slice('extra '.length));
   // Without data the line is left out, so an empty one is a second spelling of the same proof.
-  if (extra === undefined || extra.length === 0)
-    throw new FormatError('the extra line is not base64 of data');
-  return extra;
-}
-
-function parseIndex(line = ''): number {
-  const index = line.startsWith('index ') ? parseDecimal(line.slice('index '.length)) : undefined;
-  if (index === undefined) throw new FormatError('the index line is not a decimal count below 2^53');
-  return index;
-}
-
-function parseHash(line: string): string {
-  const hash = hashFromBase64(line);
-  if (hash === undefined) throw new FormatError('a proof line is not the base64 of 32 bytes');
-  return hash;
+  return need(extra?.length === 0 ? undefined : extra, 'the extra line is not base64 of data');
 }
 
 function requireCheckpoint(checkpoint: string): void {
