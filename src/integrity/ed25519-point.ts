@@ -1,10 +1,10 @@
 /** The prime of the field, and the curve's d as a fraction: d = D_TOP / D_BOTTOM (RFC 8032 5.1). */
-const P = 2n ** 255n - 19n;
+export const P = 2n ** 255n - 19n;
 const D_TOP = -121_665n;
 const D_BOTTOM = 121_666n;
 
 /** The order of the group that the base point generates. */
-const L = 2n ** 252n + 27_742_317_777_372_353_535_851_937_790_883_648_493n;
+export const L = 2n ** 252n + 27_742_317_777_372_353_535_851_937_790_883_648_493n;
 
 /**
  * Whether 32 bytes are an Ed25519 public key that every verifier judges alike: a y below the prime, of a point
@@ -49,7 +49,8 @@ function isSquare(value: bigint): boolean {
   return power === 0n || power === 1n;
 }
 
-function modPower(base: bigint, exponent: bigint): bigint {
+/** A power in the field. */
+export function modPower(base: bigint, exponent: bigint): bigint {
   let result = 1n;
   let square = base;
   for (let rest = exponent; rest > 0n; rest /= 2n) {
@@ -59,6 +60,7 @@ function modPower(base: bigint, exponent: bigint): bigint {
   return result;
 }
 
-function littleEndian(bytes: Uint8Array): bigint {
+/** The number that bytes are, the smallest first. */
+export function littleEndian(bytes: Uint8Array): bigint {
   return BigInt(`0x${Buffer.from(bytes).reverse().toString('hex')}`);
 }

@@ -7,9 +7,9 @@ import { leafHash, treeRoot } from '../../src/integrity/tree.ts';
 import { verifyEd25519 } from '../../src/report/page/ed25519.ts';
 import { Sha256Stream, sha256Hex } from '../../src/report/page/sha256.ts';
 import { sha512 } from '../../src/report/page/sha512.ts';
-import { proofSteps, treeOf } from '../../src/report/page/view/tree-shape.ts';
-import { openSource, viewsOf } from '../../src/report/page/worker/open.ts';
-import { Texts, textFields } from '../../src/report/page/worker/texts.ts';
+import { proofSteps, treeOf } from '../../src/report/page/view/tree.ts';
+import { openSource } from '../../src/report/page/worker/open.ts';
+import { loadTexts, textFields } from '../../src/report/page/worker/texts.ts';
 import { proving } from '../contract/proves.ts';
 import { seededRandom } from '../driver/random.ts';
 import { type PlayedLog, playLog } from './played-log.ts';
@@ -167,14 +167,12 @@ describe('the texts of the page', () => {
       string,
     ];
     const source = { texts: async () => new Map([[kept, { salt: '', text: 'Dig.' }]]) };
-    const texts = new Texts(source, new Set([missing]));
-    await texts.load([kept, erased, missing]);
 
-    const shown = texts.restored({ a: kept, b: erased, c: missing, project: 'house' }, ['a', 'b', 'c', 'd']);
+    const shown = await loadTexts(source, [kept, erased, missing], new Set([missing]));
 
-    expect(shown).toEqual({ a: 'Dig.', b: '[erased]', c: '[missing]', project: 'house' });
-    expect(textFields(1, 'thought_record')).toContain('content');
-    expect(textFields(1, 'toString')).toEqual([]);
+    expect([kept, erased, missing, undefined].map(shown)).toEqual(['Dig.', '[erased]', '[missing]', '']);
+    expect(textFields(1, 'thought_record', { content: kept, task_id: 'T-0001' })).toEqual(['content']);
+    expect(textFields(1, 'toString', { content: kept })).toEqual([]);
   });
 });
 
@@ -198,7 +196,6 @@ function withSums(bundle: Bundle): Bundle {
 /** What the page finds wrong; what it shows besides must not fail on it either. */
 async function findingsIn(bundle: Bundle): Promise<string[]> {
   const files = [...bundle].map(([name, bytes]) => [name, new Blob([bytes])] as const);
-  const opened = await openSource({ files }, () => undefined);
-  const { verdict } = await viewsOf(opened);
-  return verdict.findings.map(({ message }) => message);
+  const { shown } = await openSource({ files }, () => undefined);
+  return shown.verdict.findings.map(({ message }) => message);
 }

@@ -10,7 +10,7 @@ const PAGE_FILE = fileURLToPath(new URL('../../dist/verify.html', import.meta.ur
 interface Told {
   readonly tell: string;
   readonly message?: string;
-  readonly opened?: {
+  readonly answer?: {
     readonly verdict: { readonly findings: readonly Found[]; readonly findingCount: number } & Ranges;
   };
 }
@@ -52,9 +52,9 @@ export class MatrixPage {
     await this.#page.setInputFiles('#choose-file', path);
     await this.#page.waitForSelector('body[data-ready=true]', { timeout: 60_000 });
     const told: Told = await this.#page.evaluate(() => JSON.parse(document.body.dataset.told ?? '{}'));
-    if (told.opened === undefined) throw new Error(`the page could not open it: ${told.message}`);
+    if (told.answer === undefined) throw new Error(`the page could not open it: ${told.message}`);
     const { findings, size, intactThrough, replayedThrough, checkpointedThrough, anchoredThrough } =
-      told.opened.verdict;
+      told.answer.verdict;
     return {
       findings,
       ranges: { size, intactThrough, replayedThrough, checkpointedThrough, anchoredThrough },
@@ -75,8 +75,8 @@ function listen(): void {
       super(url, options);
       this.addEventListener('message', ({ data }: MessageEvent<Told>) => {
         if (data.tell === 'progress') return;
-        const opened = data.opened === undefined ? {} : { opened: { verdict: data.opened.verdict } };
-        document.body.dataset.told = JSON.stringify({ tell: data.tell, message: data.message, ...opened });
+        const answer = data.answer === undefined ? {} : { answer: { verdict: data.answer.verdict } };
+        document.body.dataset.told = JSON.stringify({ tell: data.tell, message: data.message, ...answer });
       });
     }
   };

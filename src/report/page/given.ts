@@ -1,32 +1,24 @@
 /// <reference lib="dom" />
 /// <reference lib="dom.iterable" />
-import type { Given } from './protocol.ts';
+import type { Given } from './worker/open.ts';
 
 /** The bundle that `colibri report` put into the page. */
 export interface Embedded {
   readonly name: string;
-  readonly zip: Uint8Array<ArrayBuffer>;
-}
-
-export function embeddedBundle(): Embedded | undefined {
-  const text = document.getElementById('bundle')?.textContent ?? 'null';
-  const value: { name: string; zip: string } | null = JSON.parse(text);
-  return value === null ? undefined : { name: value.name, zip: fromBase64(value.zip) };
+  readonly zip: Blob;
 }
 
 const STEP = 1_048_576;
 
-// In steps, because a text of a hundred megabytes would be held three times over.
-function fromBase64(text: string): Uint8Array<ArrayBuffer> {
-  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
-  const bytes = new Uint8Array((text.length / 4) * 3 - padding);
-  let at = 0;
-  for (let from = 0; from < text.length; from += STEP) {
-    const part = atob(text.slice(from, from + STEP));
-    for (let i = 0; i < part.length; i += 1) bytes[at + i] = part.charCodeAt(i);
-    at += part.length;
-  }
-  return bytes;
+export function embeddedBundle(): Embedded | undefined {
+  const text = document.getElementById('bundle')?.textContent ?? 'null';
+  const value: { name: string; zip: string } | null = JSON.parse(text);
+  if (value === null) return undefined;
+  // In steps, because a text of a hundred megabytes would be held three times over.
+  const parts: Uint8Array<ArrayBuffer>[] = [];
+  for (let at = 0; at < value.zip.length; at += STEP)
+    parts.push(Buffer.from(value.zip.slice(at, at + STEP), 'base64'));
+  return { name: value.name, zip: new Blob(parts, { type: 'application/zip' }) };
 }
 
 /** What was chosen: a zip, a certificate, or the files of a folder. */
@@ -39,14 +31,18 @@ export async function fromFiles(files: Iterable<File>): Promise<Given | undefine
   return { files: all.map((file) => [file.webkitRelativePath || file.name, file] as const) };
 }
 
+async function isZip(file: File): Promise<boolean> {
+  return file.name.toLowerCase().endsWith('.zip') || (await file.slice(0, 2).text()) === 'PK';
+}
+
 /** What was dropped: a zip, a certificate, or a folder with everything in it. */
 export async function fromDrop(transfer: DataTransfer): Promise<Given | undefined> {
   // Both must be taken before the first wait: afterwards the browser has emptied them.
-  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry());
+  const entries = [...transfer.items].flatMap((item) => item.webkitGetAsEntry() ?? []);
   const files = [...transfer.files];
-  if (!entries.some((entry) => entry?.isDirectory)) return await fromFiles(files);
+  if (!entries.some(({ isDirectory }) => isDirectory)) return await fromFiles(files);
   const found: [string, Blob][] = [];
-  for (const entry of entries) if (entry !== null) await collect(entry, '', found);
+  for (const entry of entries) await collect(entry, '', found);
   return { files: found };
 }
 
@@ -55,26 +51,13 @@ const FILES_MAX = 100_000;
 async function collect(entry: FileSystemEntry, prefix: string, found: [string, Blob][]): Promise<void> {
   const path = `${prefix}${entry.name}`;
   if (found.length > FILES_MAX) throw new Error(`There are more than ${FILES_MAX} files.`);
-  if (isFile(entry)) {
+  if (entry instanceof FileSystemFileEntry)
     found.push([path, await new Promise<File>((resolve, reject) => entry.file(resolve, reject))]);
-  } else if (isDirectory(entry)) {
+  else if (entry instanceof FileSystemDirectoryEntry) {
     const reader = entry.createReader();
     const next = () =>
       new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
     for (let batch = await next(); batch.length > 0; batch = await next())
       for (const child of batch) await collect(child, `${path}/`, found);
   }
-}
-
-function isFile(entry: FileSystemEntry): entry is FileSystemFileEntry {
-  return entry.isFile;
-}
-
-function isDirectory(entry: FileSystemEntry): entry is FileSystemDirectoryEntry {
-  return entry.isDirectory;
-}
-
-async function isZip(file: File): Promise<boolean> {
-  const start = new Uint8Array(await file.slice(0, 2).arrayBuffer());
-  return file.name.toLowerCase().endsWith('.zip') || (start[0] === 0x50 && start[1] === 0x4b);
 }

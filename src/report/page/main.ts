@@ -1,90 +1,70 @@
 /// <reference lib="dom" />
 /// <reference lib="dom.iterable" />
 import { type Embedded, embeddedBundle, fromDrop, fromFiles } from './given.ts';
-import type { Call, Given, Opened, Task } from './protocol.ts';
-import { Verifier } from './verifier.ts';
+import { startVerifier } from './verifier.ts';
 import { boardView } from './view/board.ts';
 import { checksView } from './view/checks.ts';
 import { detailBox } from './view/detail.ts';
-import { h, replace, said } from './view/dom.ts';
+import { h, note, replace, said } from './view/dom.ts';
 import { sessionsView } from './view/sessions.ts';
 import { summaryView } from './view/summary.ts';
-import { type Tab, tabs } from './view/tabs.ts';
+import { tabs } from './view/tabs.ts';
 import { trailView } from './view/trail.ts';
 import { verdictBanner } from './view/verdict.ts';
+import type { Call } from './worker/calls.ts';
+import type { Given, Opened } from './worker/open.ts';
+import type { Task } from './worker/records.ts';
 
-const verifier = new Verifier();
 const banner = verdictBanner();
+const verifier = startVerifier(banner.progress);
 const detail = detailBox();
-const content = h('div', { class: 'content' });
-const name = h('span', { class: 'bundle-name' });
+const content = h('div');
+const name = h('span.note.bundle-name');
 
 start();
 
 function start(): void {
   const embedded = embeddedBundle();
-  document.body.append(header(embedded), h('main', {}, banner.element, content), detail.element);
+  document.body.append(header(embedded), h('main', banner.element, content), detail.element);
   acceptDrops();
-  if (embedded === undefined) {
-    banner.idle();
-    replace(content, welcome());
-  } else void open({ zip: new Blob([embedded.zip]) }, embedded.name);
+  if (embedded !== undefined) return void open({ zip: embedded.zip }, embedded.name);
+  banner.idle();
+  replace(content, welcome());
 }
 
 function welcome(): HTMLElement {
-  return h(
-    'section',
-    { class: 'welcome', 'aria-label': 'How to begin' },
-    h('h2', {}, 'Drop a bundle or a certificate anywhere on this page'),
+  return h('section.grid.welcome', { 'aria-label': 'How to begin' }, [
+    h('h2', 'Drop a bundle or a certificate anywhere on this page'),
     h(
       'p',
-      {},
-      'A bundle is the zip or the folder that “colibri export” writes, a certificate the file that “colibri prove” writes. If this file lies in a bundle, choose the folder it lies in.',
+      'A bundle is the zip or the folder that “colibri export” writes; a certificate is the file that “colibri prove” writes. If this file is in a bundle, choose the folder it is in.',
     ),
-    h(
-      'p',
-      { class: 'note' },
-      'Every row is hashed here, in your browser. The page has no network: nothing you open leaves it.',
-    ),
-  );
+    note('Every row is hashed here, in your browser. The page has no network: nothing you open leaves it.'),
+  ]);
 }
 
 function header(embedded: Embedded | undefined): HTMLElement {
-  const file = h('input', {
-    type: 'file',
-    id: 'choose-file',
-    accept: '.zip,.json',
-    class: 'visually-hidden',
+  return h('header.row.apart.top', [
+    h('div.row.brand', h('b', 'Colibri'), name),
+    h('div.row.actions', [
+      ...chooser('Check a file', { id: 'choose-file', accept: '.zip,.json' }),
+      ...chooser('Check a folder', { id: 'choose-folder', webkitdirectory: true }),
+      embedded !== undefined && h('button', { click: () => save(embedded) }, 'Save the bundle'),
+    ]),
+  ]);
+}
+
+function chooser(label: string, props: { readonly id: string; readonly [name: string]: string | boolean }) {
+  const input = h('input.visually-hidden', { type: 'file', ...props });
+  input.addEventListener('change', async () => {
+    const files = [...(input.files ?? [])];
+    const given = await fromFiles(files);
+    const [first] = files;
+    if (given !== undefined)
+      await open(given, first?.webkitRelativePath.split('/')[0] || (first?.name ?? ''));
+    input.value = '';
   });
-  const folder = h('input', {
-    type: 'file',
-    id: 'choose-folder',
-    webkitdirectory: true,
-    class: 'visually-hidden',
-  });
-  for (const input of [file, folder])
-    input.addEventListener('change', async () => {
-      const given = await fromFiles(input.files ?? []);
-      const [first] = input.files ?? [];
-      if (given !== undefined)
-        await open(given, first?.webkitRelativePath.split('/')[0] || (first?.name ?? ''));
-      input.value = '';
-    });
-  return h(
-    'header',
-    { class: 'top' },
-    h('div', { class: 'brand' }, h('b', {}, 'Colibri'), name),
-    h(
-      'div',
-      { class: 'actions' },
-      file,
-      h('label', { class: 'button', for: 'choose-file' }, 'Check a file'),
-      folder,
-      h('label', { class: 'button', for: 'choose-folder' }, 'Check a folder'),
-      embedded !== undefined &&
-        h('button', { type: 'button', on: { click: () => save(embedded) } }, 'Save the bundle'),
-    ),
-  );
+  return [input, h('label.button', { for: props.id }, label)];
 }
 
 /** Nothing of what was open before is left on the page while something else is being checked. */
@@ -95,7 +75,7 @@ async function open(given: Given, title: string): Promise<void> {
   replace(name, said(title, 120));
   banner.progress(0, 0);
   try {
-    const opened = await verifier.open(given, banner.progress);
+    const opened = await verifier.open(given);
     show(opened);
     banner.conclude(opened.verdict);
   } catch (error) {
@@ -105,44 +85,33 @@ async function open(given: Given, title: string): Promise<void> {
 }
 
 function show(opened: Opened): void {
-  const byPosition = new Map<number, Call>();
-  for (const call of opened.calls) for (const at of [call.position, call.exit]) byPosition.set(at, call);
-  const openCall = (call: Call) =>
-    void detail.showCall(call, () => verifier.detail(call.position, call.exit));
+  const byPosition = new Map(
+    opened.calls.flatMap((call) => [[call.position, call] as const, [call.exit, call] as const]),
+  );
+  const openCall = (call: Call | undefined) => {
+    if (call !== undefined) void detail.showCall(call, verifier.detail(call.position, call.exit));
+  };
   const openTask = (task: Task) =>
     detail.showTask(task, () => {
-      bar.show('trail');
+      bar.show('Trail');
       trail.showTask(task.id);
     });
   const trail = trailView(opened.calls, openCall);
-  const openPosition = (position: number) => {
-    const call = byPosition.get(position);
-    if (call !== undefined) openCall(call);
-  };
-  const list: Tab[] = [
-    { id: 'summary', name: 'Summary', panel: panel(summaryView(opened, openTask)) },
-    { id: 'board', name: 'Board', panel: panel(boardView(opened.tasks, openTask)) },
-    { id: 'trail', name: 'Trail', panel: panel(trail.element) },
-    { id: 'sessions', name: 'Sessions', panel: panel(sessionsView(opened.sessions, openPosition)) },
-    {
-      id: 'checks',
-      name: 'Checks',
-      panel: panel(checksView(opened.verdict, (text) => verifier.compare(text))),
-    },
-  ];
-  const bar = tabs(list);
-  replace(content, bar.element, ...list.map((tab) => tab.panel));
-}
-
-function panel(view: HTMLElement): HTMLElement {
-  return h('div', { class: 'panel' }, view);
+  const bar = tabs({
+    Summary: summaryView(opened, openTask),
+    Board: boardView(opened.tasks, openTask),
+    Trail: trail.element,
+    Sessions: sessionsView(opened.sessions, (position) => openCall(byPosition.get(position))),
+    Checks: checksView(opened.verdict, verifier.compare),
+  });
+  replace(content, bar.elements);
 }
 
 /** Hands out the very bytes that were checked. */
-function save({ name: title, zip }: Embedded): void {
-  const url = URL.createObjectURL(new Blob([zip], { type: 'application/zip' }));
-  h('a', { href: url, download: title }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+function save({ name: download, zip }: Embedded): void {
+  const href = URL.createObjectURL(zip);
+  h('a', { href, download }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 10_000);
 }
 
 function acceptDrops(): void {

@@ -14,38 +14,33 @@ class Bytes extends Uint8Array {
   override toString(encoding = 'utf8', start = 0, end = this.length): string {
     const part = this.subarray(start, end);
     if (encoding === 'hex') return Array.from(part, (byte) => byte.toString(16).padStart(2, '0')).join('');
-    if (encoding === 'base64' || encoding === 'base64url') return toBase64(part, encoding);
-    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(part);
+    if (encoding === 'utf8') return new TextDecoder('utf-8', { ignoreBOM: true }).decode(part);
+    const text = btoa(Array.from(part, (byte) => String.fromCharCode(byte)).join(''));
+    return encoding === 'base64' ? text : text.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
   }
 }
 
-// Whoever writes hex here has checked that it is lowercase digits.
+// Callers check first that hex is lowercase digits.
 function digit(code: number): number {
   return code < 0x3a ? code - 0x30 : code - 0x57;
 }
 
-function toBase64(bytes: Uint8Array, encoding: string): string {
-  let binary = '';
-  for (const byte of bytes) binary += String.fromCharCode(byte);
-  const text = btoa(binary);
-  return encoding === 'base64' ? text : text.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
-}
-
 function from(data: string | ArrayLike<number>, encoding = 'utf8'): Bytes {
   if (typeof data !== 'string') return filled(data);
-  if (encoding === 'hex') {
-    const bytes = new Bytes(data.length >>> 1);
-    bytes.write(data, 0, 'hex');
-    return bytes;
-  }
-  if (encoding === 'base64') return fromBase64(data);
-  return filled(new TextEncoder().encode(data));
+  if (encoding === 'utf8') return filled(new TextEncoder().encode(data));
+  if (encoding !== 'hex') return fromBase64(data);
+  const bytes = new Bytes(data.length >>> 1);
+  bytes.write(data, 0, 'hex');
+  return bytes;
 }
 
-/** Nothing for a text that is no base64: the caller encodes again and sees the difference. */
+/** Nothing for a text that is not base64: the caller encodes again and sees the difference. */
 function fromBase64(text: string): Bytes {
   try {
-    return filled(Array.from(atob(text), (char) => char.charCodeAt(0)));
+    const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
+    const bytes = new Bytes(binary.length);
+    for (let i = 0; i < binary.length; i += 1) bytes[i] = binary.charCodeAt(i);
+    return bytes;
   } catch {
     return new Bytes(0);
   }
@@ -61,8 +56,7 @@ export const Buffer = {
   from,
   alloc: (size: number, fill = 0): Bytes => new Bytes(size).fill(fill),
   of: (...bytes: number[]): Bytes => filled(bytes),
-  byteLength: (data: string | Uint8Array): number =>
-    typeof data === 'string' ? new TextEncoder().encode(data).length : data.length,
+  byteLength: (data: string): number => new TextEncoder().encode(data).length,
   concat(parts: readonly Uint8Array[]): Bytes {
     const whole = new Bytes(parts.reduce((sum, part) => sum + part.length, 0));
     let at = 0;

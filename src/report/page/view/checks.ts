@@ -1,15 +1,21 @@
 /// <reference lib="dom" />
-import type { Finding } from '../../../verify/finding.ts';
+import type { Comparison } from '../worker/questions.ts';
+import type { AnchorView, CheckView, HeadView, VerdictView } from '../worker/verdict.ts';
 import {
-  type AnchorView,
-  CHECKS,
-  type CheckView,
-  type Comparison,
-  type HeadView,
-  type KeyView,
-  type VerdictView,
-} from '../protocol.ts';
-import { h, hash, number, plural, replace, said, time } from './dom.ts';
+  type Child,
+  card,
+  facts,
+  growing,
+  h,
+  hash,
+  note,
+  number,
+  plural,
+  replace,
+  said,
+  table,
+  time,
+} from './dom.ts';
 
 const STATES: Readonly<Record<CheckView['state'], readonly [mark: string, word: string]>> = {
   holds: ['✓', 'holds'],
@@ -19,193 +25,112 @@ const STATES: Readonly<Record<CheckView['state'], readonly [mark: string, word: 
 const FINDINGS_STEP = 50;
 const HEADS_MAX = 200;
 
+type Compare = (text: string) => Promise<Comparison>;
+
 /** Everything that was checked, one by one, with what could not be, and the findings. */
-export function checksView(
-  verdict: VerdictView,
-  compare: (text: string) => Promise<Comparison>,
-): HTMLElement {
-  return h(
-    'div',
-    { class: 'checks' },
-    h(
-      'section',
-      { class: 'card' },
-      h('h2', {}, 'What was checked here'),
-      h('ul', { class: 'check-list' }, ...verdict.checks.map(checkLine)),
-    ),
-    h(
-      'section',
-      { class: 'card' },
-      h('h2', {}, `Findings (${number(verdict.findingCount)})`),
-      findings(verdict),
-      ...verdict.remarks.map((remark) => h('p', { class: 'note' }, said(remark, 400))),
-    ),
-    h('section', { class: 'card' }, h('h2', {}, 'Keys'), ...keyParts(verdict), compareBox(compare)),
-    h('section', { class: 'card' }, h('h2', {}, 'Checkpoints'), heads(verdict.heads)),
-    h('section', { class: 'card' }, h('h2', {}, 'Anchors'), anchors(verdict.anchors)),
-  );
+export function checksView(verdict: VerdictView, compare: Compare): HTMLElement {
+  const remarks = verdict.remarks.map((remark) => note(said(remark, 400)));
+  return h('div.grid', [
+    card('What was checked here', h('ul.check-list', verdict.checks.map(checkLine))),
+    card(`Findings (${number(verdict.findingCount)})`, findings(verdict), remarks),
+    card('Keys', keyParts(verdict), compareBox(compare)),
+    card('Checkpoints', heads(verdict.heads)),
+    card('Anchors', anchors(verdict.anchors)),
+  ]);
 }
 
-function checkLine({ name, state, count, unit, reason }: CheckView): HTMLElement {
+function checkLine({ name, what, state, looked }: CheckView): HTMLElement {
   const [mark, word] = STATES[state];
-  return h(
-    'li',
-    { 'data-state': state, 'data-check': name },
-    h('span', { class: 'mark', 'aria-hidden': true }, mark),
-    h('span', { class: 'check-what' }, CHECKS[name]),
-    h(
-      'span',
-      { class: 'check-state' },
-      state === 'unchecked'
-        ? `${word}: ${reason ?? ''}`
-        : `${word}${unit === '' ? '' : ` · ${plural(count, unit)}`}`,
-    ),
-  );
+  const more = typeof looked === 'string' ? `: ${looked}` : looked[1] === '' ? '' : ` · ${plural(...looked)}`;
+  return h('li', { 'data-state': state, 'data-check': name }, [
+    h('span.mark', { 'aria-hidden': true }, mark),
+    h('span', what),
+    h('span.note', `${word}${more}`),
+  ]);
 }
 
-function findings({ findings: all, findingCount }: VerdictView): HTMLElement {
-  if (all.length === 0) return h('p', { class: 'note' }, 'None.');
-  const list = h('ol', { class: 'findings' });
-  const more = h('button', { type: 'button', class: 'more', on: { click: () => extend() } }, 'Show more');
-  let shown = 0;
-  function extend(): void {
-    for (const finding of all.slice(shown, shown + FINDINGS_STEP)) list.append(findingLine(finding));
-    shown += FINDINGS_STEP;
-    more.hidden = shown >= all.length;
-  }
-  extend();
+function findings({ findings: all, findingCount }: VerdictView): Child[] {
+  if (all.length === 0) return [note('None.')];
   const left = findingCount - all.length;
-  return h(
-    'div',
-    {},
-    list,
-    more,
-    left > 0 && h('p', { class: 'note' }, `${number(left)} more are not listed; "colibri verify" lists all.`),
-  );
-}
-
-function findingLine({ kind, record, message }: Finding): HTMLElement {
-  return h(
-    'li',
-    {},
-    h('span', { class: 'wrong-tag' }, kind),
-    ' ',
-    said(record, 200),
-    h('p', {}, said(message, 2_000)),
-  );
-}
-
-function keyParts({ keys, origin }: VerdictView): HTMLElement[] {
-  if (keys.length === 0) return [h('p', { class: 'note' }, 'No key has signed what is here.')];
   return [
-    h('dl', {}, h('dt', {}, 'Log'), h('dd', {}, said(origin, 200)), ...keys.flatMap(keyLines)),
-    h(
-      'p',
-      { class: 'note' },
-      'The keys came with it. Compare them with what their owner gave you another way.',
+    ...growing(h('ol.findings'), all, FINDINGS_STEP, ({ kind, record, message }) =>
+      h('li', h('span.wrong-tag', kind), ' ', said(record, 200), h('p', said(message, 2_000))),
     ),
+    left > 0 && note(`${number(left)} more are not listed; "colibri verify" lists all.`),
   ];
 }
 
-function keyLines({ id, text, through, isVouched }: KeyView): HTMLElement[] {
-  const reach = `signed through row ${number(through)}${isVouched ? '' : ', joined by itself'}`;
+function keyParts({ keys, origin }: VerdictView): Child[] {
+  if (keys.length === 0) return [note('No key has signed what is here.')];
+  const lines = keys.map(({ id, text, through, isVouched }) => ({
+    [`Key ${id}`]: `signed through row ${number(through)}${isVouched ? '' : ', joined by itself'}`,
+    'Its text': h('code.break', text),
+  }));
   return [
-    h('dt', {}, 'Key ', said(id, 20)),
-    h('dd', {}, reach),
-    h('dt', {}, 'Its text'),
-    h('dd', {}, h('code', { class: 'break' }, text)),
+    facts({ Log: said(origin, 200) }, ...lines),
+    note('The keys came with it. Compare them with those their owner gave you another way.'),
   ];
 }
 
-function compareBox(compare: (text: string) => Promise<Comparison>): HTMLElement {
-  const input = h('textarea', {
-    id: 'compare',
-    rows: 4,
-    spellcheck: 'false',
-    placeholder: 'Paste a key (name+id+key) or a signed checkpoint you kept',
-  });
-  const answer = h('p', { class: 'seal', role: 'status', 'aria-live': 'polite', hidden: true });
-  const button = h('button', { type: 'button', on: { click: () => void ask() } }, 'Compare');
+function compareBox(compare: Compare): HTMLElement {
+  const placeholder = 'Paste a key (name+id+key) or a signed checkpoint you kept';
+  const input = h('textarea', { id: 'compare', rows: 4, spellcheck: 'false', placeholder });
+  const answer = h('p.seal', { role: 'status', 'aria-live': 'polite', hidden: true });
+  const button = h('button', { click: () => void ask() }, 'Compare');
   const ask = async () => {
     button.disabled = true;
     button.textContent = 'Comparing…';
-    const { state, message } = await compare(input.value);
+    const { tone, message } = await compare(input.value).catch(
+      (error): Comparison => ({ tone: 'partly', message: String(error) }),
+    );
     button.disabled = false;
     button.textContent = 'Compare';
     answer.hidden = false;
-    answer.dataset.tone = { agrees: 'good', disagrees: 'bad', unknown: 'partly' }[state];
+    answer.dataset.tone = tone;
     replace(answer, said(message));
   };
-  return h(
-    'div',
-    { class: 'compare' },
-    h('label', { for: 'compare' }, 'Hold it against something you kept'),
+  return h('div.grid.compare', [
+    h('label', { for: 'compare' }, 'Compare with a key or checkpoint you kept'),
     input,
     button,
     answer,
-  );
+  ]);
 }
-
-const AGREES: Readonly<Record<string, string>> = {
-  consistent: 'yes',
-  unchecked: 'not checked',
-  nothing: 'says nothing',
-  'given-up': 'no, and the owner accepted it',
-};
 
 function heads(all: readonly HeadView[]): HTMLElement {
-  if (all.length === 0) return h('p', { class: 'note' }, 'There is none.');
-  return newestFirst(
-    'Checkpoints',
-    ['Rows', 'Last row covered', 'Root', 'Signed by', 'Agrees'],
-    all,
-    ({ size, at, root, key, status, isWrong }) => [
-      h('td', {}, number(size)),
-      h('td', {}, at === '' ? '–' : time(at)),
-      h('td', {}, hash(root)),
-      h('td', {}, key === '' ? '–' : h('code', {}, key)),
-      h('td', { class: isWrong ? 'error' : '' }, AGREES[status] ?? 'no'),
-    ],
-  );
+  if (all.length === 0) return note('There is none.');
+  const names = ['Rows', 'Last row covered', 'Root', 'Signed by', 'Agrees'];
+  return newestFirst('Checkpoints', names, all, ({ size, at, root, key, agrees, isWrong }) => [
+    number(size),
+    at === '' ? '–' : time(at),
+    hash(root),
+    key === '' ? '–' : h('code', key),
+    isWrong ? h('span.error', agrees) : agrees,
+  ]);
 }
 
-/** What others may hold. That they do is for whoever reads this to find out. */
+/** What others may hold. Whether they do is for the reader to find out. */
 function anchors(all: readonly AnchorView[]): HTMLElement {
-  if (all.length === 0) return h('p', { class: 'note' }, 'It names none that could be used.');
-  return newestFirst(
-    'Anchors',
-    ['Rows', 'Kind', 'Claims', 'Id', 'Looked up'],
-    all,
-    ({ size, kind, claims, commit }) => [
-      h('td', {}, number(size)),
-      h('td', {}, kind === 'git' ? 'git commit' : 'time stamp'),
-      h('td', {}, claims === '' ? '–' : time(claims)),
-      h('td', {}, commit === '' ? '–' : hash(commit)),
-      h('td', {}, 'not here'),
-    ],
-  );
+  if (all.length === 0) return note('It names none that could be used.');
+  const names = ['Rows', 'Kind', 'Claims', 'Id', 'Looked up'];
+  return newestFirst('Anchors', names, all, ({ size, kind, claims, commit }) => [
+    number(size),
+    kind === 'git' ? 'git commit' : 'time stamp',
+    claims === '' ? '–' : time(claims),
+    commit === '' ? '–' : hash(commit),
+    'not here',
+  ]);
 }
 
 function newestFirst<T>(
   label: string,
   names: readonly string[],
   all: readonly T[],
-  cells: (one: T) => HTMLElement[],
+  cells: (one: T) => readonly Child[],
 ): HTMLElement {
-  const rows = all
-    .slice(-HEADS_MAX)
-    .reverse()
-    .map((one) => h('tr', {}, ...cells(one)));
-  return h(
-    'div',
-    { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': label },
-    h(
-      'table',
-      {},
-      h('thead', {}, h('tr', {}, ...names.map((name) => h('th', { scope: 'col' }, name)))),
-      h('tbody', {}, ...rows),
-    ),
-    all.length > HEADS_MAX &&
-      h('p', { class: 'note' }, `and ${number(all.length - HEADS_MAX)} older ones, treated alike`),
-  );
+  const left = all.length - HEADS_MAX;
+  return h('div', [
+    table(label, names, all.slice(-HEADS_MAX).reverse().map(cells)),
+    left > 0 && note(`and ${number(left)} older ones, treated alike`),
+  ]);
 }

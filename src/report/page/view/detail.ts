@@ -1,27 +1,36 @@
 /// <reference lib="dom" />
-import type { Call, CallDetail, RowDetail, Task } from '../protocol.ts';
-import { type Child, h, hash, number, replace, said, time, words } from './dom.ts';
+import type { Call } from '../worker/calls.ts';
+import type { CallDetail, RowDetail } from '../worker/questions.ts';
+import type { Task } from '../worker/records.ts';
+import {
+  type Child,
+  facts,
+  h,
+  hash,
+  note,
+  number,
+  type Part,
+  replace,
+  said,
+  seal,
+  time,
+  words,
+} from './dom.ts';
 
 /** A box over the page for one call or one task. Escape closes it and the focus goes back. */
 export function detailBox() {
   const title = h('h2', { id: 'detail-title' });
-  const body = h('div', { class: 'detail-body', tabindex: 0, role: 'group', 'aria-label': 'Details' });
-  const close = h(
-    'button',
-    { type: 'button', class: 'close', 'aria-label': 'Close', on: { click: () => element.close() } },
-    '×',
-  );
-  const element = h(
-    'dialog',
-    { class: 'detail', 'aria-labelledby': 'detail-title' },
-    h('header', {}, title, close),
+  const body = h('div.grid.detail-body', { tabindex: 0, role: 'group', 'aria-label': 'Details' });
+  const close = () => element.close();
+  const element = h('dialog.detail', { 'aria-labelledby': 'detail-title' }, [
+    h('header.row.apart', title, h('button.close', { 'aria-label': 'Close', click: close }, '×')),
     body,
-  );
-  element.addEventListener('click', (event) => {
-    if (event.target === element) element.close();
+  ]);
+  element.addEventListener('click', ({ target }) => {
+    if (target === element) close();
   });
 
-  function open(heading: string, ...parts: readonly Child[]): void {
+  function open(heading: string, ...parts: readonly Part[]): void {
     title.textContent = heading;
     replace(body, ...parts);
     body.scrollTop = 0;
@@ -31,100 +40,75 @@ export function detailBox() {
   return {
     element,
     showTask(task: Task, showTrail: () => void) {
-      open(
-        task.id,
-        ...taskParts(task, () => {
-          element.close();
-          showTrail();
-        }),
-      );
+      const leave = () => {
+        close();
+        showTrail();
+      };
+      open(task.id, taskParts(task), h('button', { click: leave }, 'Show its trail'));
     },
-    async showCall(call: Call, ask: () => Promise<CallDetail>) {
-      const rest = h('div', {}, h('p', { class: 'note' }, 'Reading…'));
-      open(`Call #${call.position}`, ...callParts(call), rest);
-      const detail = await ask();
-      replace(rest, ...detailParts(detail));
+    async showCall(call: Call, detail: Promise<CallDetail>) {
+      const rest = h('div', note('Reading…'));
+      open(`Call #${call.position}`, callParts(call), rest);
+      replace(rest, detailParts(await detail));
     },
   };
 }
 
-function taskParts(task: Task, showTrail: () => void): Child[] {
+function taskParts(task: Task): Child[] {
+  const { status, statusSince, statusBy, labels, blockedReason, description } = task;
   return [
-    task.isWrong &&
-      h('p', { class: 'seal', 'data-tone': 'bad' }, 'A finding speaks of this task. See Checks.'),
-    h('p', { class: 'big' }, said(task.title)),
-    facts([
-      [
-        'Status',
-        [said(words(task.status), 40), ' since ', time(task.statusSince), ' by ', said(task.statusBy, 80)],
-      ],
-      ['Project', [said(task.project, 80)]],
-      ['Priority', [said(task.priority, 20)]],
-      ['Assignee', [said(task.assignee, 80)]],
-      ['Progress', [`${number(task.progress)} %`]],
-      ['Labels', [task.labels.length === 0 ? '–' : said(task.labels.join(', '), 400)]],
-      ['Workflow', [said(task.workflow, 40), task.isProofGrade && ', proof-grade']],
-      ['Created', [time(task.createdAt), ' by ', said(task.createdBy, 80)]],
-      ...(task.blockedReason === '' ? [] : [['Blocked', [said(task.blockedReason)]] as const]),
-    ]),
-    task.description !== '' && h('pre', { class: 'text' }, said(task.description)),
-    h('button', { type: 'button', on: { click: showTrail } }, 'Show its trail'),
+    task.isWrong && seal('bad', 'A finding names this task. See Checks.'),
+    h('p.big', said(task.title)),
+    facts({
+      Status: [said(words(status), 40), ' since ', time(statusSince), ' by ', said(statusBy, 80)],
+      Project: said(task.project, 80),
+      Priority: said(task.priority, 20),
+      Assignee: said(task.assignee, 80),
+      Progress: `${number(task.progress)} %`,
+      Labels: labels.length === 0 ? '–' : said(labels.join(', '), 400),
+      Workflow: [said(task.workflow, 40), task.isProofGrade && ', proof-grade'],
+      Created: [time(task.createdAt), ' by ', said(task.createdBy, 80)],
+      Blocked: blockedReason !== '' && said(blockedReason),
+    }),
+    description !== '' && h('pre', said(description)),
   ];
 }
 
-function callParts(call: Call): Child[] {
+function callParts({ tool, actor, at, outcome, error, task, text, isWrong }: Call): Child[] {
   return [
-    call.isWrong &&
-      h('p', { class: 'seal', 'data-tone': 'bad' }, 'A finding speaks of this call. See Checks.'),
-    facts([
-      ['Tool', [h('code', {}, said(call.tool, 80))]],
-      ['Actor', [said(call.actor, 120), ' (a claim of the client)']],
-      ['At', [time(call.at), ' UTC']],
-      [
-        'Outcome',
-        [said(call.outcome, 20), call.error !== '' && ' ', call.error !== '' && said(call.error, 80)],
-      ],
-      ...(call.task === '' ? [] : [['Task', [call.task]] as const]),
-    ]),
-    call.text !== '' && h('pre', { class: 'text' }, said(call.text)),
+    isWrong && seal('bad', 'A finding names this call. See Checks.'),
+    facts({
+      Tool: h('code', said(tool, 80)),
+      Actor: [said(actor, 120), ' (as the client named itself)'],
+      At: [time(at), ' UTC'],
+      Outcome: [said(outcome, 20), ' ', said(error, 80)],
+      Task: task !== '' && task,
+    }),
+    text !== '' && h('pre', said(text)),
   ];
 }
 
 function detailParts({ rows, proof }: CallDetail): Child[] {
-  return [
-    proof === undefined
-      ? h('p', { class: 'seal', 'data-tone': 'partly' }, 'No signed head that is here covers it.')
-      : proof.holds
-        ? h(
-            'p',
-            { class: 'seal', 'data-tone': 'good' },
-            `${number(proof.steps)} hashes lead from its last row to the root of the signed head over ${number(proof.size)} rows.`,
-          )
-        : h(
-            'p',
-            { class: 'seal', 'data-tone': 'bad' },
-            `Its last row does not lead to the root of the signed head over ${number(proof.size)} rows.`,
-          ),
-    ...rows.map(rowPart),
-  ];
+  return [proofPart(proof), ...rows.map(rowPart)];
+}
+
+function proofPart(proof: CallDetail['proof']): HTMLElement {
+  if (proof === undefined) return seal('partly', 'No signed head that is here covers it.');
+  const head = `the root of the signed head over ${number(proof.size)} rows.`;
+  return proof.holds
+    ? seal('good', `${number(proof.steps)} hashes lead from its last row to ${head}`)
+    : seal('bad', `Its last row does not lead to ${head}`);
 }
 
 function rowPart({ position, text, contentHash, payload, texts }: RowDetail): HTMLElement {
-  return h(
-    'details',
-    {},
-    h('summary', {}, `Audit row ${number(position)} · `, hash(contentHash)),
-    h('p', { class: 'note' }, 'The exact text whose SHA-256 is ', h('code', { class: 'break' }, contentHash)),
-    h('pre', { class: 'text' }, said(text)),
-    payload !== undefined && h('p', { class: 'note' }, 'What lies beside it'),
-    payload !== undefined && h('pre', { class: 'text' }, said(payload)),
+  return h('details', [
+    h('summary', `Audit row ${number(position)} · `, hash(contentHash)),
+    note('The exact text whose SHA-256 is ', h('code.break', contentHash)),
+    h('pre', said(text)),
+    ...(payload === undefined ? [] : [note('Attached data'), h('pre', said(payload))]),
     ...texts.flatMap(([field, value]) => [
-      h('p', { class: 'note' }, `The text whose digest stands for ${field}`),
-      h('pre', { class: 'text' }, said(value)),
+      note(`The text whose digest is in ${field}`),
+      h('pre', said(value)),
     ]),
-  );
-}
-
-function facts(rows: readonly (readonly [string, readonly Child[]])[]): HTMLElement {
-  return h('dl', {}, ...rows.flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, ...value)]));
+  ]);
 }

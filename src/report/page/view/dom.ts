@@ -1,94 +1,175 @@
 /// <reference lib="dom" />
 /// <reference lib="dom.iterable" />
 
-export type Child = Node | string | number | false | undefined;
+export type Child = Node | string | false | undefined;
+/** Attributes, and listeners under the name of their event. */
+type Props = Readonly<Record<string, string | number | boolean | undefined | (() => void)>>;
+export type Part = Child | readonly Child[] | Props;
 
-type Listeners = { readonly [K in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[K]) => void };
+type Tag = keyof HTMLElementTagNameMap;
+type TagOf<S> = S extends `${infer T extends Tag}.${string}` ? T : S extends Tag ? S : never;
 
-export interface Props {
-  readonly class?: string;
-  readonly on?: Listeners;
-  readonly [attribute: string]: string | number | boolean | undefined | Listeners;
+/** Makes an element from its name and classes: `p.note`. Text becomes text and never markup, whoever wrote it. */
+export function h<S extends Tag | `${Tag}.${string}`>(
+  spec: S,
+  ...parts: readonly Part[]
+): HTMLElementTagNameMap[TagOf<S>];
+export function h(spec: string, ...parts: readonly Part[]): HTMLElement {
+  const [tag = '', ...classes] = spec.split('.');
+  return fill(document.createElement(tag), classes, parts);
 }
 
-/** Makes an element. Text becomes text and never markup, whoever wrote it. */
-export function h<K extends keyof HTMLElementTagNameMap>(
-  tag: K,
-  props: Props = {},
-  ...children: readonly Child[]
-): HTMLElementTagNameMap[K] {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(props)) {
-    if (name === 'on')
-      for (const [event, listener] of Object.entries(value ?? {})) listen(element, event, listener);
-    else setAttribute(element, name, value);
-  }
-  append(element, children);
+/** The same for an element of a picture. */
+export function svg(spec: string, ...parts: readonly Part[]): SVGElement {
+  const [tag = '', ...classes] = spec.split('.');
+  return fill(document.createElementNS('http://www.w3.org/2000/svg', tag), classes, parts);
+}
+
+function fill<E extends Element>(element: E, classes: readonly string[], parts: readonly Part[]): E {
+  if (classes.length > 0) element.setAttribute('class', classes.join(' '));
+  for (const part of parts.flat())
+    if (part instanceof Node || typeof part === 'string') element.append(part);
+    else if (part !== undefined && part !== false) setProps(element, part);
   return element;
 }
 
-/** An element of a picture. */
-export function svg(
-  tag: string,
-  props: Readonly<Record<string, string | number>> = {},
-  ...children: Child[]
-) {
-  const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  for (const [name, value] of Object.entries(props)) element.setAttribute(name, String(value));
-  append(element, children);
-  return element;
+function setProps(element: Element, props: Props): void {
+  for (const [name, value] of Object.entries(props))
+    if (typeof value === 'function') element.addEventListener(name, value);
+    else if (value !== undefined && value !== false)
+      element.setAttribute(name, value === true ? '' : String(value));
 }
 
-export function replace(element: Element, ...children: readonly Child[]): void {
+export function replace(element: Element, ...parts: readonly Part[]): void {
   element.replaceChildren();
-  append(element, children);
+  fill(element, [], parts);
 }
 
-function append(element: Element, children: readonly Child[]): void {
-  for (const child of children)
-    if (child !== undefined && child !== false) element.append(child instanceof Node ? child : String(child));
+export function note(...parts: readonly Part[]): HTMLElement {
+  return h('p.note', ...parts);
 }
 
-function setAttribute(element: Element, name: string, value: unknown): void {
-  if (value === undefined || value === false) return;
-  element.setAttribute(name, value === true ? '' : String(value));
+export type Tone = 'busy' | 'good' | 'partly' | 'bad' | 'idle';
+
+/** A sentence that something was found good or bad. */
+export function seal(tone: Tone, ...parts: readonly Part[]): HTMLElement {
+  return h('p.seal', { 'data-tone': tone }, ...parts);
 }
 
-function listen(element: Element, event: string, listener: unknown): void {
-  if (typeof listener === 'function') element.addEventListener(event, (e) => listener(e));
+export function card(title: string, ...parts: readonly Part[]): HTMLElement {
+  return h('section.card', h('h2', title), ...parts);
 }
+
+/** Names with what is said of each; those with `false` are left out. */
+export function facts(...groups: readonly Readonly<Record<string, Child | readonly Child[]>>[]): HTMLElement {
+  const rows = groups.flatMap((group) => Object.entries(group)).filter(([, value]) => value !== false);
+  const parts = rows.flatMap(([name, value]) => [h('dt', name), h('dd', value)]);
+  return h('dl', parts);
+}
+
+/** The first cell of each row names it. */
+export function table(
+  label: string,
+  names: readonly string[],
+  rows: readonly (readonly Child[])[],
+): HTMLElement {
+  const cells = ([first, ...others]: readonly Child[]) => [
+    h('th', { scope: 'row' }, first),
+    ...others.map((cell) => h('td', cell)),
+  ];
+  return h('div.scroll', { tabindex: 0, role: 'group', 'aria-label': label }, [
+    h('table', [
+      h(
+        'thead',
+        h(
+          'tr',
+          names.map((name) => h('th', { scope: 'col' }, name)),
+        ),
+      ),
+      h(
+        'tbody',
+        rows.map((row) => h('tr', cells(row))),
+      ),
+    ]),
+  ]);
+}
+
+/** A list of which the first items are shown, with a button that shows more. */
+export function growing<T>(
+  list: HTMLElement,
+  items: readonly T[],
+  step: number,
+  draw: (item: T) => HTMLElement,
+): HTMLElement[] {
+  const more = h('button.more', { click: extend });
+  let shown = 0;
+  function extend(): void {
+    list.append(...items.slice(shown, shown + step).map(draw));
+    shown += step;
+    more.hidden = shown >= items.length;
+    more.textContent = `Show more (${number(items.length - shown)} hidden)`;
+  }
+  extend();
+  return [list, more];
+}
+
+/** A record that can be opened, on one line. */
+export function lineButton(id: string, text: string, props: Props): HTMLElement {
+  return h('button.row.line', props, h('span.id', id), h('span.clip', said(text.replace(/\s+/g, ' '), 200)));
+}
+
+/** A control of a filter under its name. */
+export function field(name: string, control: HTMLElement): HTMLElement {
+  return h('label', h('span.note', name), control);
+}
+
+export function searchField(id: string, placeholder: string, input: () => void): HTMLInputElement {
+  return h('input', { id, type: 'search', placeholder, spellcheck: 'false', input });
+}
+
+/** A choice among values that strangers wrote; '' is all of them. */
+export function choice(
+  id: string,
+  all: string,
+  values: Iterable<string>,
+  change: () => void,
+): HTMLSelectElement {
+  const options = [...new Set(values)].sort().slice(0, CHOICES_MAX);
+  return h('select', { id, change }, [
+    h('option', { value: '' }, all),
+    ...options.map((value) => h('option', { value }, value.slice(0, 64))),
+  ]);
+}
+
+const CHOICES_MAX = 500;
 
 // Characters that change the order of the text around them, or show nothing at all. Joiners stay: scripts and emoji need them.
-const HIDDEN = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029]/u;
+const HIDDEN = /((?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029])/u;
 
 /**
  * What an agent or a client wrote. It stays inside a box of its own, so that no direction mark in it reaches the text
  * around it, and marks that nobody could see are shown by their number.
  */
 export function said(text: string, charactersMax = Number.POSITIVE_INFINITY): HTMLElement {
-  const box = h('bdi', { class: 'said', dir: 'auto' });
-  const shown = text.length > charactersMax ? `${wellFormed(text.slice(0, charactersMax))}…` : text;
-  for (const part of shown.split(new RegExp(`(${HIDDEN.source})`, 'u')))
-    if (HIDDEN.test(part)) box.append(h('span', { class: 'hidden-mark' }, nameOf(part)));
-    else if (part !== '') box.append(part);
-  return box;
+  // Cutting may split a pair of surrogates.
+  const cut = text.slice(0, charactersMax).replace(/[\ud800-\udbff]$/, '');
+  const shown = text.length > charactersMax ? `${cut}…` : text;
+  const parts = shown
+    .split(HIDDEN)
+    .map((part, i) => (i % 2 === 1 ? h('span.hidden-mark', nameOf(part)) : part));
+  return h('bdi', { dir: 'auto' }, parts);
 }
 
 function nameOf(character: string): string {
   return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-/** Cutting may have split a pair of surrogates. */
-function wellFormed(text: string): string {
-  return text.replace(/[\ud800-\udbff]$/, '');
-}
-
 export function number(value: number): string {
   return value.toLocaleString('en');
 }
 
-export function plural(count: number, one: string, many = `${one}s`): string {
-  return `${number(count)} ${count === 1 ? one : many}`;
+export function plural(count: number, one: string): string {
+  return `${number(count)} ${one}${count === 1 ? '' : 's'}`;
 }
 
 /** A time as the log has it, for people. Always UTC: everybody who looks sees the same. */
@@ -98,14 +179,9 @@ export function time(at: string): HTMLElement {
   return h('time', { datetime: at, title: at }, `${at.slice(0, 10)} ${at.slice(11, 19)}`);
 }
 
-/** A hash with only its beginning shown; the whole is one click away. */
+/** A hash with only its beginning shown; the rest is in its title. */
 export function hash(value: string, characters = 12): HTMLElement {
-  return h(
-    'code',
-    { class: 'hash', title: value },
-    value.slice(0, characters),
-    value.length > characters && '…',
-  );
+  return h('code.hash', { title: value }, value.slice(0, characters), value.length > characters && '…');
 }
 
 export function words(status: string): string {

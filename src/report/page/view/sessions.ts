@@ -1,234 +1,186 @@
 /// <reference lib="dom" />
 import { verifyInclusion } from '../../../integrity/proof-verifier.ts';
 import { leafHash } from '../../../integrity/tree.ts';
-import type { Session } from '../protocol.ts';
-import { type Child, h, hash, number, plural, replace, said, time } from './dom.ts';
-import { treePicture } from './tree-picture.ts';
-import { proofSteps, type TreeNode, treeOf } from './tree-shape.ts';
+import type { Session } from '../worker/records.ts';
+import {
+  type Child,
+  card,
+  facts,
+  field,
+  h,
+  hash,
+  lineButton,
+  note,
+  number,
+  plural,
+  replace,
+  said,
+  seal,
+  time,
+} from './dom.ts';
+import { proofSteps, type TreeNode, treeOf, treePicture } from './tree.ts';
 
 const LEAVES_SHOWN = 16;
 
-/** Each session with its tree. Clicking a leaf lights its way to the root and computes it anew. */
-export function sessionsView(
-  sessions: readonly Session[],
-  openPosition: (position: number) => void,
-): HTMLElement {
+/** Opens the call of an audit row. */
+type OpenPosition = (position: number) => void;
+
+/** Each session with its tree. Clicking a leaf lights its path to the root and computes the root again. */
+export function sessionsView(sessions: readonly Session[], openPosition: OpenPosition): HTMLElement {
   if (sessions.length === 0)
-    return h(
-      'p',
-      { class: 'note' },
+    return note(
       'There are no sessions. An auditor opens one with audit_session_start and seals it with merkle_finalize.',
     );
-  const detail = h('div', { class: 'session' });
-  const choice = h('select', { id: 'session-choice' });
-  sessions.forEach((session, i) => {
-    const state = session.status === 'finalized' ? 'sealed' : 'open';
-    choice.append(
-      h(
-        'option',
-        { value: i },
-        `${session.id} · ${session.task} · ${state} · ${plural(session.leaves.length, 'record')}`,
-      ),
-    );
+  const detail = h('div.grid');
+  const options = sessions.map(({ id, task, isSealed, leaves }, value) => {
+    const state = isSealed ? 'sealed' : 'open';
+    return h('option', { value }, `${id} · ${task} · ${state} · ${plural(leaves.length, 'record')}`);
   });
   const draw = () => {
-    const session = sessions[Number(choice.value)];
-    if (session !== undefined) replace(detail, ...sessionParts(session, openPosition));
+    const session = sessions[Number(select.value)];
+    if (session !== undefined) replace(detail, sessionParts(session, openPosition));
   };
-  choice.addEventListener('change', draw);
+  const select = h('select', { id: 'session-choice', change: draw }, options);
   // The one with most to see first.
-  const sealed = sessions.findIndex(({ status, leaves }) => status === 'finalized' && leaves.length > 1);
-  choice.value = String(Math.max(0, sealed));
+  const sealed = sessions.findIndex(({ isSealed, leaves }) => isSealed && leaves.length > 1);
+  select.value = String(Math.max(0, sealed));
   draw();
-  return h(
-    'div',
-    { class: 'sessions' },
-    h('div', { class: 'filters' }, h('label', { for: 'session-choice' }, h('span', {}, 'Session'), choice)),
-    detail,
-  );
+  return h('div', h('div.row.filters', field('Session', select)), detail);
 }
 
-function sessionParts(session: Session, openPosition: (position: number) => void): HTMLElement[] {
-  const isPart = session.status === 'finalized' && session.leaves.length < session.sealed;
+function sessionParts(session: Session, openPosition: OpenPosition): Child[] {
+  const { leaves, isSealed, sealed, reason, finalizedAt } = session;
+  const isPart = isSealed && leaves.length < sealed;
   // A tree over some of the records would be another tree.
-  const root = isPart ? undefined : treeOf(session.leaves.map(({ hash: recordHash }) => recordHash));
+  const root = isPart ? undefined : treeOf(leaves.map((leaf) => leaf.hash));
+  const rootHash = root?.hash ?? session.root;
   return [
-    h('section', { class: 'card facts' }, sealState(session, root), facts(session, root)),
+    h('section.card', [
+      sealState(session, root),
+      facts({
+        Task: session.task,
+        Auditor: said(session.auditor, 120),
+        Reason: reason === '' ? '–' : said(reason, 1_000),
+        Scope: said(session.scope, 20),
+        Started: [time(session.startedAt), ' by ', said(session.startedBy, 60)],
+        Sealed: finalizedAt === '' ? 'not yet' : time(finalizedAt),
+        Records: number(leaves.length),
+        Root: rootHash === '' ? '–' : hash(rootHash, 64),
+      }),
+    ]),
     root === undefined
-      ? h('p', { class: 'note' }, isPart ? 'Not all of its records are here.' : 'It has no records.')
+      ? note(isPart ? 'Not all of its records are here.' : 'It has no records.')
       : treeParts(session, root, openPosition),
   ];
 }
 
 function sealState(session: Session, root: TreeNode | undefined): HTMLElement {
-  const { status, position, isWrong, leaves, sealed } = session;
-  const say = (tone: string, text: string) => h('p', { class: 'seal', 'data-tone': tone }, text);
-  if (isWrong) return say('bad', 'A finding speaks of this session. See Checks.');
-  if (status !== 'finalized')
-    return say('partly', 'Open: nothing is sealed yet; the root is the one so far.');
+  const { isSealed, isWrong, leaves, sealed } = session;
+  const row = `audit row ${number(session.position)}`;
+  if (isWrong) return seal('bad', 'A finding names this session. See Checks.');
+  if (!isSealed) return seal('partly', 'Open: nothing is sealed yet; the root is the one so far.');
   if (leaves.length < sealed)
-    return say(
+    return seal(
       'partly',
-      `Sealed by audit row ${number(position)}; ${number(leaves.length)} of its ${plural(sealed, 'record')} are here.`,
+      `Sealed by ${row}; ${number(leaves.length)} of its ${plural(sealed, 'record')} are here.`,
     );
   return root?.hash === session.root
-    ? say('good', `The seal holds: audit row ${number(position)} names this very root.`)
-    : say('bad', 'The seal does not fit the records that are here. See Checks.');
+    ? seal('good', `The seal holds: ${row} names this very root.`)
+    : seal('bad', 'The seal does not fit the records that are here. See Checks.');
 }
 
-function facts(session: Session, root: TreeNode | undefined): HTMLElement {
-  const rows: readonly (readonly [string, readonly Child[]])[] = [
-    ['Task', [session.task]],
-    ['Auditor', [said(session.auditor, 120)]],
-    ['Reason', [session.reason === '' ? '–' : said(session.reason, 1_000)]],
-    ['Scope', [said(session.scope, 20)]],
-    ['Started', [time(session.startedAt), ' by ', said(session.startedBy, 60)]],
-    ['Sealed', [session.finalizedAt === '' ? 'not yet' : time(session.finalizedAt)]],
-    ['Records', [number(session.leaves.length)]],
-    ['Root', [root === undefined && session.root === '' ? '–' : hash(root?.hash ?? session.root, 64)]],
-  ];
-  return h('dl', {}, ...rows.flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, ...value)]));
-}
-
-function treeParts(session: Session, root: TreeNode, openPosition: (position: number) => void): HTMLElement {
+function treeParts(session: Session, root: TreeNode, openPosition: OpenPosition): HTMLElement {
   const { leaves } = session;
-  const picture = h('div', { class: 'tree-holder' });
-  const records = h('ol', { class: 'records' });
-  const proof = h('section', { class: 'card proof', 'aria-live': 'polite' });
-  const place = h('span', {});
-  const back = h('button', { type: 'button', on: { click: () => show(from - LEAVES_SHOWN) } }, '← Earlier');
-  const on = h('button', { type: 'button', on: { click: () => show(from + LEAVES_SHOWN) } }, 'Later →');
+  const picture = h('div');
+  const records = h('ol.records');
+  const proof = h('section.card.proof', { 'aria-live': 'polite' });
+  const place = h('span');
+  const back = h('button', { click: () => show(from - LEAVES_SHOWN) }, '← Earlier');
+  const on = h('button', { click: () => show(from + LEAVES_SHOWN) }, 'Later →');
   let from = 0;
-  let chosen = 0;
   let light: (index: number) => void = () => undefined;
 
   function show(start: number): void {
-    from = Math.max(0, Math.min(start, leaves.length - 1));
+    from = start;
     const to = Math.min(leaves.length, from + LEAVES_SHOWN);
+    const shown = leaves.slice(from, to);
     const drawn = treePicture(root, leaves, { from, to }, choose);
     light = drawn.light;
     replace(picture, drawn.element);
     place.textContent = `Leaves ${number(from + 1)} to ${number(to)} of ${number(leaves.length)}`;
     back.disabled = from === 0;
     on.disabled = to === leaves.length;
-    replace(records, ...leaves.slice(from, to).map((_, i) => record(from + i)));
-    records.setAttribute('start', String(from + 1));
-    choose(chosen >= from && chosen < to ? chosen : from);
-  }
-
-  function record(index: number): HTMLElement {
-    const leaf = leaves[index];
-    return h(
-      'li',
-      {},
-      h(
-        'button',
-        { type: 'button', class: 'line', 'data-leaf': index, on: { click: () => choose(index) } },
-        h('span', { class: 'id' }, leaf?.record ?? ''),
-        h('span', { class: 'clip' }, said((leaf?.label ?? '').replace(/\s+/g, ' '), 160)),
-      ),
+    const lines = shown.map(({ record, label }, i) =>
+      h('li', lineButton(record, label, { click: () => choose(from + i) })),
     );
+    replace(records, { start: from + 1 }, lines);
+    choose(from);
   }
 
   function choose(index: number): void {
-    chosen = index;
     light(index);
-    for (const button of records.querySelectorAll('[data-leaf]'))
-      button.setAttribute('aria-pressed', String(button.getAttribute('data-leaf') === String(index)));
-    replace(proof, ...proofParts(session, root, index, openPosition));
+    records.querySelectorAll('button').forEach((button, i) => {
+      button.setAttribute('aria-pressed', String(from + i === index));
+    });
+    replace(proof, proofParts(session, root, index, openPosition));
   }
 
   show(0);
-  return h(
-    'div',
-    { class: 'tree' },
-    h(
-      'p',
-      { class: 'legend' },
-      h('span', { class: 'key path' }, 'the way to the root'),
-      h('span', { class: 'key sibling' }, 'what the proof must bring along'),
-      h('span', { class: 'key folded' }, 'leaves not drawn'),
-    ),
+  return h('div.grid', [
+    h('p.row.note', [
+      h('span.key.path', 'path to the root'),
+      h('span.key.sibling', 'hashes in the proof'),
+      h('span.key.folded', 'leaves not drawn'),
+    ]),
     picture,
-    h('div', { class: 'pager' }, back, place, on),
-    h(
-      'div',
-      { class: 'columns' },
-      h('section', { class: 'card' }, h('h2', {}, 'Records in order'), records),
-      proof,
-    ),
-  );
+    h('div.row.note.pager', back, place, on),
+    h('div.grid.columns', card('Records in order', records), proof),
+  ]);
 }
 
 function proofParts(
   session: Session,
   root: TreeNode,
   index: number,
-  openPosition: (position: number) => void,
-): Child[] {
+  openPosition: OpenPosition,
+): readonly Child[] {
   const leaf = session.leaves[index];
   if (leaf === undefined) return [];
+  const { record, position } = leaf;
   const steps = proofSteps(root, index);
+  const lines = steps.map(({ sibling, side, parent }) =>
+    h('li', [
+      `with ${side} `,
+      h('span.sibling', hash(sibling.hash)),
+      ' gives ',
+      h('span.path', hash(parent.hash)),
+    ]),
+  );
   return [
-    h('h2', {}, `Proof of ${leaf.record}`),
-    h('p', { class: 'note' }, `Record hash `, hash(leaf.hash, 24)),
-    h('p', { class: 'note' }, 'Leaf ', hash(leafHash(leaf.hash), 24)),
-    h(
-      'ol',
-      { class: 'steps' },
-      ...steps.map(({ sibling, side, parent }) =>
-        h(
-          'li',
-          {},
-          `with ${side} `,
-          h('span', { class: 'sibling' }, hash(sibling.hash)),
-          ' gives ',
-          h('span', { class: 'path' }, hash(parent.hash)),
-        ),
-      ),
-    ),
+    h('h2', `Proof of ${record}`),
+    note('Record hash ', hash(leaf.hash, 24)),
+    note('Leaf ', hash(leafHash(leaf.hash), 24)),
+    h('ol.steps', lines),
     outcome(
       session,
       root,
       index,
-      leaf.hash,
       steps.map(({ sibling }) => sibling.hash),
     ),
-    leaf.position > 0 &&
-      h('button', { type: 'button', on: { click: () => openPosition(leaf.position) } }, 'Show the call'),
+    position > 0 && h('button', { click: () => openPosition(position) }, 'Show the call'),
   ];
 }
 
 /** Says only what this very computation showed. */
-function outcome(
-  session: Session,
-  root: TreeNode,
-  index: number,
-  recordHash: string,
-  proof: readonly string[],
-): HTMLElement {
-  const sealed = session.status === 'finalized';
-  const claimed = sealed ? session.root : root.hash;
+function outcome(session: Session, root: TreeNode, index: number, proof: readonly string[]): HTMLElement {
+  const { leaves, isSealed } = session;
+  const claim = { index, size: leaves.length, root: isSealed ? session.root : root.hash, proof };
   try {
-    verifyInclusion({
-      index,
-      size: session.leaves.length,
-      leafHash: leafHash(recordHash),
-      root: claimed,
-      proof,
-    });
+    verifyInclusion({ ...claim, leafHash: leafHash(leaves[index]?.hash ?? '') });
   } catch {
-    return h('p', { class: 'seal', 'data-tone': 'bad' }, 'This does not lead to the sealed root.');
+    return seal('bad', 'This does not lead to the sealed root.');
   }
-  return sealed
-    ? h(
-        'p',
-        { class: 'seal', 'data-tone': 'good' },
-        `${plural(proof.length, 'step')} lead to the root in the session’s seal.`,
-      )
-    : h(
-        'p',
-        { class: 'seal', 'data-tone': 'partly' },
-        'This leads to the root so far; the session is not sealed.',
-      );
+  return isSealed
+    ? seal('good', `${plural(proof.length, 'step')} lead to the root in the session’s seal.`)
+    : seal('partly', 'This leads to the root so far; the session is not sealed.');
 }

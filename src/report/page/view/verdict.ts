@@ -1,85 +1,84 @@
 /// <reference lib="dom" />
-import type { VerdictView } from '../protocol.ts';
-import { type Child, h, number, plural, replace, said, time } from './dom.ts';
-
-type Tone = 'busy' | 'good' | 'partly' | 'bad' | 'idle';
+import type { VerdictView } from '../worker/verdict.ts';
+import { type Child, h, number, plural, replace, said, type Tone, time } from './dom.ts';
 
 const ICONS: Readonly<Record<Tone, string>> = { busy: '…', good: '✓', partly: '!', bad: '✕', idle: '?' };
 
+interface Conclusion {
+  readonly tone: Tone;
+  readonly heading: string;
+  readonly lines: readonly Child[];
+}
+
 /** The first thing anyone sees. It claims what was checked and nothing else. */
 export function verdictBanner() {
-  const icon = h('div', { class: 'verdict-icon', 'aria-hidden': true });
-  const title = h('h1', { class: 'verdict-title' });
-  const text = h('div', { class: 'verdict-text' });
-  const bar = h('progress', { class: 'verdict-progress', 'aria-label': 'rows checked' });
-  const ranges = h('div', { class: 'ranges' });
-  const words = h('div', { class: 'verdict-words', role: 'status', 'aria-live': 'polite' }, title, text);
-  const element = h('section', { class: 'verdict', 'aria-label': 'Verdict' }, icon, words, bar, ranges);
+  const icon = h('div.verdict-icon', { 'aria-hidden': true });
+  const title = h('h1.verdict-title');
+  const text = h('div');
+  const bar = h('progress', { 'aria-label': 'rows checked' });
+  const ranges = h('div.ranges');
+  const words = h('div', { role: 'status', 'aria-live': 'polite' }, title, text);
+  const element = h('section.verdict', { 'aria-label': 'Verdict' }, icon, words, bar, ranges);
 
-  function set(tone: Tone, heading: string, ...lines: readonly (Node | string)[]): void {
+  function set({ tone, heading, lines }: Conclusion, ...rows: readonly Child[]): void {
     element.dataset.tone = tone;
     icon.textContent = ICONS[tone];
     title.textContent = heading;
-    replace(text, ...lines.map((line) => h('p', {}, line)));
+    replace(
+      text,
+      lines.map((line) => h('p', line)),
+    );
     bar.hidden = tone !== 'busy';
-    ranges.hidden = true;
+    ranges.hidden = rows.length === 0;
+    replace(ranges, rows);
   }
 
   return {
     element,
     idle() {
-      set(
-        'idle',
-        'Nothing is open',
-        'Give it a bundle or a certificate, and it says how far that can be relied on.',
-      );
+      const line = 'Open a bundle or a certificate, and this page says how far it can be relied on.';
+      set({ tone: 'idle', heading: 'Nothing is open', lines: [line] });
     },
     progress(done: number, total: number) {
-      if (element.dataset.tone !== 'busy') set('busy', 'Checking…', '');
+      const line = total === 0 ? 'Opening it' : `${number(done)} of ${number(total)} audit rows checked`;
+      if (element.dataset.tone !== 'busy') set({ tone: 'busy', heading: 'Checking…', lines: [] });
+      replace(text, h('p', line));
       bar.max = Math.max(1, total);
       bar.value = done;
-      const line = total === 0 ? 'Opening it' : `${number(done)} of ${number(total)} audit rows checked`;
-      replace(text, h('p', {}, line));
     },
-    unreadable(message: string) {
-      set('bad', 'This could not be checked', said(message));
-    },
-    conclude(verdict: VerdictView) {
-      const { tone, heading, lines } = conclusion(verdict);
-      set(tone, heading, ...lines);
-      ranges.hidden = false;
-      replace(ranges, ...rangeRows(verdict));
-    },
+    unreadable: (message: string) => set(unreadable(said(message))),
+    conclude: (verdict: VerdictView) => set(conclusion(verdict), ...rangeRows(verdict)),
   };
 }
 
-interface Conclusion {
-  readonly tone: Tone;
-  readonly heading: string;
-  readonly lines: readonly (Node | string)[];
+function unreadable(message: Node): Conclusion {
+  return { tone: 'bad', heading: 'This could not be checked', lines: [message] };
 }
 
 function conclusion(verdict: VerdictView): Conclusion {
-  const { findings, rows, checkpointedThrough, isWhole, subject } = verdict;
+  const { findings, findingCount, rows, size, intactThrough, checkpointedThrough, isWhole, subject } =
+    verdict;
   const [first] = findings;
-  if (first !== undefined)
-    return wrong(verdict, first.kind === 'damaged' && rows === 0, said(first.message, 400));
+  if (first !== undefined) {
+    const message = said(first.message, 400);
+    if (first.kind === 'damaged' && rows === 0) return unreadable(message);
+    const upTo = `Nothing is wrong up to row ${number(intactThrough)} of ${number(size)}. The first finding:`;
+    const heading = `Not intact: ${plural(findingCount, 'finding')}`;
+    return { tone: 'bad', heading, lines: [isWhole ? upTo : 'The first finding:', message] };
+  }
   if (rows === 0)
-    return {
-      tone: 'partly',
-      heading: 'The log is empty',
-      lines: ['There is nothing in it that could be checked.'],
-    };
-  const heading = isWhole ? `Intact through row ${number(verdict.intactThrough)}` : `Intact: ${subject}`;
-  if (checkpointedThrough === 0)
+    return { tone: 'partly', heading: 'The log is empty', lines: ['There is nothing in it to check.'] };
+  if (checkpointedThrough === 0) {
+    const unsigned = 'Nothing in it is signed: the person who handed it over can have made all of it.';
     return {
       tone: 'partly',
       heading: 'Intact in itself, but not signed',
-      lines: [agreement(verdict), 'Nothing in it is signed: whoever handed it over can have made all of it.'],
+      lines: [agreement(verdict), unsigned],
     };
+  }
   return {
     tone: 'good',
-    heading,
+    heading: isWhole ? `Intact through row ${number(intactThrough)}` : `Intact: ${subject}`,
     lines: [
       agreement(verdict),
       signedLine(verdict),
@@ -88,20 +87,6 @@ function conclusion(verdict: VerdictView): Conclusion {
         ? 'The key came with it. Before you rely on it, compare it under Checks with one you got another way.'
         : 'The keys came with it. Before you rely on them, compare them under Checks with those you got another way.',
     ],
-  };
-}
-
-function wrong(
-  { findingCount, intactThrough, size, isWhole }: VerdictView,
-  isUnreadable: boolean,
-  message: Node,
-): Conclusion {
-  if (isUnreadable) return { tone: 'bad', heading: 'This could not be checked', lines: [message] };
-  const upTo = `Nothing is wrong up to row ${number(intactThrough)} of ${number(size)}. The first finding:`;
-  return {
-    tone: 'bad',
-    heading: `Not intact: ${plural(findingCount, 'finding')}`,
-    lines: [isWhole ? upTo : 'The first finding:', message],
   };
 }
 
@@ -116,41 +101,44 @@ function agreement({ isWhole, rows, size, subject, replayedThrough, intactThroug
 
 function signedLine({ keys, checkpointedThrough, intactThrough, isWhole }: VerdictView): string {
   const by = keys.length === 1 ? 'one key' : `${number(keys.length)} keys`;
-  return isWhole && checkpointedThrough < intactThrough
-    ? `What ${by} signed agrees, and covers the first ${number(checkpointedThrough)}.`
-    : `What ${by} signed agrees, and covers all of them.`;
+  const isPart = isWhole && checkpointedThrough < intactThrough;
+  return `What ${by} signed agrees, and covers ${isPart ? `the first ${number(checkpointedThrough)}` : 'all of them'}.`;
 }
 
 /** Never that something is anchored: only that somebody says so, and how far it would reach. */
 function anchorLine({ anchors }: VerdictView): string {
   const newest = anchors.at(-1);
   return newest === undefined
-    ? 'No anchor comes with it: that the log was not made anew as a whole, only the owner of the key vouches for.'
+    ? 'No anchor comes with it: only the key’s owner vouches that the whole log was not recreated.'
     : `${anchors.length === 1 ? 'An anchor is' : 'Anchors are'} named for the first ${number(newest.size)} rows. This page has no network and did not look; the summary says how to.`;
 }
 
 /** Intact, replayed, checkpointed and anchored, each through a row, as bars of one length. */
-function rangeRows(verdict: VerdictView): HTMLElement[] {
-  const { size, intactThrough, replayedThrough, checkpointedThrough, anchoredThrough, isWhole } = verdict;
-  const rows: HTMLElement[] = [];
-  if (isWhole) {
-    rows.push(range('Intact through', intactThrough, size, 'intact'));
-    rows.push(range('Replayed through', replayedThrough, size, 'intact'));
-  }
-  rows.push(range('Checkpointed through', checkpointedThrough, size, 'signed', ...signers(verdict)));
-  rows.push(
-    range(
-      'Anchored through',
-      anchoredThrough,
-      size,
-      'signed',
-      'this page has no network and looks nothing up',
-    ),
-  );
+function rangeRows(verdict: VerdictView): Child[] {
+  const { size, isWhole, intactThrough, replayedThrough, checkpointedThrough, anchoredThrough } = verdict;
   const named = verdict.anchors.at(-1);
-  if (named !== undefined)
-    rows.push(range('Named by an anchor, not checked here', named.size, size, 'unsigned'));
-  return rows;
+  const range = (
+    spec: 'span' | 'span.unsigned',
+    label: string,
+    through: number,
+    more: readonly Child[] = [],
+  ) => {
+    const fill = h(spec);
+    fill.style.setProperty('width', `${size === 0 ? 0 : (100 * through) / size}%`);
+    return h('div.row.apart.range', [
+      h('span', label),
+      h('span', h('b', number(through)), ` of ${number(size)}`),
+      h('span.range-bar', { 'aria-hidden': true }, fill),
+      more.length > 0 && h('small', more),
+    ]);
+  };
+  return [
+    isWhole && range('span', 'Intact through', intactThrough),
+    isWhole && range('span', 'Replayed through', replayedThrough),
+    range('span', 'Checkpointed through', checkpointedThrough, signers(verdict)),
+    range('span', 'Anchored through', anchoredThrough, ['this page has no network and looks nothing up']),
+    named !== undefined && range('span.unsigned', 'Named by an anchor, not checked here', named.size),
+  ];
 }
 
 /** Which keys have signed, and when the last row was written that they cover. */
@@ -161,23 +149,4 @@ function signers({ keys, heads, checkpointedThrough }: VerdictView): Child[] {
     ({ id, through, isVouched }) => `${id} (${number(through)}${isVouched ? '' : ', unvouched'})`,
   );
   return [`by ${ids.join(', ')}`, ...(at === '' ? [] : ['; last covered row ', time(at)])];
-}
-
-function range(
-  label: string,
-  through: number,
-  size: number,
-  kind: string,
-  ...note: readonly Child[]
-): HTMLElement {
-  const bar = h('span', { class: `range-fill ${kind}` });
-  bar.style.setProperty('width', `${size === 0 ? 0 : (100 * through) / size}%`);
-  return h(
-    'div',
-    { class: 'range' },
-    h('span', { class: 'range-label' }, label),
-    h('span', { class: 'range-bar', 'aria-hidden': true }, bar),
-    h('span', { class: 'range-value' }, h('b', {}, number(through)), ` of ${number(size)}`),
-    note.length > 0 && h('span', { class: 'range-at' }, ...note),
-  );
 }

@@ -1,12 +1,6 @@
 /// <reference lib="dom" />
 import { h } from './dom.ts';
 
-export interface VirtualList {
-  readonly element: HTMLElement;
-  /** Shows other items, from the top. */
-  show(count: number): void;
-}
-
 /** Rows drawn above and below what is seen. */
 const MARGIN_ROWS = 6;
 /** Browsers stop drawing somewhat above 30 million pixels. */
@@ -21,32 +15,26 @@ export function virtualList(options: {
   readonly rowHeight: () => number;
   readonly draw: (index: number) => readonly Node[];
   readonly open: (index: number) => void;
-}): VirtualList {
-  const body = h('div', { class: 'list-body', role: 'presentation' });
-  const element = h(
-    'div',
-    { class: 'list', role: 'listbox', tabindex: 0, 'aria-label': options.label },
-    body,
-  );
+}) {
+  const body = h('div.list-body', { role: 'presentation' });
+  const element = h('div.list', { role: 'listbox', tabindex: 0, 'aria-label': options.label }, body);
   const rows = new Map<number, HTMLElement>();
   let count = 0;
   let active = 0;
   let height = 1;
 
-  function measure(): void {
-    height = options.rowHeight();
-    body.style.setProperty('height', `${Math.min(PIXELS_MAX, count * height)}px`);
-  }
-
-  function draw(): void {
-    const first = Math.max(0, Math.floor(element.scrollTop / height) - MARGIN_ROWS);
-    const end = Math.min(
-      count,
-      Math.ceil((element.scrollTop + element.clientHeight) / height) + MARGIN_ROWS,
-      Math.floor(PIXELS_MAX / height),
-    );
+  /** Draws the rows in view; all of them anew where their height may have changed. */
+  function draw(isAnew = false): void {
+    if (isAnew) {
+      height = options.rowHeight();
+      body.style.setProperty('height', `${Math.min(PIXELS_MAX, count * height)}px`);
+    }
+    const { scrollTop, clientHeight } = element;
+    const first = Math.max(0, Math.floor(scrollTop / height) - MARGIN_ROWS);
+    const last = Math.ceil((scrollTop + clientHeight) / height) + MARGIN_ROWS;
+    const end = Math.min(count, last, Math.floor(PIXELS_MAX / height));
     for (const [index, row] of rows)
-      if (index < first || index >= end) {
+      if (isAnew || index < first || index >= end) {
         row.remove();
         rows.delete(index);
       }
@@ -55,24 +43,13 @@ export function virtualList(options: {
   }
 
   function place(index: number): void {
-    const row = h(
-      'div',
-      {
-        class: 'list-row',
-        role: 'option',
-        id: `row-${index}`,
-        'aria-posinset': index + 1,
-        'aria-setsize': count,
-        on: {
-          click() {
-            active = index;
-            mark();
-            options.open(index);
-          },
-        },
-      },
-      ...options.draw(index),
-    );
+    const click = () => {
+      active = index;
+      mark();
+      options.open(index);
+    };
+    const position = { id: `row-${index}`, 'aria-posinset': index + 1, 'aria-setsize': count };
+    const row = h('div.list-row', { role: 'option', ...position, click }, options.draw(index));
     row.style.setProperty('top', `${index * height}px`);
     row.style.setProperty('height', `${height}px`);
     rows.set(index, row);
@@ -88,9 +65,8 @@ export function virtualList(options: {
   function moveTo(index: number): void {
     active = Math.max(0, Math.min(count - 1, index));
     const top = active * height;
-    if (top < element.scrollTop) element.scrollTop = top;
-    if (top + height > element.scrollTop + element.clientHeight)
-      element.scrollTop = top + height - element.clientHeight;
+    const lowest = top + height - element.clientHeight;
+    element.scrollTop = Math.max(lowest, Math.min(top, element.scrollTop));
     draw();
   }
 
@@ -110,28 +86,17 @@ export function virtualList(options: {
     else return;
     event.preventDefault();
   });
-  element.addEventListener('scroll', draw, { passive: true });
-  new ResizeObserver(() => {
-    const before = height;
-    measure();
-    if (height !== before) clear();
-    draw();
-  }).observe(element);
-
-  function clear(): void {
-    for (const row of rows.values()) row.remove();
-    rows.clear();
-  }
+  element.addEventListener('scroll', () => draw(), { passive: true });
+  new ResizeObserver(() => draw(height !== options.rowHeight())).observe(element);
 
   return {
     element,
-    show(newCount) {
+    /** Shows other items, from the top. */
+    show(newCount: number): void {
       count = newCount;
       active = 0;
       element.scrollTop = 0;
-      clear();
-      measure();
-      draw();
+      draw(true);
     },
   };
 }

@@ -1,81 +1,109 @@
-import type { Evidence } from '../../../verify/rules/heads.ts';
-import type { Verdict } from '../../../verify/verdict.ts';
-import { verify } from '../../../verify/verify.ts';
-import type { Comparison, Given, Opened } from '../protocol.ts';
-import { Findings } from './findings.ts';
-import { compareKey, comparisonOf } from './questions.ts';
-import { openGiven, WatchedSource } from './source.ts';
-import { digestsIn, pairRows, tellCalls } from './story.ts';
-import { Texts } from './texts.ts';
-import { verdictView } from './verdict.ts';
-import { digestsInState, readState, sessionsOf, tasksOf } from './views.ts';
+/// <reference lib="dom" />
+import { exactText } from '../../../integrity/utf8.ts';
+import type { Report } from '../../../verify/finding.ts';
+import type { Evidence, Judged } from '../../../verify/rules/heads.ts';
+import type { SourceRow, Walked } from '../../../verify/source.ts';
+import { blobFiles, openZipBlob } from '../../../verify/sources/blobs.ts';
+import { bundleSource } from '../../../verify/sources/bundle.ts';
+import { type CarriedSource, damagedSource } from '../../../verify/sources/carried.ts';
+import { CERTIFICATE_BYTES_MAX, certificateSource } from '../../../verify/sources/certificate.ts';
+import { SourceError } from '../../../verify/sources/files.ts';
+import { type VerifyOptions, verify } from '../../../verify/verify.ts';
+import { pairRows, tellCalls } from './calls.ts';
+import { digestsInState, readState, sessionsOf, tasksOf } from './records.ts';
+import { loadTexts } from './texts.ts';
+import { Findings, verdictView } from './verdict.ts';
+
+/** What the page was given: a bundle, or a certificate. */
+export type Given =
+  | { readonly zip: Blob }
+  | { readonly certificate: Blob }
+  | { readonly files: readonly (readonly [name: string, file: Blob])[] };
 
 /** Something that was checked: everything that later questions are answered from. */
-export interface OpenedSource {
-  readonly given: Given;
-  readonly source: WatchedSource;
-  readonly verdict: Verdict;
-  readonly findings: Findings;
-  readonly texts: Texts;
-}
+export type OpenedSource = Awaited<ReturnType<typeof openSource>>;
+/** All that the page shows of it at once. */
+export type Opened = OpenedSource['shown'];
 
 export type OnProgress = (done: number, total: number) => void;
 
 /** Lets the verifier check what was handed over. */
-export async function openSource(given: Given, onProgress: OnProgress): Promise<OpenedSource> {
-  const source = new WatchedSource(await openGiven(given));
+export async function openSource(given: Given, onProgress: OnProgress) {
+  const watched = watch(await sourceOf(given));
+  const { source, read } = watched;
   const findings = new Findings();
-  const verdict = await judge(source, (finding) => findings.add(finding), onProgress);
-  return { given, source, verdict, findings, texts: new Texts(source, findings.missingTexts) };
-}
-
-async function judge(
-  source: WatchedSource,
-  report: Parameters<typeof verify>[1]['report'],
-  onProgress: OnProgress,
-  evidence: readonly Evidence[] = [],
-): Promise<Verdict> {
-  // Nobody has told this page whom to trust. It says so, and which keys have signed.
-  return await verify(source, { report, onProgress, now: Date.now(), keys: { trusted: [] }, evidence });
-}
-
-/** All that the page shows of it at once. */
-export async function viewsOf({ source, verdict, findings, texts }: OpenedSource): Promise<Opened> {
-  const told = pairRows(source.read.values());
+  const verdict = await judge(source, { report: (finding) => findings.add(finding), onProgress });
+  const told = pairRows(read.values());
   const state = await readState(source, told);
-  await texts.load([...told.flatMap(digestsIn), ...digestsInState(state)]);
-  const calls = tellCalls(told, texts, findings.positions);
-  const shown = { state, texts, calls, rows: source.read, wrong: findings.records };
+  const digests = [
+    ...told.flatMap(({ args, texts }) => texts.map((field) => args[field])),
+    ...digestsInState(state),
+  ];
+  const text = await loadTexts(source, digests, findings.missingTexts);
+  const calls = tellCalls(told, text, findings.positions);
   const stateRows = [...state.values()].reduce((sum, { size }) => sum + size, 0);
-  return {
-    verdict: await verdictView(verdict, source, findings, stateRows),
+  const records = { state, text, calls, rows: read, wrong: findings.records };
+  const shown = {
+    verdict: await verdictView(verdict, watched, findings, stateRows),
     calls,
-    tasks: tasksOf(shown),
-    sessions: sessionsOf(shown),
+    tasks: tasksOf(records),
+    sessions: sessionsOf(records),
   };
+  return { given, source, read, verdict, text, shown };
 }
 
-const KEY = /^[^\s+]+\+[0-9a-f]{8}\+\S+$/;
+/** What was handed over as a source. Hostile input enters here: what cannot be read becomes a source with one finding. */
+async function sourceOf(given: Given): Promise<CarriedSource> {
+  try {
+    if ('certificate' in given) return certificateSource(await textIn(given.certificate));
+    return await bundleSource('zip' in given ? await openZipBlob(given.zip) : blobFiles(given.files));
+  } catch (error) {
+    if (error instanceof SourceError) return damagedSource(error.message);
+    throw error;
+  }
+}
 
-/** Holds a key or a checkpoint that somebody kept elsewhere against what was opened. */
-export async function compare(
-  opened: OpenedSource,
-  given: string,
-  onProgress: OnProgress,
-): Promise<Comparison> {
-  const text = given.trim();
-  if (KEY.test(text)) return compareKey(opened, text);
-  if (!text.includes('\n'))
-    return {
-      state: 'unknown',
-      message: 'This is neither a key (name+id+key) nor a checkpoint of several lines.',
-    };
-  if (!opened.source.whole)
-    return { state: 'unknown', message: 'Only a bundle of the whole log can be compared with a checkpoint.' };
-  // The verifier is asked again, with the checkpoint: what it makes of one is not for this page to decide.
-  const note: Evidence = { source: 'against', where: 'Your checkpoint', note: `${text}\n` };
-  const source = new WatchedSource(await openGiven(opened.given));
-  const { judged } = await judge(source, () => undefined, onProgress, [note]);
-  const own = judged.find((one) => one.source === 'against');
-  return own === undefined ? { state: 'unknown', message: 'Nothing could be compared.' } : comparisonOf(own);
+async function textIn(file: Blob): Promise<string> {
+  if (file.size > CERTIFICATE_BYTES_MAX)
+    throw new SourceError(`the certificate is larger than ${CERTIFICATE_BYTES_MAX} bytes`);
+  const text = exactText(new Uint8Array(await file.arrayBuffer()));
+  if (text === undefined) throw new SourceError('this is neither a bundle nor a certificate');
+  return text;
+}
+
+/** A source with what was read of it and the views need: the rows, and what the walk over them gave. */
+export interface Watched {
+  readonly source: CarriedSource;
+  readonly read: Map<number, SourceRow>;
+  walked?: Walked;
+}
+
+/** From now on keeps what is read of a source. */
+function watch(source: CarriedSource): Watched {
+  const [rows, checkRest] = [source.rows.bind(source), source.checkRest.bind(source)];
+  const watched: Watched = { source, read: new Map() };
+  Object.assign(source, {
+    async *rows() {
+      for await (const page of rows()) {
+        for (const row of page) watched.read.set(row.position, row);
+        yield page;
+      }
+    },
+    checkRest(walked: Walked, report: Report) {
+      watched.walked = walked;
+      return checkRest(walked, report);
+    },
+  });
+  return watched;
+}
+
+/** What the verifier makes of a checkpoint that somebody kept. */
+export async function judgeAgain(given: Given, note: Evidence): Promise<Judged | undefined> {
+  const { judged } = await judge(await sourceOf(given), { report: () => undefined, evidence: [note] });
+  return judged.find(({ source }) => source === note.source);
+}
+
+/** Nobody has told this page whom to trust. It says so, and which keys have signed. */
+function judge(source: CarriedSource, options: Pick<VerifyOptions, 'report' | 'onProgress' | 'evidence'>) {
+  return verify(source, { now: Date.now(), keys: { trusted: [] }, ...options });
 }

@@ -1,19 +1,17 @@
 import { sha256Hex } from '../../../integrity/digest.ts';
-import { verifyInclusion } from '../../../integrity/proof-verifier.ts';
 import { inclusionProof, type NodeReader, nodesInMemory } from '../../../integrity/proofs.ts';
 import { leafHash } from '../../../integrity/tree.ts';
-import type { Judged } from '../../../verify/rules/heads.ts';
 import type { SourceRow } from '../../../verify/source.ts';
-import type { CallDetail, Comparison, RowDetail } from '../protocol.ts';
-import { readJson } from './fields.ts';
-import type { OpenedSource } from './open.ts';
-import { textFields } from './texts.ts';
+import { isIncluded } from '../../../verify/sources/carried.ts';
+import { judgeAgain, type OpenedSource } from './open.ts';
+import { readJson, textFields } from './texts.ts';
 
-/** The rows of a call with what lies beside them, and the way of the last one to a signed root. */
-export async function detailOf(opened: OpenedSource, positions: readonly number[]): Promise<CallDetail> {
-  const rows = positions
-    .map((position) => opened.source.read.get(position))
-    .filter((row) => row !== undefined);
+export type CallDetail = Awaited<ReturnType<typeof detailOf>>;
+export type RowDetail = CallDetail['rows'][number];
+
+/** The rows of a call with their attached data, and the proof of the last one under a signed root. */
+export async function detailOf(opened: OpenedSource, positions: readonly number[]) {
+  const rows = positions.flatMap((position) => opened.read.get(position) ?? []);
   const last = rows.at(-1);
   return {
     rows: rows.map((row) => rowDetail(opened, row)),
@@ -21,46 +19,28 @@ export async function detailOf(opened: OpenedSource, positions: readonly number[
   };
 }
 
-function rowDetail({ texts }: OpenedSource, { position, text = '', payload }: SourceRow): RowDetail {
+function rowDetail({ text: shown }: OpenedSource, { position, text = '', payload }: SourceRow) {
   const { stage, rules, tool } = readJson(text);
   const args = stage === 'enter' ? readJson(payload?.body) : {};
-  const fields = textFields(rules, tool).filter((field) => args[field] !== undefined);
   return {
     position,
     text,
     contentHash: sha256Hex(text),
     payload: payload?.body,
-    texts: fields.map((field) => [field, texts.shown(args[field])] as const),
+    /** The texts whose digests are in the payload, by field. */
+    texts: textFields(rules, tool, args).map((field) => [field, shown(args[field])] as const),
   };
 }
 
 /** Leads a row to the root of the newest head that covers it, as an outsider would. */
-async function proofOf(
-  opened: OpenedSource,
-  { position, text = '', proof }: SourceRow,
-): Promise<CallDetail['proof']> {
-  const head = newestHead(opened.verdict.judged);
+async function proofOf(opened: OpenedSource, { position, text = '', proof = [] }: SourceRow) {
+  const good = opened.verdict.judged.filter(({ status }) => status === 'consistent');
+  const [head] = good.sort((a, b) => b.size - a.size);
   if (head === undefined || head.size < position) return undefined;
-  const { size, root } = head;
-  try {
-    const index = position - 1;
-    const steps = opened.source.whole
-      ? await inclusionProof(treeOf(opened, size), index, size)
-      : (proof ?? []);
-    verifyInclusion({ index, size, leafHash: leafHash(sha256Hex(text)), root, proof: steps });
-    return { size, steps: steps.length, holds: true };
-  } catch {
-    return { size, steps: 0, holds: false };
-  }
-}
-
-function newestHead(judged: readonly Judged[]): Judged | undefined {
-  return judged
-    .filter(({ status }) => status === 'consistent')
-    .reduce<Judged | undefined>(
-      (best, one) => (best !== undefined && best.size >= one.size ? best : one),
-      undefined,
-    );
+  const { size } = head;
+  const index = position - 1;
+  const steps = opened.source.whole ? await inclusionProof(treeOf(opened, size), index, size) : proof;
+  return { size, steps: steps.length, holds: isIncluded(index, steps, sha256Hex(text), head) };
 }
 
 const trees = new WeakMap<OpenedSource, NodeReader>();
@@ -69,29 +49,46 @@ const trees = new WeakMap<OpenedSource, NodeReader>();
 function treeOf(opened: OpenedSource, size: number): NodeReader {
   const known = trees.get(opened);
   if (known !== undefined) return known;
-  const { read } = opened.source;
-  const leaves = Array.from({ length: size }, (_, i) => leafHash(sha256Hex(read.get(i + 1)?.text ?? '')));
-  const tree = nodesInMemory(leaves);
+  const text = (i: number) => opened.read.get(i + 1)?.text ?? '';
+  const tree = nodesInMemory(Array.from({ length: size }, (_, i) => leafHash(sha256Hex(text(i)))));
   trees.set(opened, tree);
   return tree;
 }
 
-/** Holds a key that somebody got another way against those that signed. */
-export function compareKey({ verdict }: OpenedSource, text: string): Comparison {
-  const own = verdict.checkpointed.find(({ key, known }) => known && key === text);
-  if (own !== undefined)
-    return {
-      state: 'agrees',
-      message: `The key you gave has signed the first ${own.through} rows of this log.`,
-    };
-  return {
-    state: 'disagrees',
-    message: 'The key you gave has signed nothing here: somebody else signed this.',
-  };
+export interface Comparison {
+  readonly tone: 'good' | 'bad' | 'partly';
+  readonly message: string;
 }
 
-/** What the verifier says of a checkpoint that somebody kept. */
-export function comparisonOf({ status, message, key }: Judged): Comparison {
-  if (status === 'consistent') return { state: key === undefined ? 'unknown' : 'agrees', message };
-  return { state: status === 'unchecked' || status === 'nothing' ? 'unknown' : 'disagrees', message };
+const KEY = /^[^\s+]+\+[0-9a-f]{8}\+\S+$/;
+
+/** Compares a key or a checkpoint that somebody kept elsewhere with what was opened. */
+export async function compare(opened: OpenedSource, given: string): Promise<Comparison> {
+  const text = given.trim();
+  if (KEY.test(text)) return compareKey(opened, text);
+  if (!text.includes('\n'))
+    return unknown('This is neither a key (name+id+key) nor a checkpoint of several lines.');
+  if (!opened.source.whole)
+    return unknown('Only a bundle of the whole log can be compared with a checkpoint.');
+  // The verifier is asked again, with the checkpoint: what it makes of one is not for this page to decide.
+  const judged = await judgeAgain(opened.given, {
+    source: 'against',
+    where: 'Your checkpoint',
+    note: `${text}\n`,
+  });
+  if (judged === undefined) return unknown('Nothing could be compared.');
+  const { status, message, key } = judged;
+  if (status === 'consistent') return { tone: key === undefined ? 'partly' : 'good', message };
+  return { tone: status === 'unchecked' || status === 'nothing' ? 'partly' : 'bad', message };
+}
+
+function compareKey({ verdict }: OpenedSource, text: string): Comparison {
+  const own = verdict.checkpointed.find(({ key, known }) => known && key === text);
+  return own === undefined
+    ? { tone: 'bad', message: 'The key you gave has signed nothing here: somebody else signed this.' }
+    : { tone: 'good', message: `The key you gave has signed the first ${own.through} rows of this log.` };
+}
+
+function unknown(message: string): Comparison {
+  return { tone: 'partly', message };
 }

@@ -1,46 +1,49 @@
 import { RULES } from '../../../domains/rules.ts';
 import { ERASED } from '../../../log/texts.ts';
-import type { Source, SourceText } from '../../../verify/source.ts';
-import type { Fields } from './fields.ts';
+import type { Source } from '../../../verify/source.ts';
+import { isObject, isPosition, members } from '../../../verify/sources/forms.ts';
+
+// How the worker reads what strangers wrote: fields that may be anything, and the texts behind digests.
+
+/** An object by a stranger, whose fields may be anything. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+export { isPosition, members as readJson };
+
+export function fieldsOf(value: unknown): Fields {
+  return isObject(value) ? value : {};
+}
+
+export function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return typeof value === 'number' ? String(value) : '';
+}
+
+export function countOf(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
+}
 
 const MISSING = '[missing]';
 
-/** The texts that stand behind digests. */
-export class Texts {
-  readonly #source: Pick<Source, 'texts'>;
-  readonly #missing: ReadonlySet<string>;
-  readonly #found = new Map<string, SourceText>();
+/** The text behind a digest, or why there is none; nothing for a field that was never given. */
+export type ShowText = (digest: unknown) => string;
 
-  /** `missing` are digests whose text is gone without having been erased. */
-  constructor(source: Pick<Source, 'texts'>, missing: ReadonlySet<string>) {
-    this.#source = source;
-    this.#missing = missing;
-  }
-
-  /** Fetches what `shown` is going to be asked for. */
-  async load(digests: readonly unknown[]): Promise<void> {
-    const wanted = digests.filter((digest) => typeof digest === 'string');
-    for (const [digest, text] of await this.#source.texts(wanted)) this.#found.set(digest, text);
-  }
-
-  /** The text, or why there is none; nothing for a field that was never given. */
-  shown(digest: unknown): string {
+/** Fetches the texts that will be shown. `missing` are digests whose text is gone without having been erased. */
+export async function loadTexts(
+  source: Pick<Source, 'texts'>,
+  digests: readonly unknown[],
+  missing: ReadonlySet<string>,
+): Promise<ShowText> {
+  const found = await source.texts(digests.filter((digest) => typeof digest === 'string'));
+  return (digest) => {
     if (typeof digest !== 'string') return '';
-    return this.#found.get(digest)?.text ?? (this.#missing.has(digest) ? MISSING : ERASED);
-  }
-
-  /** Arguments as the caller gave them. */
-  restored(args: Fields, fields: readonly string[]): Fields {
-    const given = fields.filter((field) => args[field] !== undefined);
-    if (given.length === 0) return args;
-    return { ...args, ...Object.fromEntries(given.map((field) => [field, this.shown(args[field])])) };
-  }
+    return found.get(digest)?.text ?? (missing.has(digest) ? MISSING : ERASED);
+  };
 }
 
-/** The arguments of a tool that are texts. */
-export function textFields(version: unknown, tool: unknown): readonly string[] {
+/** The arguments of a tool that are texts, as far as they were given. */
+export function textFields(version: unknown, tool: unknown, args: Fields): readonly string[] {
   const rules = typeof version === 'number' ? RULES[version] : undefined;
-  return typeof tool === 'string' && rules !== undefined && Object.hasOwn(rules, tool)
-    ? (rules[tool]?.texts ?? [])
-    : [];
+  if (typeof tool !== 'string' || rules === undefined || !Object.hasOwn(rules, tool)) return [];
+  return (rules[tool]?.texts ?? []).filter((field) => args[field] !== undefined);
 }

@@ -10,12 +10,9 @@ import {
   THOUGHTS,
 } from '../../../log/tables.ts';
 import { auditRow } from '../../../verify/finding.ts';
-import type { SourceRow } from '../../../verify/source.ts';
-import type { Call, Leaf, Session, Task } from '../protocol.ts';
-import { countOf, type Fields, fieldsOf, isPosition, readJson, textOf, textsOf } from './fields.ts';
-import type { WatchedSource } from './source.ts';
-import type { Told } from './story.ts';
-import type { Texts } from './texts.ts';
+import type { Source, SourceRow } from '../../../verify/source.ts';
+import { type Call, effectsOf, type Told } from './calls.ts';
+import { countOf, type Fields, isPosition, readJson, type ShowText, textOf } from './texts.ts';
 
 const LABEL_CHARACTERS_MAX = 160;
 
@@ -23,27 +20,22 @@ const LABEL_CHARACTERS_MAX = 160;
 export type State = ReadonlyMap<StateTable, ReadonlyMap<number, Fields>>;
 
 /** Reads the rows of state that the calls wrote. */
-export async function readState(source: WatchedSource, calls: readonly Told[]): Promise<State> {
-  const ids = new Map(STATE_TABLES.map((table) => [table, new Set<number>()]));
-  for (const { exit } of calls)
-    for (const effect of Array.isArray(exit?.effects) ? exit.effects : []) {
-      const { table: name, id: text } = fieldsOf(effect);
-      const table = STATE_TABLES.find((known) => known.name === name);
-      const id = table === undefined ? undefined : parseId(table, textOf(text));
-      if (table !== undefined && id !== undefined) ids.get(table)?.add(id);
-    }
+export async function readState(source: Pick<Source, 'states'>, calls: readonly Told[]): Promise<State> {
+  const effects = calls.flatMap(({ exit }) => effectsOf(exit));
   const state = new Map<StateTable, Map<number, Fields>>();
-  for (const [table, known] of ids) {
+  for (const table of STATE_TABLES) {
+    const own = effects.filter((effect) => effect.table === table.name);
+    const ids = new Set(own.flatMap(({ id }) => parseId(table, textOf(id)) ?? []));
     const rows = await source.states(
       table,
-      [...known].sort((a, b) => a - b),
+      [...ids].sort((a, b) => a - b),
     );
     state.set(table, new Map([...rows].map(([id, text]) => [id, readJson(text)])));
   }
   return state;
 }
 
-/** The digests that stand in rows of state. */
+/** The digests in rows of state. */
 export function digestsInState(state: State): unknown[] {
   return [...state].flatMap(([{ texts }, rows]) =>
     [...rows.values()].flatMap((fields) => texts.map((column) => fields[column])),
@@ -52,20 +44,22 @@ export function digestsInState(state: State): unknown[] {
 
 export interface Shown {
   readonly state: State;
-  readonly texts: Texts;
+  readonly text: ShowText;
   readonly calls: readonly Call[];
   readonly rows: ReadonlyMap<number, SourceRow>;
-  /** Records that findings speak of, as findings name them. */
+  /** Records that findings name. */
   readonly wrong: ReadonlySet<string>;
 }
 
-export function tasksOf({ state, texts, wrong }: Shown): Task[] {
+export type Task = ReturnType<typeof tasksOf>[number];
+
+export function tasksOf({ state, text, wrong }: Shown) {
   return [...(state.get(TASKS) ?? [])].map(([number, fields]) => {
     const id = formatId(TASKS, number);
     return {
       id,
-      title: texts.shown(fields.title),
-      description: texts.shown(fields.description),
+      title: text(fields.title),
+      description: text(fields.description),
       project: textOf(fields.project),
       workflow: textOf(fields.workflow),
       status: textOf(fields.status),
@@ -74,9 +68,9 @@ export function tasksOf({ state, texts, wrong }: Shown): Task[] {
       priority: textOf(fields.priority),
       assignee: textOf(fields.assignee),
       progress: countOf(fields.progress),
-      labels: textsOf(fields.labels),
+      labels: labelsIn(fields.labels),
       isProofGrade: fields.proof_grade === 1,
-      blockedReason: texts.shown(fields.blocked_reason),
+      blockedReason: text(fields.blocked_reason),
       createdAt: textOf(fields.created_at),
       createdBy: textOf(fields.created_by),
       isWrong: wrong.has(id),
@@ -84,8 +78,15 @@ export function tasksOf({ state, texts, wrong }: Shown): Task[] {
   });
 }
 
-export function sessionsOf(shown: Shown): Session[] {
-  const { state, texts, wrong } = shown;
+function labelsIn(json: unknown): string[] {
+  const { labels } = readJson(`{"labels":${textOf(json)}}`);
+  return Array.isArray(labels) ? labels.filter((label) => typeof label === 'string') : [];
+}
+
+export type Session = ReturnType<typeof sessionsOf>[number];
+
+export function sessionsOf(shown: Shown) {
+  const { state, text, wrong } = shown;
   const leaves = leavesOf(shown);
   return [...(state.get(SESSIONS) ?? [])].map(([number, fields]) => {
     const id = formatId(SESSIONS, number);
@@ -95,19 +96,30 @@ export function sessionsOf(shown: Shown): Session[] {
       id,
       task: isPosition(fields.task_id) ? formatId(TASKS, fields.task_id) : '',
       auditor: textOf(fields.auditor_id),
-      reason: texts.shown(fields.reason),
+      reason: text(fields.reason),
       scope: textOf(fields.scope),
-      status: textOf(fields.status),
+      isSealed: fields.status === 'finalized',
       startedAt: textOf(fields.started_at),
       startedBy: textOf(fields.started_by),
       finalizedAt: textOf(fields.finalized_at),
       root: textOf(fields.merkle_root),
       position: countOf(fields.position),
+      /** The records that are here. */
       leaves: only === undefined ? own : own.filter(({ task }) => task === only),
+      /** How many the seal is over; 0 while it is open. */
       sealed: countOf(fields.leaf_count),
       isWrong: wrong.has(id),
     };
   });
+}
+
+export interface Leaf {
+  readonly record: string;
+  readonly task: string;
+  readonly hash: string;
+  /** Audit position of the call that wrote it. */
+  readonly position: number;
+  readonly label: string;
 }
 
 /** The records of each session in order, as far as they are here. */
@@ -116,40 +128,32 @@ function leavesOf(shown: Shown): ReadonlyMap<number, Leaf[]> {
   const leaves = new Map<number, Leaf[]>();
   for (const { session_id, task_id, kind, ref } of shown.state.get(SESSION_RECORDS)?.values() ?? []) {
     if (!isPosition(session_id) || !isPosition(task_id) || !isPosition(ref)) continue;
-    const leaf = kind === 'thought' ? thoughtLeaf(shown, ref) : changeLeaf(shown, ref, told);
-    if (leaf === undefined) continue;
-    const before = leaves.get(session_id);
     const task = formatId(TASKS, task_id);
-    const label = (kind === 'thought' ? leaf.label : `${task} ${leaf.label}`).slice(0, LABEL_CHARACTERS_MAX);
-    if (before === undefined) leaves.set(session_id, [{ ...leaf, task, label }]);
-    else before.push({ ...leaf, task, label });
+    const leaf = kind === 'thought' ? thoughtLeaf(shown, ref, task) : changeLeaf(shown, ref, task, told);
+    if (leaf === undefined) continue;
+    const label = leaf.label.slice(0, LABEL_CHARACTERS_MAX);
+    leaves.set(session_id, leaves.get(session_id) ?? []);
+    leaves.get(session_id)?.push({ ...leaf, label });
   }
   return leaves;
 }
 
-function thoughtLeaf({ state, texts }: Shown, id: number): Omit<Leaf, 'task'> | undefined {
+function thoughtLeaf({ state, text }: Shown, id: number, task: string): Leaf | undefined {
   const thought = state.get(THOUGHTS)?.get(id);
   const hash = textOf(thought?.hash);
   if (thought === undefined || !isHash(hash)) return undefined;
-  return {
-    record: formatId(THOUGHTS, id),
-    hash,
-    position: countOf(thought.position),
-    label: `${textOf(thought.type)}: ${texts.shown(thought.content)}`,
-  };
+  const label = `${textOf(thought.type)}: ${text(thought.content)}`;
+  return { record: formatId(THOUGHTS, id), task, hash, position: countOf(thought.position), label };
 }
 
 function changeLeaf(
   { rows }: Shown,
   position: number,
+  task: string,
   told: ReadonlyMap<number, string>,
-): Omit<Leaf, 'task'> | undefined {
+): Leaf | undefined {
   const text = rows.get(position)?.text;
   if (text === undefined) return undefined;
-  return {
-    record: auditRow(position),
-    hash: sha256Hex(text),
-    position,
-    label: told.get(position) ?? 'changed',
-  };
+  const label = `${task} ${told.get(position) ?? 'changed'}`;
+  return { record: auditRow(position), task, hash: sha256Hex(text), position, label };
 }

@@ -1,0 +1,168 @@
+/// <reference lib="dom" />
+import { leafHash, nodeHash } from '../../../integrity/tree.ts';
+import type { Leaf } from '../worker/records.ts';
+import { h, number, svg } from './dom.ts';
+
+/** A node of a tree as RFC 6962 shapes it, over the leaves from `start` up to but not including `end`. */
+export interface TreeNode {
+  readonly start: number;
+  readonly end: number;
+  readonly hash: string;
+  /** Levels above the leaves. */
+  readonly height: number;
+  readonly left?: TreeNode;
+  readonly right?: TreeNode;
+}
+
+/** The tree over records in their order, or undefined where there are none. */
+export function treeOf(recordHashes: readonly string[]): TreeNode | undefined {
+  return recordHashes.length === 0 ? undefined : build(recordHashes, 0, recordHashes.length);
+}
+
+function build(hashes: readonly string[], start: number, end: number): TreeNode {
+  const count = end - start;
+  if (count === 1) return { start, end, height: 0, hash: leafHash(hashes[start] ?? '') };
+  let split = 1;
+  while (split * 2 < count) split *= 2;
+  const left = build(hashes, start, start + split);
+  const right = build(hashes, start + split, end);
+  return { start, end, height: left.height + 1, left, right, hash: nodeHash(left.hash, right.hash) };
+}
+
+/** One step of a proof: the hash next to the path, and what the two together make. */
+interface ProofStep {
+  readonly sibling: TreeNode;
+  readonly side: 'left' | 'right';
+  readonly parent: TreeNode;
+}
+
+/** The path of a leaf to the root, the leaf's own sibling first. */
+export function proofSteps(root: TreeNode, index: number): ProofStep[] {
+  const steps: ProofStep[] = [];
+  for (let node = root; node.left !== undefined && node.right !== undefined; ) {
+    const { left, right } = node;
+    const side = index < left.end ? 'right' : 'left';
+    steps.unshift({ sibling: node[side] ?? node, side, parent: node });
+    node = side === 'right' ? left : right;
+  }
+  return steps;
+}
+
+const SLOT = 60;
+const LEVEL = 58;
+const NODE_WIDTH = 53;
+const NODE_HEIGHT = 26;
+const MARGIN = 16;
+const DIGITS = 6;
+
+interface Placed {
+  readonly x: number;
+  readonly y: number;
+  readonly node: TreeNode;
+}
+
+/**
+ * Draws the part of a tree over some of its leaves. Each subtree outside them is drawn as one node, so that the picture of
+ * a session of ten thousand records is as small as that of one of ten.
+ */
+export function treePicture(
+  root: TreeNode,
+  leaves: readonly Leaf[],
+  window: { readonly from: number; readonly to: number },
+  choose: (index: number) => void,
+) {
+  /** What is drawn of each node: itself and the edge to its parent. */
+  const drawn = new Map<TreeNode, SVGElement[]>();
+  const buttons = new Map<number, SVGElement>();
+  const [edgeLayer, nodeLayer] = [svg('g'), svg('g')];
+  const bottom = MARGIN + root.height * LEVEL;
+  let slots = 0;
+
+  function place(node: TreeNode): Placed {
+    const y = bottom - node.height * LEVEL;
+    const isOutside = node.end <= window.from || node.start >= window.to;
+    if (node.left === undefined || node.right === undefined || isOutside) {
+      const x = MARGIN + slots * SLOT + NODE_WIDTH / 2;
+      slots += 1;
+      return draw({ node, x, y }, isOutside);
+    }
+    const [left, right] = [place(node.left), place(node.right)];
+    const placed = { node, x: (left.x + right.x) / 2, y };
+    for (const below of [left, right]) {
+      const edge = svg('path.edge', { d: `M${placed.x} ${y} V${y + LEVEL / 2} H${below.x} V${below.y}` });
+      drawn.get(below.node)?.push(edge);
+      edgeLayer.append(edge);
+    }
+    return draw(placed, false);
+  }
+
+  function draw(placed: Placed, isOutside: boolean): Placed {
+    const { node, x, y } = placed;
+    const isLeaf = node.height === 0;
+    const isFolded = isOutside && !isLeaf;
+    const caption = (text: string, at: number, down: number) =>
+      svg('text.caption', { x: at, y: y + down }, text);
+    const box = (moved: number) =>
+      svg('rect', {
+        ...{ x: x - NODE_WIDTH / 2 + moved, y: y - NODE_HEIGHT / 2 + moved },
+        ...{ width: NODE_WIDTH, height: NODE_HEIGHT, rx: isLeaf ? 6 : 13 },
+      });
+    const group = svg(
+      `g.node${isLeaf ? '.leaf' : ''}${isFolded ? '.folded' : ''}${node === root ? '.root' : ''}`,
+      [
+        svg('title', node.hash),
+        isFolded && box(4),
+        box(0),
+        svg('text', { x, y: y + 4 }, node.hash.slice(0, DIGITS)),
+        isFolded && caption(`${number(node.end - node.start)} leaves`, x, NODE_HEIGHT + 6),
+        isLeaf && caption(leaves[node.start]?.record ?? '', x, NODE_HEIGHT + 4),
+        node === root && caption('root', x + NODE_WIDTH / 2 + 22, 4),
+      ],
+    );
+    if (isLeaf && !isOutside) makeButton(group, node.start);
+    drawn.set(node, [group]);
+    nodeLayer.append(group);
+    return placed;
+  }
+
+  function makeButton(group: SVGElement, index: number): void {
+    group.setAttribute('role', 'button');
+    group.setAttribute('tabindex', '0');
+    group.setAttribute('aria-label', `Leaf ${index + 1}, ${leaves[index]?.record ?? ''}: show its proof`);
+    group.addEventListener('click', () => choose(index));
+    group.addEventListener('keydown', (event) => {
+      const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (event.key === 'Enter' || event.key === ' ') choose(index);
+      else if (move !== undefined) buttons.get(index + move)?.focus();
+      else return;
+      event.preventDefault();
+    });
+    buttons.set(index, group);
+  }
+
+  place(root);
+  const width = MARGIN * 2 + slots * SLOT + 30;
+  const height = bottom + NODE_HEIGHT + 26;
+  const view = { viewBox: `0 0 ${width} ${height}`, width, height };
+  const picture = svg('svg', { ...view, role: 'group', 'aria-label': 'Merkle tree of the session' }, [
+    edgeLayer,
+    nodeLayer,
+  ]);
+  const label = 'Picture of the tree, scrolls sideways';
+  const element = h('div.tree-picture', { tabindex: 0, role: 'group', 'aria-label': label }, picture);
+
+  return {
+    element,
+    /** Lights the path of one leaf. */
+    light(index: number): void {
+      const steps = proofSteps(root, index);
+      const siblings = new Set(steps.map(({ sibling }) => sibling));
+      for (const [node, parts] of drawn)
+        for (const part of parts) {
+          part.classList.toggle('path', node.start <= index && index < node.end);
+          part.classList.toggle('sibling', siblings.has(node));
+        }
+      for (const [leaf, button] of buttons) button.setAttribute('aria-pressed', String(leaf === index));
+    },
+  };
+}
