@@ -1,15 +1,15 @@
 import {
-  closeSync,
+  createReadStream,
+  createWriteStream,
   mkdirSync,
   mkdtempSync,
-  openSync,
-  readSync,
   renameSync,
   rmSync,
-  writeSync,
+  statSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { type BundleRequest, type WrittenBundle, writeBundle } from '../export/bundle.ts';
 import type { StorageEngine } from '../storage/engine.ts';
@@ -19,11 +19,8 @@ import { readIfPresent } from '../trust/private-files.ts';
 const NO_BUNDLE = '<script type="application/json" id="bundle">null</script>';
 const OPEN = '<script type="application/json" id="bundle">{"name":';
 
-/** A multiple of three, so that pieces of base64 can be put together. */
-const CHUNK_BYTES = 3 * 262_144;
-
 /**
- * The page that checks bundles, without one inside: `verify.html` in a bundle. The build puts it beside the command line;
+ * The page that checks bundles, without one inside: `verify.html` in a bundle. The build puts it next to the command line;
  * run from source, it is in `dist`.
  */
 export function reportPage(): string {
@@ -31,7 +28,7 @@ export function reportPage(): string {
     const page = readIfPresent(fileURLToPath(new URL(place, import.meta.url)));
     if (page !== undefined) return page;
   }
-  throw new Error('verify.html is not beside the program: the installation is incomplete. Install it again.');
+  throw new Error('verify.html is missing: the installation is incomplete. Install it again.');
 }
 
 /**
@@ -44,83 +41,42 @@ export async function writeReport(
   path: string,
 ): Promise<WrittenBundle & { readonly bytes: number }> {
   const target = resolve(path);
-  assertReplaceable(target);
+  // Only a report of ours may be overwritten.
+  if (readIfPresent(target)?.includes('<title>Colibri report</title>') === false)
+    throw new Error(
+      `${target} exists and is not a report, so it was not overwritten. Name another file with -o.`,
+    );
   const page = reportPage();
-  const [before, after] = splitPage(page);
   const folder = mkdtempSync(join(tmpdir(), 'colibri-report-'));
   try {
-    const name = `${basename(target).replace(/\.html?$/i, '')}.zip`;
     const zip = join(folder, 'bundle.zip');
     const written = await writeBundle(storage, { ...request, page }, zip);
     mkdirSync(dirname(target), { recursive: true });
-    const bytes = writePage(target, [
-      `${before}${OPEN}${inScript(name)},"zip":"`,
-      zip,
-      `"}</script>${after}`,
-    ]);
-    return { ...written, bytes };
+    await writePage(target, page, zip);
+    return { ...written, bytes: statSync(target).size };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** Only a report of ours may be overwritten. */
-function assertReplaceable(target: string): void {
-  const there = readIfPresent(target);
-  if (there === undefined || there.includes('<title>Colibri report</title>')) return;
-  throw new Error(
-    `${target} exists and is not a report, so it was not overwritten. Name another file with -o.`,
-  );
-}
-
-/** JSON that cannot end the script element it is in. */
-function inScript(value: string): string {
-  return JSON.stringify(value).replaceAll('<', '\\u003c');
-}
-
-function splitPage(page: string): readonly [string, string] {
-  const [before, after, more] = page.split(NO_BUNDLE);
-  if (before === undefined || after === undefined || more !== undefined)
-    throw new Error('verify.html has no place for a bundle, or more than one');
-  return [before, after];
-}
-
 /** The file appears at the target only when it is complete. Only its owner may read it: calls may have been given secrets. */
-function writePage(target: string, [before, zip, after]: readonly [string, string, string]): number {
+async function writePage(target: string, page: string, zip: string): Promise<void> {
+  const [before, after, more] = page.split(NO_BUNDLE);
+  if (after === undefined || more !== undefined)
+    throw new Error('verify.html has no place for a bundle, or more than one');
+  // JSON that cannot end the script element it is in.
+  const name = JSON.stringify(`${basename(target).replace(/\.html?$/i, '')}.zip`).replaceAll('<', '\\u003c');
   const making = join(dirname(target), `.${basename(target)}.${process.pid}.new`);
-  const fd = openSync(making, 'wx', 0o600);
-  let bytes = 0;
-  const write = (text: string) => {
-    const data = Buffer.from(text);
-    for (let done = 0; done < data.length; ) done += writeSync(fd, data, done);
-    bytes += data.length;
-  };
+  async function* parts() {
+    yield `${before}${OPEN}${name},"zip":"`;
+    yield* createReadStream(zip, 'base64');
+    yield `"}</script>${after}`;
+  }
   try {
-    write(before);
-    for (const chunk of chunksOf(zip)) write(chunk.toString('base64'));
-    write(after);
-    closeSync(fd);
+    await pipeline(parts, createWriteStream(making, { flags: 'wx', mode: 0o600 }));
     renameSync(making, target);
   } catch (error) {
     rmSync(making, { force: true });
     throw error;
-  }
-  return bytes;
-}
-
-function* chunksOf(path: string): Generator<Buffer> {
-  const fd = openSync(path, 'r');
-  try {
-    const buffer = Buffer.alloc(CHUNK_BYTES);
-    for (;;) {
-      let filled = 0;
-      for (let read = -1; read !== 0 && filled < CHUNK_BYTES; filled += read)
-        read = readSync(fd, buffer, filled, CHUNK_BYTES - filled, null);
-      if (filled === 0) return;
-      yield buffer.subarray(0, filled);
-      if (filled < CHUNK_BYTES) return;
-    }
-  } finally {
-    closeSync(fd);
   }
 }

@@ -1,5 +1,5 @@
 import { L, littleEndian, modPower, P } from '../../integrity/ed25519-point.ts';
-import { sha512 } from './sha512.ts';
+import { sha512 } from './sha2.ts';
 
 // Ed25519 as RFC 8032 5.1.7 checks it, in plain JavaScript: not every browser has it, none has it on a page without
 // https, and WebCrypto answers later, where the verifier wants to know now. It handles no secrets, so nothing leaks by time.

@@ -25,7 +25,7 @@ start();
 
 function start(): void {
   const embedded = embeddedBundle();
-  document.body.append(header(embedded), h('main', banner.element, content), detail.element);
+  document.body.append(header(embedded), h('main.grid', banner.element, content), detail.element);
   acceptDrops();
   if (embedded !== undefined) return void open({ zip: embedded.zip }, embedded.name);
   banner.idle();
@@ -33,7 +33,7 @@ function start(): void {
 }
 
 function welcome(): HTMLElement {
-  return h('section.grid.welcome', { 'aria-label': 'How to begin' }, [
+  return h('section.card.grid', { 'aria-label': 'How to begin' }, [
     h('h2', 'Drop a bundle or a certificate anywhere on this page'),
     h(
       'p',
@@ -45,7 +45,7 @@ function welcome(): HTMLElement {
 
 function header(embedded: Embedded | undefined): HTMLElement {
   return h('header.row.apart.top', [
-    h('div.row.brand', h('b', 'Colibri'), name),
+    h('div.row', h('b.brand', 'Colibri'), name),
     h('div.row.actions', [
       ...chooser('Check a file', { id: 'choose-file', accept: '.zip,.json' }),
       ...chooser('Check a folder', { id: 'choose-folder', webkitdirectory: true }),

@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 import { verifyEd25519 } from '../ed25519.ts';
-import { Sha256Stream, sha256Hex } from '../sha256.ts';
+import { Sha256Stream, sha256Hex } from '../sha2.ts';
 
 /** What stands for `node:crypto` in the browser. Everything answers at once, as Node does. */
 export function hash(_algorithm: string, data: string | Uint8Array): string {

@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 import type { Task } from '../worker/records.ts';
-import { choice, field, growing, h, note, number, replace, said, searchField, words } from './dom.ts';
+import { choice, field, growing, h, note, number, replace, said, searchField, tag, words } from './dom.ts';
 
 const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   kanban: ['backlog', 'todo', 'in_progress', 'blocked', 'review', 'done', 'cancelled'],
@@ -68,13 +68,13 @@ function taskButton(task: Task, openTask: (task: Task) => void): HTMLElement {
     h('span.row.note', [
       h('span.id', task.id),
       priority !== 'normal' && h('span', said(priority, 20)),
-      task.isProofGrade && h('span.tag', 'proof'),
+      task.isProofGrade && tag('proof'),
     ]),
-    h('span.task-title', said(task.title, 160)),
+    h('span', said(task.title, 100)),
     h('span.row.note', [
       task.assignee !== 'unassigned' && said(task.assignee, 40),
       progress > 0 && progress < 100 && h('span', `${number(progress)} %`),
     ]),
-    isWrong && h('span.wrong-tag', 'finding'),
+    isWrong && tag('finding', 'bad'),
   );
 }

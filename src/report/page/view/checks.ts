@@ -14,6 +14,7 @@ import {
   replace,
   said,
   table,
+  tag,
   time,
 } from './dom.ts';
 
@@ -54,7 +55,7 @@ function findings({ findings: all, findingCount }: VerdictView): Child[] {
   const left = findingCount - all.length;
   return [
     ...growing(h('ol.findings'), all, FINDINGS_STEP, ({ kind, record, message }) =>
-      h('li', h('span.wrong-tag', kind), ' ', said(record, 200), h('p', said(message, 2_000))),
+      h('li', tag(kind, 'bad'), ' ', said(record, 200), h('p', said(message, 2_000))),
     ),
     left > 0 && note(`${number(left)} more are not listed; "colibri verify" lists all.`),
   ];

@@ -56,6 +56,10 @@ export function seal(tone: Tone, ...parts: readonly Part[]): HTMLElement {
   return h('p.seal', { 'data-tone': tone }, ...parts);
 }
 
+export function tag(text: string, tone?: Tone): HTMLElement {
+  return h('span.tag', { 'data-tone': tone }, text);
+}
+
 export function card(title: string, ...parts: readonly Part[]): HTMLElement {
   return h('section.card', h('h2', title), ...parts);
 }
@@ -124,7 +128,7 @@ export function field(name: string, control: HTMLElement): HTMLElement {
 }
 
 export function searchField(id: string, placeholder: string, input: () => void): HTMLInputElement {
-  return h('input', { id, type: 'search', placeholder, spellcheck: 'false', input });
+  return h('input', { id, type: 'search', size: 30, placeholder, spellcheck: 'false', input });
 }
 
 /** A choice among values that strangers wrote; '' is all of them. */
@@ -154,9 +158,7 @@ export function said(text: string, charactersMax = Number.POSITIVE_INFINITY): HT
   // Cutting may split a pair of surrogates.
   const cut = text.slice(0, charactersMax).replace(/[\ud800-\udbff]$/, '');
   const shown = text.length > charactersMax ? `${cut}…` : text;
-  const parts = shown
-    .split(HIDDEN)
-    .map((part, i) => (i % 2 === 1 ? h('span.hidden-mark', nameOf(part)) : part));
+  const parts = shown.split(HIDDEN).map((part, i) => (i % 2 === 1 ? tag(nameOf(part), 'partly') : part));
   return h('bdi', { dir: 'auto' }, parts);
 }
 

@@ -18,7 +18,7 @@ import {
   seal,
   time,
 } from './dom.ts';
-import { proofSteps, type TreeNode, treeOf, treePicture } from './tree.ts';
+import { legend, proofSteps, type TreeNode, treeOf, treePicture } from './tree.ts';
 
 const LEAVES_SHOWN = 16;
 
@@ -93,7 +93,7 @@ function treeParts(session: Session, root: TreeNode, openPosition: OpenPosition)
   const { leaves } = session;
   const picture = h('div');
   const records = h('ol.records');
-  const proof = h('section.card.proof', { 'aria-live': 'polite' });
+  const proof = h('section.card.grid.proof', { 'aria-live': 'polite' });
   const place = h('span');
   const back = h('button', { click: () => show(from - LEAVES_SHOWN) }, '← Earlier');
   const on = h('button', { click: () => show(from + LEAVES_SHOWN) }, 'Later →');
@@ -128,12 +128,12 @@ function treeParts(session: Session, root: TreeNode, openPosition: OpenPosition)
   show(0);
   return h('div.grid', [
     h('p.row.note', [
-      h('span.key.path', 'path to the root'),
-      h('span.key.sibling', 'hashes in the proof'),
-      h('span.key.folded', 'leaves not drawn'),
+      ...legend('path', 'path to the root'),
+      ...legend('sibling', 'hashes in the proof'),
+      ...legend('folded', 'leaves not drawn'),
     ]),
     picture,
-    h('div.row.note.pager', back, place, on),
+    h('div.row.apart.note.pager', back, place, on),
     h('div.grid.columns', card('Records in order', records), proof),
   ]);
 }
@@ -158,8 +158,7 @@ function proofParts(
   );
   return [
     h('h2', `Proof of ${record}`),
-    note('Record hash ', hash(leaf.hash, 24)),
-    note('Leaf ', hash(leafHash(leaf.hash), 24)),
+    facts({ Record: hash(leaf.hash, 24), Leaf: hash(leafHash(leaf.hash), 24) }),
     h('ol.steps', lines),
     outcome(
       session,

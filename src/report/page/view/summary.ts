@@ -30,7 +30,7 @@ export function summaryView(opened: Opened, openTask: (task: Task) => void): HTM
   const failures = calls.filter(({ kind }) => kind === 'failure').length;
   const sealed = sessions.filter(({ isSealed, isWrong }) => isSealed && !isWrong).length;
   const failed = failures === 0 ? 'none failed' : `${number(failures)} failed or refused`;
-  return h('div', [
+  return h('div.grid', [
     verdict.findingCount > 0 &&
       seal('bad', 'Something here is not as it was written. What is shown may be wrong; see Checks.'),
     h('div.grid.figures', [
@@ -39,7 +39,7 @@ export function summaryView(opened: Opened, openTask: (task: Task) => void): HTM
       figure(sealed, 'sessions sealed', `of ${number(sessions.length)}; each seal was checked`),
       figure(calls.length, 'calls in the log', failed),
     ]),
-    h('p.note.span', spanOf(calls)),
+    h('p.note', spanOf(calls)),
     h('div.grid.columns', [
       card('Recently finished', recent(done, openTask, 'No task is finished yet.')),
       card(

@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 import type { Call, Kind } from '../worker/calls.ts';
-import { choice, field, h, note, number, plural, said, searchField, time } from './dom.ts';
+import { choice, field, h, note, number, plural, said, searchField, tag, time } from './dom.ts';
 import { virtualList } from './virtual-list.ts';
 
 const KINDS: readonly (readonly [Kind, string])[] = [
@@ -93,7 +93,7 @@ function entry(call: Call | undefined): Node[] {
     h('span.dot', { 'data-kind': kind, 'data-wrong': isWrong, 'aria-hidden': true }),
     h('span.entry', [
       h('span.row', [
-        isWrong && h('span.wrong-tag', 'finding'),
+        isWrong && tag('finding', 'bad'),
         h('span.verb', { 'data-kind': kind }, said(call.verb, 30)),
         task !== '' && h('span.id', task),
         h('span.clip', said(call.text.replace(/\s+/g, ' '), 240)),

@@ -16,9 +16,9 @@ export function verdictBanner() {
   const title = h('h1.verdict-title');
   const text = h('div');
   const bar = h('progress', { 'aria-label': 'rows checked' });
-  const ranges = h('div.ranges');
+  const ranges = h('div.grid.ranges');
   const words = h('div', { role: 'status', 'aria-live': 'polite' }, title, text);
-  const element = h('section.verdict', { 'aria-label': 'Verdict' }, icon, words, bar, ranges);
+  const element = h('section.card.verdict', { 'aria-label': 'Verdict' }, icon, words, bar, ranges);
 
   function set({ tone, heading, lines }: Conclusion, ...rows: readonly Child[]): void {
     element.dataset.tone = tone;
