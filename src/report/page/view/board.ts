@@ -1,6 +1,7 @@
 /// <reference lib="dom" />
 import type { Task } from '../worker/records.ts';
-import { choice, field, growing, h, note, number, replace, said, searchField, tag, words } from './dom.ts';
+import { h, replace } from './dom.ts';
+import { choice, field, growing, note, number, said, searchField, tag, words } from './parts.ts';
 
 const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   kanban: ['backlog', 'todo', 'in_progress', 'blocked', 'review', 'done', 'cancelled'],
@@ -43,7 +44,7 @@ function boards(tasks: readonly Task[], openTask: (task: Task) => void): HTMLEle
     const label = `Columns of ${workflow.slice(0, 40)}`;
     return h('div.board', [
       workflows.length > 1 && h('h2', said(workflow, 40)),
-      h('div.board-columns', { role: 'group', 'aria-label': label, tabindex: 0 }, [
+      h('div.scroll.board-columns', { role: 'group', 'aria-label': label, tabindex: 0 }, [
         ...[...statuses].map((status) => column(status, own, openTask)),
       ]),
     ]);

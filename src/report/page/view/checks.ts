@@ -1,22 +1,8 @@
 /// <reference lib="dom" />
 import type { Comparison } from '../worker/questions.ts';
 import type { AnchorView, CheckView, HeadView, VerdictView } from '../worker/verdict.ts';
-import {
-  type Child,
-  card,
-  facts,
-  growing,
-  h,
-  hash,
-  note,
-  number,
-  plural,
-  replace,
-  said,
-  table,
-  tag,
-  time,
-} from './dom.ts';
+import { type Child, h, replace } from './dom.ts';
+import { card, facts, growing, hash, note, number, plural, said, table, tag, time } from './parts.ts';
 
 const STATES: Readonly<Record<CheckView['state'], readonly [mark: string, word: string]>> = {
   holds: ['✓', 'holds'],
@@ -34,7 +20,7 @@ export function checksView(verdict: VerdictView, compare: Compare): HTMLElement 
   return h('div.grid', [
     card('What was checked here', h('ul.check-list', verdict.checks.map(checkLine))),
     card(`Findings (${number(verdict.findingCount)})`, findings(verdict), remarks),
-    card('Keys', keyParts(verdict), compareBox(compare)),
+    card('Keys', h('div.grid', keyParts(verdict), compareBox(compare))),
     card('Checkpoints', heads(verdict.heads)),
     card('Anchors', anchors(verdict.anchors)),
   ]);

@@ -2,20 +2,8 @@
 import type { Call } from '../worker/calls.ts';
 import type { CallDetail, RowDetail } from '../worker/questions.ts';
 import type { Task } from '../worker/records.ts';
-import {
-  type Child,
-  facts,
-  h,
-  hash,
-  note,
-  number,
-  type Part,
-  replace,
-  said,
-  seal,
-  time,
-  words,
-} from './dom.ts';
+import { type Child, h, type Part, replace } from './dom.ts';
+import { facts, hash, note, number, said, seal, time, words } from './parts.ts';
 
 /** A box over the page for one call or one task. Escape closes it and the focus goes back. */
 export function detailBox() {
@@ -58,7 +46,7 @@ function taskParts(task: Task): Child[] {
   const { status, statusSince, statusBy, labels, blockedReason, description } = task;
   return [
     task.isWrong && seal('bad', 'A finding names this task. See Checks.'),
-    h('p.big', said(task.title)),
+    h('h2.big', said(task.title)),
     facts({
       Status: [said(words(status), 40), ' since ', time(statusSince), ' by ', said(statusBy, 80)],
       Project: said(task.project, 80),
@@ -101,8 +89,8 @@ function proofPart(proof: CallDetail['proof']): HTMLElement {
 }
 
 function rowPart({ position, text, contentHash, payload, texts }: RowDetail): HTMLElement {
-  return h('details', [
-    h('summary', `Audit row ${number(position)} · `, hash(contentHash)),
+  const summary = h('summary', `Audit row ${number(position)} · `, hash(contentHash));
+  const parts = [
     note('The exact text whose SHA-256 is ', h('code.break', contentHash)),
     h('pre', said(text)),
     ...(payload === undefined ? [] : [note('Attached data'), h('pre', said(payload))]),
@@ -110,5 +98,6 @@ function rowPart({ position, text, contentHash, payload, texts }: RowDetail): HT
       note(`The text whose digest is in ${field}`),
       h('pre', said(value)),
     ]),
-  ]);
+  ];
+  return h('details', summary, h('div.grid', parts));
 }

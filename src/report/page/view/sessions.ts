@@ -2,22 +2,8 @@
 import { verifyInclusion } from '../../../integrity/proof-verifier.ts';
 import { leafHash } from '../../../integrity/tree.ts';
 import type { Session } from '../worker/records.ts';
-import {
-  type Child,
-  card,
-  facts,
-  field,
-  h,
-  hash,
-  lineButton,
-  note,
-  number,
-  plural,
-  replace,
-  said,
-  seal,
-  time,
-} from './dom.ts';
+import { type Child, h, replace } from './dom.ts';
+import { card, facts, field, hash, lineButton, note, number, plural, said, seal, time } from './parts.ts';
 import { legend, proofSteps, type TreeNode, treeOf, treePicture } from './tree.ts';
 
 const LEAVES_SHOWN = 16;

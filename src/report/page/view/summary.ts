@@ -3,20 +3,8 @@ import type { Call } from '../worker/calls.ts';
 import type { Opened } from '../worker/open.ts';
 import type { Task } from '../worker/records.ts';
 import type { AnchorView, VerdictView } from '../worker/verdict.ts';
-import {
-  type Child,
-  card,
-  h,
-  lineButton,
-  note,
-  number,
-  plural,
-  said,
-  seal,
-  table,
-  time,
-  words,
-} from './dom.ts';
+import { type Child, h, type Part } from './dom.ts';
+import { card, lineButton, note, number, plural, said, seal, table, time, words } from './parts.ts';
 
 const RECENT_MAX = 8;
 const ACTORS_MAX = 50;
@@ -64,7 +52,7 @@ function isDone({ status }: Task): boolean {
 }
 
 function figure(value: number, label: string, more: string): HTMLElement {
-  return h('div.card.figure', h('b', number(value)), h('span', label), h('small', more));
+  return h('div.card', h('b.figure', number(value)), h('p', label), h('small', more));
 }
 
 function spanOf(calls: readonly Call[]): Child[] {
@@ -112,48 +100,41 @@ function actors(calls: readonly Call[], tasks: readonly Task[]): HTMLElement {
 }
 
 /** What the verdict stands on and what it does not, in sentences. */
-function grounds(verdict: VerdictView): (readonly Child[])[] {
+function grounds(verdict: VerdictView): Part[] {
   const { keys, heads, rows, isWhole, remarks } = verdict;
   const good = heads.filter(({ isConsistent }) => isConsistent);
   const [oldest, newest] = [good[0], good.at(-1)];
+  const signed = oldest !== undefined &&
+    newest !== undefined &&
+    isWhole && [
+      `${plural(good.length, 'signed head')}, the first at row ${number(oldest.size)}`,
+      ...(oldest.at === '' ? [] : [', written ', time(oldest.at)]),
+      `, the newest covers ${number(newest.size)} rows.`,
+    ];
   return [
-    [
-      `${plural(rows, 'audit row')} checked in this browser by the rules of “colibri verify”, not taken on trust.`,
-    ],
-    ...(oldest !== undefined && newest !== undefined && isWhole
-      ? [
-          [
-            `${plural(good.length, 'signed head')}, the first at row ${number(oldest.size)}`,
-            ...(oldest.at === '' ? [] : [', written ', time(oldest.at)]),
-            `, the newest covers ${number(newest.size)} rows.`,
-          ],
-        ]
-      : []),
+    `${plural(rows, 'audit row')} checked in this browser by the rules of “colibri verify”, not taken on trust.`,
+    ...(signed === false ? [] : [signed]),
     ...keys.map(({ id }) => [
       'The key ',
       h('code.hash', id),
       ' came with it: it shows that one key signed, not whose it is. Compare it under Checks.',
     ]),
-    ...remarks.map((remark) => [said(remark, 400)]),
+    ...remarks.map((remark) => said(remark, 400)),
     ...anchorGrounds(verdict),
-    [
-      'A page that comes with its data could be made to lie. To be sure, check the bundle with a verify.html or a Colibri that you got elsewhere.',
-    ],
+    'A page that comes with its data could be made to lie. To be sure, check the bundle with a verify.html or a Colibri that you got elsewhere.',
   ];
 }
 
 /** What others may hold, and how to find out; of each kind the oldest, which would say since when, and the newest. */
-function anchorGrounds({ anchors }: VerdictView): (readonly Child[])[] {
+function anchorGrounds({ anchors }: VerdictView): Part[] {
   if (anchors.length === 0)
     return [
-      [
-        'It carries no anchor. A checkpoint you kept elsewhere shows that nothing before it was rewritten; compare it under Checks.',
-      ],
+      'It carries no anchor. A checkpoint you kept elsewhere shows that nothing before it was rewritten; compare it under Checks.',
     ];
-  return ['git', 'tsr'].flatMap((kind) => {
+  return ['git', 'tsr'].flatMap((kind): Part[] => {
     const some = anchors.filter((anchor) => anchor.kind === kind);
     const shown = some.filter((_, i) => i === 0 || i === some.length - 1).map(anchorGround);
-    return some.length > 2 ? [...shown, [`and ${number(some.length - 2)} more between them.`]] : shown;
+    return some.length > 2 ? [...shown, `and ${number(some.length - 2)} more between them.`] : shown;
   });
 }
 

@@ -33,7 +33,7 @@ export function tabs(views: Readonly<Record<string, HTMLElement>>) {
   }
   choose(0);
   return {
-    elements: [h('div.tabs', { role: 'tablist', 'aria-label': 'Views' }, buttons), ...panels],
+    elements: [h('div.scroll.tabs', { role: 'tablist', 'aria-label': 'Views' }, buttons), ...panels],
     show: (name: string) => choose(ids.indexOf(name)),
   };
 }

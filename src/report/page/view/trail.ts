@@ -1,6 +1,7 @@
 /// <reference lib="dom" />
 import type { Call, Kind } from '../worker/calls.ts';
-import { choice, field, h, note, number, plural, said, searchField, tag, time } from './dom.ts';
+import { h } from './dom.ts';
+import { choice, field, note, number, plural, said, searchField, tag, time } from './parts.ts';
 import { virtualList } from './virtual-list.ts';
 
 const KINDS: readonly (readonly [Kind, string])[] = [
@@ -65,7 +66,7 @@ export function trailView(calls: readonly Call[], openCall: (call: Call) => void
         h('legend', 'Show only'),
         kinds.map(({ box }) => box),
       ),
-      h('label.check', newest, 'Newest first'),
+      h('label.kind', newest, 'Newest first'),
     ]),
     count,
     list.element,

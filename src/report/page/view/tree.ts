@@ -1,7 +1,8 @@
 /// <reference lib="dom" />
 import { leafHash, nodeHash } from '../../../integrity/tree.ts';
 import type { Leaf } from '../worker/records.ts';
-import { type Child, h, number, svg } from './dom.ts';
+import { type Child, h, svg } from './dom.ts';
+import { number } from './parts.ts';
 
 /** A node of a tree as RFC 6962 shapes it, over the leaves from `start` up to but not including `end`. */
 export interface TreeNode {
@@ -95,7 +96,8 @@ export function treePicture(
     const [left, right] = [place(node.left), place(node.right)];
     const placed = { node, x: (left.x + right.x) / 2, y };
     for (const below of [left, right]) {
-      const edge = svg('path.edge', { d: `M${placed.x} ${y} V${y + LEVEL / 2} H${below.x} V${below.y}` });
+      const d = `M${placed.x} ${y} V${y + LEVEL / 2} H${below.x} V${below.y}`;
+      const edge = svg('path.edge', { fill: 'none', d });
       drawn.get(below.node)?.push(edge);
       edgeLayer.append(edge);
     }
@@ -113,18 +115,16 @@ export function treePicture(
         ...{ x: x - NODE_WIDTH / 2 + moved, y: y - NODE_HEIGHT / 2 + moved },
         ...{ width: NODE_WIDTH, height: NODE_HEIGHT, rx: isLeaf ? 6 : 13 },
       });
-    const group = svg(
-      `g.node${isLeaf ? '.leaf' : ''}${isFolded ? '.folded' : ''}${node === root ? '.root' : ''}`,
-      [
-        svg('title', node.hash),
-        isFolded && box(4),
-        box(0),
-        svg('text', { x, y: y + 4 }, node.hash.slice(0, DIGITS)),
-        isFolded && caption(`${number(node.end - node.start)} leaves`, x, NODE_HEIGHT + 6),
-        isLeaf && caption(leaves[node.start]?.record ?? '', x, NODE_HEIGHT + 4),
-        node === root && caption('root', x + NODE_WIDTH / 2 + 22, 4),
-      ],
-    );
+    const classes = `${isLeaf ? '.leaf' : ''}${isFolded ? '.folded' : ''}${node === root ? '.root' : ''}`;
+    const group = svg(`g.node${classes}`, [
+      svg('title', node.hash),
+      isFolded && box(4),
+      box(0),
+      svg('text', { x, y: y + 4 }, node.hash.slice(0, DIGITS)),
+      isFolded && caption(`${number(node.end - node.start)} leaves`, x, NODE_HEIGHT + 6),
+      isLeaf && caption(leaves[node.start]?.record ?? '', x, NODE_HEIGHT + 4),
+      node === root && caption('root', x + NODE_WIDTH / 2 + 22, 4),
+    ]);
     if (isLeaf && !isOutside) makeButton(group, node.start);
     drawn.set(node, [group]);
     nodeLayer.append(group);
@@ -150,12 +150,9 @@ export function treePicture(
   const width = MARGIN * 2 + slots * SLOT + 30;
   const height = bottom + NODE_HEIGHT + 26;
   const view = { viewBox: `0 0 ${width} ${height}`, width, height };
-  const picture = svg('svg', { ...view, role: 'group', 'aria-label': 'Merkle tree of the session' }, [
-    edgeLayer,
-    nodeLayer,
-  ]);
-  const label = 'Picture of the tree, scrolls sideways';
-  const element = h('div.tree-picture', { tabindex: 0, role: 'group', 'aria-label': label }, picture);
+  const picture = svg('svg', view, edgeLayer, nodeLayer);
+  const label = 'Merkle tree of the session, scrolls sideways';
+  const element = h('div.scroll.tree-picture', { tabindex: 0, role: 'group', 'aria-label': label }, picture);
 
   return {
     element,

@@ -1,6 +1,7 @@
 /// <reference lib="dom" />
 import type { VerdictView } from '../worker/verdict.ts';
-import { type Child, h, number, plural, replace, said, type Tone, time } from './dom.ts';
+import { type Child, h, replace } from './dom.ts';
+import { number, plural, said, type Tone, time } from './parts.ts';
 
 const ICONS: Readonly<Record<Tone, string>> = { busy: '…', good: '✓', partly: '!', bad: '✕', idle: '?' };
 
@@ -37,11 +38,11 @@ export function verdictBanner() {
     element,
     idle() {
       const line = 'Open a bundle or a certificate, and this page says how far it can be relied on.';
-      set({ tone: 'idle', heading: 'Nothing is open', lines: [line] });
+      set(say('idle', 'Nothing is open', line));
     },
     progress(done: number, total: number) {
       const line = total === 0 ? 'Opening it' : `${number(done)} of ${number(total)} audit rows checked`;
-      if (element.dataset.tone !== 'busy') set({ tone: 'busy', heading: 'Checking…', lines: [] });
+      if (element.dataset.tone !== 'busy') set(say('busy', 'Checking…'));
       replace(text, h('p', line));
       bar.max = Math.max(1, total);
       bar.value = done;
@@ -51,43 +52,39 @@ export function verdictBanner() {
   };
 }
 
+function say(tone: Tone, heading: string, ...lines: readonly Child[]): Conclusion {
+  return { tone, heading, lines };
+}
+
 function unreadable(message: Node): Conclusion {
-  return { tone: 'bad', heading: 'This could not be checked', lines: [message] };
+  return say('bad', 'This could not be checked', message);
 }
 
 function conclusion(verdict: VerdictView): Conclusion {
-  const { findings, findingCount, rows, size, intactThrough, checkpointedThrough, isWhole, subject } =
-    verdict;
-  const [first] = findings;
+  const { findingCount, rows, size, intactThrough, checkpointedThrough, isWhole, subject } = verdict;
+  const [first] = verdict.findings;
   if (first !== undefined) {
     const message = said(first.message, 400);
     if (first.kind === 'damaged' && rows === 0) return unreadable(message);
-    const upTo = `Nothing is wrong up to row ${number(intactThrough)} of ${number(size)}. The first finding:`;
-    const heading = `Not intact: ${plural(findingCount, 'finding')}`;
-    return { tone: 'bad', heading, lines: [isWhole ? upTo : 'The first finding:', message] };
+    const upTo = isWhole && `Nothing is wrong up to row ${number(intactThrough)} of ${number(size)}. `;
+    return say(
+      'bad',
+      `Not intact: ${plural(findingCount, 'finding')}`,
+      `${upTo || ''}The first finding:`,
+      message,
+    );
   }
-  if (rows === 0)
-    return { tone: 'partly', heading: 'The log is empty', lines: ['There is nothing in it to check.'] };
+  if (rows === 0) return say('partly', 'The log is empty', 'There is nothing in it to check.');
   if (checkpointedThrough === 0) {
     const unsigned = 'Nothing in it is signed: the person who handed it over can have made all of it.';
-    return {
-      tone: 'partly',
-      heading: 'Intact in itself, but not signed',
-      lines: [agreement(verdict), unsigned],
-    };
+    return say('partly', 'Intact in itself, but not signed', agreement(verdict), unsigned);
   }
-  return {
-    tone: 'good',
-    heading: isWhole ? `Intact through row ${number(intactThrough)}` : `Intact: ${subject}`,
-    lines: [
-      agreement(verdict),
-      signedLine(verdict),
-      anchorLine(verdict),
-      verdict.keys.length === 1
-        ? 'The key came with it. Before you rely on it, compare it under Checks with one you got another way.'
-        : 'The keys came with it. Before you rely on them, compare them under Checks with those you got another way.',
-    ],
-  };
+  const heading = isWhole ? `Intact through row ${number(intactThrough)}` : `Intact: ${subject}`;
+  const keys =
+    verdict.keys.length === 1
+      ? 'The key came with it. Before you rely on it, compare it under Checks with one you got another way.'
+      : 'The keys came with it. Before you rely on them, compare them under Checks with those you got another way.';
+  return say('good', heading, agreement(verdict), signedLine(verdict), anchorLine(verdict), keys);
 }
 
 function agreement({ isWhole, rows, size, subject, replayedThrough, intactThrough }: VerdictView): string {
@@ -117,27 +114,18 @@ function anchorLine({ anchors }: VerdictView): string {
 function rangeRows(verdict: VerdictView): Child[] {
   const { size, isWhole, intactThrough, replayedThrough, checkpointedThrough, anchoredThrough } = verdict;
   const named = verdict.anchors.at(-1);
-  const range = (
-    spec: 'span' | 'span.unsigned',
-    label: string,
-    through: number,
-    more: readonly Child[] = [],
-  ) => {
-    const fill = h(spec);
-    fill.style.setProperty('width', `${size === 0 ? 0 : (100 * through) / size}%`);
-    return h('div.row.apart.range', [
-      h('span', label),
-      h('span', h('b', number(through)), ` of ${number(size)}`),
-      h('span.range-bar', { 'aria-hidden': true }, fill),
-      more.length > 0 && h('small', more),
-    ]);
+  const range = (label: string, through: number, more: readonly Child[] = [], tone: Tone = 'good') => {
+    const bar = h('span.range-bar', { 'aria-hidden': true, 'data-tone': tone });
+    bar.style.setProperty('--part', `${size === 0 ? 0 : (100 * through) / size}%`);
+    const value = h('span', h('b', number(through)), ` of ${number(size)}`);
+    return h('div.range', h('span', label), value, bar, more.length > 0 && h('small', more));
   };
   return [
-    isWhole && range('span', 'Intact through', intactThrough),
-    isWhole && range('span', 'Replayed through', replayedThrough),
-    range('span', 'Checkpointed through', checkpointedThrough, signers(verdict)),
-    range('span', 'Anchored through', anchoredThrough, ['this page has no network and looks nothing up']),
-    named !== undefined && range('span.unsigned', 'Named by an anchor, not checked here', named.size),
+    isWhole && range('Intact through', intactThrough),
+    isWhole && range('Replayed through', replayedThrough),
+    range('Checkpointed through', checkpointedThrough, signers(verdict)),
+    range('Anchored through', anchoredThrough, ['this page has no network and looks nothing up']),
+    named !== undefined && range('Named by an anchor, not checked here', named.size, [], 'partly'),
   ];
 }
 

@@ -1,0 +1,137 @@
+/// <reference lib="dom" />
+import { type Child, h, type Part, type Props } from './dom.ts';
+
+// What the views are made of.
+
+export function note(...parts: readonly Part[]): HTMLElement {
+  return h('p.note', ...parts);
+}
+
+export type Tone = 'busy' | 'good' | 'partly' | 'bad' | 'idle';
+
+/** A sentence that something was found good or bad. */
+export function seal(tone: Tone, ...parts: readonly Part[]): HTMLElement {
+  return h('p.seal', { 'data-tone': tone }, ...parts);
+}
+
+export function tag(text: string, tone?: Tone): HTMLElement {
+  return h('span.tag', { 'data-tone': tone }, text);
+}
+
+export function card(title: string, ...parts: readonly Part[]): HTMLElement {
+  return h('section.card', h('h2', title), ...parts);
+}
+
+/** Names with what is said of each; those with `false` are left out. */
+export function facts(...groups: readonly Readonly<Record<string, Child | readonly Child[]>>[]): HTMLElement {
+  const rows = groups.flatMap((group) => Object.entries(group)).filter(([, value]) => value !== false);
+  const parts = rows.flatMap(([name, value]) => [h('dt', name), h('dd', value)]);
+  return h('dl', parts);
+}
+
+/** The first cell of each row names it. */
+export function table(
+  label: string,
+  names: readonly string[],
+  rows: readonly (readonly Child[])[],
+): HTMLElement {
+  const head = names.map((name) => h('th', { scope: 'col' }, name));
+  const body = rows.map(([first, ...cells]) => {
+    const others = cells.map((cell) => h('td', cell));
+    return h('tr', h('th', { scope: 'row' }, first), others);
+  });
+  const scroll = { tabindex: 0, role: 'group', 'aria-label': label };
+  return h('div.scroll', scroll, h('table', h('thead', h('tr', head)), h('tbody', body)));
+}
+
+/** A list of which the first items are shown, with a button that shows more. */
+export function growing<T>(
+  list: HTMLElement,
+  items: readonly T[],
+  step: number,
+  draw: (item: T) => HTMLElement,
+): HTMLElement[] {
+  const more = h('button.more', { click: extend });
+  let shown = 0;
+  function extend(): void {
+    list.append(...items.slice(shown, shown + step).map(draw));
+    shown += step;
+    more.hidden = shown >= items.length;
+    more.textContent = `Show more (${number(items.length - shown)} hidden)`;
+  }
+  extend();
+  return [list, more];
+}
+
+/** A record that can be opened, on one line. */
+export function lineButton(id: string, text: string, props: Props): HTMLElement {
+  return h('button.row.line', props, h('span.id', id), h('span.clip', said(text.replace(/\s+/g, ' '), 200)));
+}
+
+/** A control of a filter under its name. */
+export function field(name: string, control: HTMLElement): HTMLElement {
+  return h('label', h('span.note', name), control);
+}
+
+export function searchField(id: string, placeholder: string, input: () => void): HTMLInputElement {
+  return h('input', { id, type: 'search', size: 30, placeholder, spellcheck: 'false', input });
+}
+
+/** A choice among values that strangers wrote; '' is all of them. */
+export function choice(
+  id: string,
+  all: string,
+  values: Iterable<string>,
+  change: () => void,
+): HTMLSelectElement {
+  const options = [...new Set(values)].sort().slice(0, CHOICES_MAX);
+  return h('select', { id, change }, [
+    h('option', { value: '' }, all),
+    ...options.map((value) => h('option', { value }, value.slice(0, 64))),
+  ]);
+}
+
+const CHOICES_MAX = 500;
+
+// Characters that change the order of the text around them, or show nothing at all. Joiners stay: scripts and emoji need them.
+const HIDDEN = /((?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029])/u;
+
+/**
+ * What an agent or a client wrote. It stays inside a box of its own, so that no direction mark in it reaches the text
+ * around it, and marks that nobody could see are shown by their number.
+ */
+export function said(text: string, charactersMax = Number.POSITIVE_INFINITY): HTMLElement {
+  // Cutting may split a pair of surrogates.
+  const cut = text.slice(0, charactersMax).replace(/[\ud800-\udbff]$/, '');
+  const shown = text.length > charactersMax ? `${cut}…` : text;
+  const parts = shown.split(HIDDEN).map((part, i) => (i % 2 === 1 ? tag(nameOf(part), 'partly') : part));
+  return h('bdi', { dir: 'auto' }, parts);
+}
+
+function nameOf(character: string): string {
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+}
+
+export function number(value: number): string {
+  return value.toLocaleString('en');
+}
+
+export function plural(count: number, one: string): string {
+  return `${number(count)} ${one}${count === 1 ? '' : 's'}`;
+}
+
+/** A time as the log has it, for people. Always UTC: everybody who looks sees the same. */
+export function time(at: string): HTMLElement {
+  const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(at);
+  if (!isTime) return said(at, 40);
+  return h('time', { datetime: at, title: at }, `${at.slice(0, 10)} ${at.slice(11, 19)}`);
+}
+
+/** A hash with only its beginning shown; the rest is in its title. */
+export function hash(value: string, characters = 12): HTMLElement {
+  return h('code.hash', { title: value }, value.slice(0, characters), value.length > characters && '…');
+}
+
+export function words(status: string): string {
+  return status.replaceAll('_', ' ');
+}
