@@ -1,4 +1,4 @@
-import { createHash, generateKeyPairSync, randomBytes, sign, verify } from 'node:crypto';
+import { createHash, createPublicKey, generateKeyPairSync, randomBytes, sign, verify } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -101,6 +101,23 @@ describe('the Ed25519 of the page', () => {
     ];
 
     expect(answers).toEqual([true, false, false, false, false]);
+  });
+
+  test('refuses, as Node does, a signature that holds only after a multiplication by the cofactor', () => {
+    const point = Buffer.from('17ffad8068dc0de9935d36636f3ad1b5de6de3413b12388e453b05f2a4c1d3db', 'hex');
+    const [r, s] = [
+      '6999d5cb5126005c325892f1c6eab824b310708befff12fbaf45dda050cb12f0',
+      '32c7eeb003e8201118b5ea05a66b9dafa5d4127ef941706d52b0a6d57fc2490a',
+    ];
+    const signature = Buffer.from(`${r}${s}`, 'hex');
+    const jwk = { kty: 'OKP', crv: 'Ed25519', x: point.toString('base64url') };
+    const key = createPublicKey({ key: jwk, format: 'jwk' });
+
+    const message = Buffer.from('hello');
+
+    const answers = [verify(null, message, key, signature), verifyEd25519(message, point, signature)];
+
+    expect(answers).toEqual([false, false]);
   });
 });
 

@@ -6,11 +6,8 @@ import type { Message, Question } from './worker/worker.ts';
 /** The source of the worker, put in by the build. */
 declare const WORKER_SOURCE: string;
 
-interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL(url: string): string },
-  ): { createScriptURL(url: string): string };
+interface Policy {
+  createScriptURL(url: string): string;
 }
 
 /** Starts the worker that hashes. One question at a time: each waits for the answer to the one before. */
@@ -46,7 +43,9 @@ export function startVerifier(onProgress: (done: number, total: number) => void)
 /** The page's policy lets workers come from nowhere but a text of the page itself. */
 function startWorker(): Worker {
   const url = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: 'text/javascript' }));
-  const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes };
+  const { trustedTypes } = globalThis as {
+    trustedTypes?: { createPolicy(name: string, rules: Policy): Policy };
+  };
   const policy = trustedTypes?.createPolicy('colibri-worker', { createScriptURL: (own) => own });
   return new Worker(policy?.createScriptURL(url) ?? url);
 }

@@ -37,7 +37,8 @@ export function detailBox() {
     async showCall(call: Call, detail: Promise<CallDetail>) {
       const rest = h('div', note('Reading…'));
       open(`Call #${call.position}`, callParts(call), rest);
-      replace(rest, detailParts(await detail));
+      const { proof, rows } = await detail;
+      replace(rest, proofPart(proof), rows.map(rowPart));
     },
   };
 }
@@ -74,10 +75,6 @@ function callParts({ tool, actor, at, outcome, error, task, text, isWrong }: Cal
     }),
     text !== '' && h('pre', said(text)),
   ];
-}
-
-function detailParts({ rows, proof }: CallDetail): Child[] {
-  return [proofPart(proof), ...rows.map(rowPart)];
 }
 
 function proofPart(proof: CallDetail['proof']): HTMLElement {

@@ -52,7 +52,7 @@ function isDone({ status }: Task): boolean {
 }
 
 function figure(value: number, label: string, more: string): HTMLElement {
-  return h('div.card', h('b.figure', number(value)), h('p', label), h('small', more));
+  return h('div.card', h('b.figure', number(value)), h('div', label), h('small', more));
 }
 
 function spanOf(calls: readonly Call[]): Child[] {
@@ -77,26 +77,24 @@ function recent(tasks: readonly Task[], openTask: (task: Task) => void, none: st
 }
 
 function actors(calls: readonly Call[], tasks: readonly Task[]): HTMLElement {
-  const counts = new Map<string, { finished: number; thoughts: number; calls: number; failures: number }>();
-  const countOf = (actor: string) => {
-    const count = counts.get(actor) ?? { finished: 0, thoughts: 0, calls: 0, failures: 0 };
-    counts.set(actor, count);
-    return count;
-  };
+  const names = ['Actor', 'Finished', 'Thoughts', 'Calls', 'Failed'];
+  const counts = new Map(
+    calls.map(({ actor }) => [actor, { finished: 0, thoughts: 0, calls: 0, failed: 0 }]),
+  );
   for (const { actor, kind } of calls) {
-    const count = countOf(actor);
+    const count = counts.get(actor);
+    if (count === undefined) continue;
     count.calls += 1;
     if (kind === 'thought') count.thoughts += 1;
-    if (kind === 'failure') count.failures += 1;
+    if (kind === 'failure') count.failed += 1;
   }
-  for (const task of tasks)
-    if (isDone(task) && counts.has(task.statusBy)) countOf(task.statusBy).finished += 1;
+  for (const { statusBy } of tasks.filter(isDone)) {
+    const count = counts.get(statusBy);
+    if (count !== undefined) count.finished += 1;
+  }
   const rows = [...counts].sort(([, a], [, b]) => b.calls - a.calls).slice(0, ACTORS_MAX);
-  return table(
-    'Actors',
-    ['Actor', 'Finished', 'Thoughts', 'Calls', 'Failed'],
-    rows.map(([actor, count]) => [said(actor, 60), ...Object.values(count).map(number)]),
-  );
+  const cells = rows.map(([actor, count]) => [said(actor, 60), ...Object.values(count).map(number)]);
+  return table('Actors', names, cells);
 }
 
 /** What the verdict stands on and what it does not, in sentences. */

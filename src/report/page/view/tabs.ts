@@ -19,7 +19,7 @@ export function tabs(views: Readonly<Record<string, HTMLElement>>) {
     return button;
   });
   const panels = Object.entries(views).map(([name, view]) =>
-    h('div.panel', { id: `panel-${id(name)}`, role: 'tabpanel', 'aria-labelledby': `tab-${id(name)}` }, view),
+    h('div', { id: `panel-${id(name)}`, role: 'tabpanel', 'aria-labelledby': `tab-${id(name)}` }, view),
   );
 
   function choose(index: number): void {

@@ -126,34 +126,28 @@ export interface Leaf {
 function leavesOf(shown: Shown): ReadonlyMap<number, Leaf[]> {
   const told = new Map(shown.calls.map(({ exit, verb, text }) => [exit, `${verb} ${text}`]));
   const leaves = new Map<number, Leaf[]>();
-  for (const { session_id, task_id, kind, ref } of shown.state.get(SESSION_RECORDS)?.values() ?? []) {
-    if (!isPosition(session_id) || !isPosition(task_id) || !isPosition(ref)) continue;
-    const task = formatId(TASKS, task_id);
-    const leaf = kind === 'thought' ? thoughtLeaf(shown, ref, task) : changeLeaf(shown, ref, task, told);
-    if (leaf === undefined) continue;
-    const label = leaf.label.slice(0, LABEL_CHARACTERS_MAX);
-    leaves.set(session_id, leaves.get(session_id) ?? []);
-    leaves.get(session_id)?.push({ ...leaf, label });
+  for (const record of shown.state.get(SESSION_RECORDS)?.values() ?? []) {
+    const { session_id: session } = record;
+    const leaf = leafOf(shown, record, told);
+    if (!isPosition(session) || leaf === undefined) continue;
+    leaves.set(session, leaves.get(session) ?? []);
+    leaves.get(session)?.push({ ...leaf, label: leaf.label.slice(0, LABEL_CHARACTERS_MAX) });
   }
   return leaves;
 }
 
-function thoughtLeaf({ state, text }: Shown, id: number, task: string): Leaf | undefined {
-  const thought = state.get(THOUGHTS)?.get(id);
-  const hash = textOf(thought?.hash);
-  if (thought === undefined || !isHash(hash)) return undefined;
-  const label = `${textOf(thought.type)}: ${text(thought.content)}`;
-  return { record: formatId(THOUGHTS, id), task, hash, position: countOf(thought.position), label };
-}
-
-function changeLeaf(
-  { rows }: Shown,
-  position: number,
-  task: string,
-  told: ReadonlyMap<number, string>,
-): Leaf | undefined {
-  const text = rows.get(position)?.text;
-  if (text === undefined) return undefined;
-  const label = `${task} ${told.get(position) ?? 'changed'}`;
-  return { record: auditRow(position), task, hash: sha256Hex(text), position, label };
+function leafOf({ state, text, rows }: Shown, record: Fields, told: ReadonlyMap<number, string>) {
+  const { task_id, kind, ref } = record;
+  if (!isPosition(task_id) || !isPosition(ref)) return undefined;
+  const task = formatId(TASKS, task_id);
+  if (kind === 'thought') {
+    const { hash, type, content, position } = state.get(THOUGHTS)?.get(ref) ?? {};
+    if (typeof hash !== 'string' || !isHash(hash)) return undefined;
+    const label = `${textOf(type)}: ${text(content)}`;
+    return { record: formatId(THOUGHTS, ref), task, hash, position: countOf(position), label };
+  }
+  const row = rows.get(ref)?.text;
+  if (row === undefined) return undefined;
+  const label = `${task} ${told.get(ref) ?? 'changed'}`;
+  return { record: auditRow(ref), task, hash: sha256Hex(row), position: ref, label };
 }

@@ -79,16 +79,14 @@ async function anchorsOf(
   rows: ReadonlyMap<number, SourceRow>,
 ) {
   const good = new Set(judged.filter(({ status }) => status === 'consistent').map(({ note }) => note));
-  const views = anchors.filter(({ note }) => good.has(note)).map((anchor) => anchorView(anchor, rows));
-  return (await Promise.all(views)).sort((a, b) => a.size - b.size);
-}
-
-async function anchorView(
-  { kind, bytes, size, ref = '', time = '' }: CarriedAnchor,
-  rows: ReadonlyMap<number, SourceRow>,
-) {
-  const commit = kind === 'git' ? await commitId(bytes) : '';
-  return { kind, size, at: timeAt(rows, size), commit, ref, claims: time };
+  const views = anchors
+    .filter(({ note }) => good.has(note))
+    .sort((a, b) => a.size - b.size)
+    .map(async ({ kind, bytes, size, ref = '', time: claims = '' }) => {
+      const commit = kind === 'git' ? await commitId(bytes) : '';
+      return { kind, size, at: timeAt(rows, size), commit, ref, claims };
+    });
+  return await Promise.all(views);
 }
 
 /** Git names commits by SHA-1, which only the browser has, and not on every page. */
