@@ -21,29 +21,32 @@ export function embeddedBundle(): Embedded | undefined {
   return { name: value.name, zip: new Blob(parts, { type: 'application/zip' }) };
 }
 
-/** What was chosen: a zip, a certificate, or the files of a folder. */
-export async function fromFiles(files: Iterable<File>): Promise<Given | undefined> {
-  const all = [...files];
-  const [only] = all;
-  if (only === undefined) return undefined;
-  if (all.length === 1 && !only.webkitRelativePath.includes('/'))
-    return (await isZip(only)) ? { zip: only } : { certificate: only };
-  return { files: all.map((file) => [file.webkitRelativePath || file.name, file] as const) };
+type Open = (given: Given, title: string) => Promise<void>;
+
+/** Opens what was chosen: a zip, a certificate, or the files of a folder. */
+export async function openFiles(files: readonly File[], open: Open): Promise<void> {
+  const [first] = files;
+  if (first === undefined) return;
+  const [folder = ''] = first.webkitRelativePath.split('/');
+  if (files.length === 1 && folder === '')
+    return await open((await isZip(first)) ? { zip: first } : { certificate: first }, first.name);
+  const named = files.map((file) => [file.webkitRelativePath || file.name, file] as const);
+  await open({ files: named }, folder || first.name);
 }
 
 async function isZip(file: File): Promise<boolean> {
   return file.name.toLowerCase().endsWith('.zip') || (await file.slice(0, 2).text()) === 'PK';
 }
 
-/** What was dropped: a zip, a certificate, or a folder with everything in it. */
-export async function fromDrop(transfer: DataTransfer): Promise<Given | undefined> {
+/** Opens what was dropped: a zip, a certificate, or a folder with everything in it. */
+export async function openDropped(transfer: DataTransfer, open: Open): Promise<void> {
   // Both must be taken before the first wait: afterwards the browser has emptied them.
   const entries = [...transfer.items].flatMap((item) => item.webkitGetAsEntry() ?? []);
   const files = [...transfer.files];
-  if (!entries.some(({ isDirectory }) => isDirectory)) return await fromFiles(files);
+  if (!entries.some(({ isDirectory }) => isDirectory)) return await openFiles(files, open);
   const found: [string, Blob][] = [];
   for (const entry of entries) await collect(entry, '', found);
-  return { files: found };
+  await open({ files: found }, entries[0]?.name ?? '');
 }
 
 const FILES_MAX = 100_000;

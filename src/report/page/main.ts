@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 /// <reference lib="dom.iterable" />
-import { type Embedded, embeddedBundle, fromDrop, fromFiles } from './given.ts';
+import { type Embedded, embeddedBundle, openDropped, openFiles } from './given.ts';
 import { startVerifier } from './verifier.ts';
 import { boardView } from './view/board.ts';
 import { checksView } from './view/checks.ts';
@@ -58,11 +58,7 @@ function header(embedded: Embedded | undefined): HTMLElement {
 function chooser(label: string, props: { readonly id: string; readonly [name: string]: string | boolean }) {
   const input = h('input.visually-hidden', { type: 'file', ...props });
   input.addEventListener('change', async () => {
-    const files = [...(input.files ?? [])];
-    const given = await fromFiles(files);
-    const [first] = files;
-    if (given !== undefined)
-      await open(given, first?.webkitRelativePath.split('/')[0] || (first?.name ?? ''));
+    await openFiles([...(input.files ?? [])], open);
     input.value = '';
   });
   return [input, h('label.button', { for: props.id }, label)];
@@ -127,10 +123,6 @@ function acceptDrops(): void {
   body.addEventListener('drop', async (event) => {
     event.preventDefault();
     body.classList.remove('dropping');
-    const transfer = event.dataTransfer;
-    if (transfer === null) return;
-    const title = transfer.items[0]?.webkitGetAsEntry()?.name ?? 'dropped files';
-    const given = await fromDrop(transfer);
-    if (given !== undefined) await open(given, title);
+    if (event.dataTransfer !== null) await openDropped(event.dataTransfer, open);
   });
 }

@@ -1,12 +1,10 @@
 /// <reference lib="dom" />
+import { ARROWS } from '../../../domains/tasks/workflows.ts';
 import type { Task } from '../worker/records.ts';
 import { h, replace } from './dom.ts';
 import { choice, field, growing, note, number, said, searchField, tag, words } from './parts.ts';
 
-const COLUMNS: Readonly<Record<string, readonly string[]>> = {
-  kanban: ['backlog', 'todo', 'in_progress', 'blocked', 'review', 'done', 'cancelled'],
-  pipeline: ['INIT', 'GATHER', 'ANALYZE', 'PLAN', 'APPLY', 'VERIFY', 'DONE', 'CANCELLED'],
-};
+const COLUMNS = new Map(Object.entries(ARROWS).map(([workflow, arrows]) => [workflow, Object.keys(arrows)]));
 const URGENCY: readonly string[] = ['critical', 'high', 'normal', 'low'];
 const CARDS_STEP = 30;
 
@@ -40,7 +38,7 @@ function boards(tasks: readonly Task[], openTask: (task: Task) => void): HTMLEle
   const workflows = [...new Set(tasks.map(({ workflow }) => workflow))].sort();
   return workflows.map((workflow) => {
     const own = tasks.filter((task) => task.workflow === workflow);
-    const statuses = new Set([...(COLUMNS[workflow] ?? []), ...own.map(({ status }) => status)]);
+    const statuses = new Set([...(COLUMNS.get(workflow) ?? []), ...own.map(({ status }) => status)]);
     const label = `Columns of ${workflow.slice(0, 40)}`;
     return h('div.board', [
       workflows.length > 1 && h('h2', said(workflow, 40)),
