@@ -8,7 +8,7 @@ import { composeCall } from '../src/middleware/compose.ts';
 import { createToolLock } from '../src/middleware/tool-lock.ts';
 import type { StorageEngine, Transaction } from '../src/storage/engine.ts';
 import { openSqlite } from '../src/storage/sqlite/engine.ts';
-import { createSigner } from '../src/trust/signer.ts';
+import { LogSigner } from '../src/trust/signer.ts';
 
 const BATCH_CALLS = 5_000;
 /** Rows of writing calls among all rows, as the design asks of a log to verify. */
@@ -35,7 +35,7 @@ export async function fillDatabase(
   const engine = await openSqlite({ path });
   const quiet = () => undefined;
   const diagnostics = { error: console.error, warn: quiet, info: quiet, debug: quiet };
-  const signer = createSigner({
+  const signer = new LogSigner({
     storage: engine,
     dbPath: path,
     configDir,
@@ -46,7 +46,7 @@ export async function fillDatabase(
   await signer.start();
   const batches = async (calls: number, one: (call: Caller, i: number) => Promise<void>) => {
     for (let from = 0; from < calls; from += BATCH_CALLS)
-      await engine.write((tx) =>
+      await signer.storage.write((tx) =>
         inBatch(tx, engine, signer, async (call) => {
           for (let i = from; i < Math.min(calls, from + BATCH_CALLS); i += 1) await one(call, i);
         }),

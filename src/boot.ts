@@ -14,7 +14,7 @@ import { capabilitiesFor } from './modes.ts';
 import { createNoStorage, type StorageEngine } from './storage/engine.ts';
 import { openSqlite } from './storage/sqlite/engine.ts';
 import type { Tool } from './tool.ts';
-import { createSigner, type LogSigner } from './trust/signer.ts';
+import { LogSigner } from './trust/signer.ts';
 
 /** What boot ends with. A database that cannot be opened is an end too: the server stays up and says why. */
 export interface Booted extends Backing {
@@ -84,7 +84,7 @@ async function recoverAndLog(deps: BootDeps, storage: StorageEngine, inMemory: b
   const { dbPath, configDir } = config;
   const signer = inMemory
     ? undefined
-    : createSigner({ storage, dbPath, configDir, diagnostics, clock, process });
+    : new LogSigner({ storage, dbPath, configDir, diagnostics, clock, process });
   await signer?.start();
   // The signer watches its storage: only what was really committed may leave the process.
   const watched = signer?.storage ?? storage;

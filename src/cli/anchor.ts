@@ -3,9 +3,15 @@ import { basename, dirname, join, resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { type Checkpoint, parseCheckpoint } from '../integrity/checkpoint.ts';
 import { sha256Hex } from '../integrity/digest.ts';
-import { AnchorFiles, AnchorMemory, type StampedCheckpoint } from '../trust/anchors.ts';
+import { AnchorMemory } from '../trust/anchors.ts';
 import { ANCHOR_REF, anchorInGit } from '../trust/anchors-git.ts';
-import { readToken, verifyToken, writeQuery } from '../trust/anchors-tsr.ts';
+import {
+  AnchorFiles,
+  readToken,
+  type StampedCheckpoint,
+  verifyToken,
+  writeQuery,
+} from '../trust/anchors-tsr.ts';
 import { KeyFolder } from '../trust/key-folder.ts';
 import { keepNewest } from './checkpoint.ts';
 import { type Command, EXIT, type Invocation, UsageError } from './command.ts';

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { AnchorMemory } from '../trust/anchors.ts';
-import { checkStamp } from '../trust/anchors-found.ts';
-import { ANCHOR_REF, commitsHeld, GitError } from '../trust/anchors-git.ts';
+import { ANCHOR_REF, commitsHeld } from '../trust/anchors-git.ts';
+import { checkStamp } from '../trust/anchors-tsr.ts';
+import { ProgramError } from '../trust/programs.ts';
 import type { Report } from '../verify/finding.ts';
 import { commitAlgorithm, commitPreimage } from '../verify/sources/anchor-file.ts';
 import type { CarriedAnchor } from '../verify/sources/carried.ts';
@@ -54,7 +55,7 @@ function heldHere(commits: readonly string[], workspace: string): ReadonlySet<st
     return commits.length === 0 ? new Set() : commitsHeld(workspace, commits);
   } catch (error) {
     // Without git, nothing was looked up, and nothing is counted as found.
-    if (error instanceof GitError) return new Set();
+    if (error instanceof ProgramError) return new Set();
     throw error;
   }
 }

@@ -7,10 +7,10 @@ import type { StorageEngine } from '../storage/engine.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
 import { UnusableFileError } from '../storage/sqlite/file.ts';
 import { readView } from '../trust/log-view.ts';
+import { requireSignable } from '../trust/own-log.ts';
 import { RefusalError } from '../trust/refusal.ts';
 import { type Command, EXIT } from './command.ts';
 import { withDatabase } from './open.ts';
-import { requireSignable } from './signable.ts';
 import { printable } from './text.ts';
 
 /** One thing that was checked: fine, worth knowing, or wrong with a remedy. */
@@ -244,8 +244,8 @@ async function checkLog(storage: StorageEngine, config: Config): Promise<Check[]
 /** What the signer checks before it goes on. `colibri verify` checks everything. */
 async function checkSigning(storage: StorageEngine, config: Config): Promise<Check[]> {
   try {
-    const folder = await requireSignable(storage, config);
-    return folder === undefined ? [] : [{ what: 'key', state: 'ok', found: folder.path }];
+    const own = await requireSignable(storage, config);
+    return own === undefined ? [] : [{ what: 'key', state: 'ok', found: own.folder.path }];
   } catch (error) {
     if (!(error instanceof RefusalError)) throw error;
     return [{ what: 'signing', state: 'wrong', found: `refused: ${printable(error.message)}` }];

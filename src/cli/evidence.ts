@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts';
 import { parseVerifierKey, type VerifierKey } from '../integrity/note-key.ts';
-import { AnchorMemory } from '../trust/anchors.ts';
-import { checkStamp, findAnchors } from '../trust/anchors-found.ts';
+import { AnchorMemory, findAnchors } from '../trust/anchors.ts';
+import { checkStamp } from '../trust/anchors-tsr.ts';
 import { KeyFolder } from '../trust/key-folder.ts';
 import { readRemembered } from '../trust/memory.ts';
 import { isOrigin } from '../trust/origin.ts';

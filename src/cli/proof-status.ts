@@ -5,13 +5,13 @@ import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { readView } from '../trust/log-view.ts';
 import { openIfValid } from '../trust/opening.ts';
 import { originOfKey } from '../trust/origin.ts';
+import { requireSignable } from '../trust/own-log.ts';
 import { RefusalError } from '../trust/refusal.ts';
 import type { Finding } from '../verify/finding.ts';
 import { verify } from '../verify/verify.ts';
 import { collectEvidence, keyIn, ownKey, type StampedEvidence } from './evidence.ts';
 import type { PastCall } from './history.ts';
 import { partOfLog } from './log-part.ts';
-import { requireSignable } from './signable.ts';
 
 /**
  * How well a call is proved. `anchored` and `checkpointed`: its rows, what lies beside them and what they wrote were

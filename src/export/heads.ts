@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { sha256Hex } from '../integrity/digest.ts';
 import { parseVerifierKey } from '../integrity/note-key.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
-import { type FoundAnchor, findAnchors } from '../trust/anchors-found.ts';
+import { type FoundAnchor, findAnchors } from '../trust/anchors.ts';
 import { KeyFolder } from '../trust/key-folder.ts';
 import { openIfValid } from '../trust/opening.ts';
 import { isOrigin, originOfKey } from '../trust/origin.ts';

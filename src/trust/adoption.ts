@@ -1,65 +1,61 @@
-import { FormatError } from '../integrity/c2sp-text.ts';
-import { parseVerifierKey } from '../integrity/note-key.ts';
 import { Frontier } from '../integrity/tree.ts';
 import type { StorageEngine, Transaction } from '../storage/engine.ts';
 import { KeyFolder } from './key-folder.ts';
 import { type HeadRow, type LogView, readView } from './log-view.ts';
 import { readRemembered } from './memory.ts';
-import { openIfValid } from './opening.ts';
+import { keyIn, openIfValid } from './opening.ts';
 import { isOrigin, originOfKey } from './origin.ts';
-import { type OwnLog, ownLogIn } from './own-log.ts';
+import { type LogPlace, type OwnLog, ownLogIn } from './own-log.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';
-import { regrow } from './regrow.ts';
+import { regrow } from './whole-log.ts';
 
-/** A signed head that the log no longer extends, given up by the owner. */
-export interface LostHead {
+/** The owner's decision to go on from what is there, until the commit that carries it out. */
+export interface Adoption {
+  /** Why the log was not signed. */
+  readonly reason: string;
+  /** The largest signed head that the log no longer extends. */
+  readonly lost: LostHead | undefined;
+  readonly own: OwnLog;
+  /** The verifier key that signs from now on. */
+  readonly key: string;
+  /** Over every row that was there when the adoption was prepared. */
+  readonly tree: Frontier;
+}
+
+interface LostHead {
   readonly size: number;
   readonly root: string;
   /** The verifier key that signed it. */
   readonly key: string;
 }
 
-/** The owner's decision to go on from what is there, until the commit that carries it out. */
-export interface Adoption {
-  readonly reason: string;
-  readonly lost: LostHead | undefined;
-  readonly own: OwnLog;
-  /** Over every row that was there when the adoption was prepared. */
-  readonly tree: Frontier;
-  readonly at: string;
-  /** Names what is put aside. */
-  readonly suffix: string;
-}
-
-interface AdoptionOptions {
-  readonly storage: StorageEngine;
-  readonly configDir: string;
-  readonly dbPath: string;
-  /** Why the log is not signed now, as far as the checks in constant time tell. */
-  readonly refused: string | undefined;
-  readonly now: Date;
-}
-
 /**
  * Reads the whole log once and makes a key where there is none. Undefined where nothing stands in the way of signing.
- * Gives up as little as it can: the key stays, unless it is lost.
+ * Gives up as little as it can: the key stays, unless it is lost. `refused` is why the log is not signed now, as far as
+ * the checks in constant time tell.
  */
-export async function prepareAdoption(options: AdoptionOptions): Promise<Adoption | undefined> {
-  const { storage, configDir, dbPath, now } = options;
+export async function prepareAdoption(
+  storage: StorageEngine,
+  { dbPath, configDir }: LogPlace,
+  refused: string | undefined,
+): Promise<Adoption | undefined> {
   // The memory is read before the log: others may sign further rows at any moment.
-  const remembered = rememberedOf(configDir, await storage.read(readView));
+  const remembered = rememberedIn(folderOf(await storage.read(readView), configDir));
   const view = await storage.read(readView);
-  const claims = [...remembered, ...signedIn(view, configDir)];
+  const folder = folderOf(view, configDir);
+  const claims = [...remembered, ...view.heads].flatMap((head) => signedBy(head, folder));
   const rootsAt = new Map(claims.map(({ size }) => [size, '']));
   const tree = new Frontier();
   await regrow((work) => storage.read(work), tree, view.last.position, dbPath, rootsAt);
   const [lost] = claims
     .filter(({ size, root }) => size > 0 && rootsAt.get(size) !== root)
     .sort((a, b) => b.size - a.size);
-  const reason = options.refused ?? (lost && REFUSALS.rewritten(dbPath, lost.size).message);
+  const reason = refused ?? (lost && REFUSALS.rewritten(dbPath, lost.size));
   if (reason === undefined) return undefined;
-  const suffix = now.toISOString().replaceAll(':', '-');
-  return { reason, lost, tree, suffix, at: now.toISOString(), own: keyFor(view, configDir, dbPath, suffix) };
+  // The name of a log never changes, not even to a better one.
+  if (folder === undefined && view.origin !== undefined) throw new RefusalError(REFUSALS.misnamed(dbPath));
+  const own = ownLogFor(folder, configDir);
+  return { reason, lost, own, key: own.signer.verifierKey, tree };
 }
 
 /**
@@ -76,63 +72,44 @@ export async function acceptHeads(tx: Transaction, view: LogView, own: OwnLog): 
   return others.length === 0 ? own : ownLogIn(own.folder);
 }
 
-function rememberedOf(configDir: string, view: LogView): LostHead[] {
-  const folder = folderOf(view, configDir);
-  const key = folder?.verifierKey();
-  if (folder === undefined || key === undefined) return [];
-  const verifier = keyIn(key);
-  const last = verifier && readRemembered(folder.signedPath, verifier);
-  return last === undefined ? [] : [{ size: last.size, root: last.root, key }];
-}
+type Claim = Pick<HeadRow, 'key' | 'checkpoint'>;
 
-function signedIn(view: LogView, configDir: string): LostHead[] {
-  const folder = folderOf(view, configDir);
-  return folder === undefined ? [] : view.heads.flatMap((head) => signedBy(head, folder));
+function rememberedIn(folder: KeyFolder | undefined): Claim[] {
+  const key = folder?.verifierKey();
+  const verifier = keyIn(key);
+  if (folder === undefined || key === undefined || verifier === undefined) return [];
+  const last = readRemembered(folder.signedPath, verifier);
+  return last === undefined ? [] : [{ key, checkpoint: last.note }];
 }
 
 /** What a head says, if a key of this log signed it. The name of a log vouches for the key that created it. */
-function signedBy({ key, checkpoint }: HeadRow, folder: KeyFolder): LostHead[] {
+function signedBy({ key, checkpoint }: Claim, folder: KeyFolder | undefined): LostHead[] {
   const verifier = keyIn(key);
-  if (verifier === undefined) return [];
+  if (folder === undefined || verifier === undefined) return [];
   if (originOfKey(key) !== folder.origin && !folder.keys().includes(key)) return [];
   const opened = openIfValid(checkpoint, [verifier]);
   return opened?.origin === folder.origin ? [{ size: opened.size, root: opened.root, key }] : [];
 }
 
-function keyIn(text: string) {
-  try {
-    return parseVerifierKey(text);
-  } catch (error) {
-    if (error instanceof FormatError) return undefined;
-    throw error;
-  }
-}
-
 /** The folder the log belongs to, there or not. Where its name is gone, a head by a key that is here still tells it. */
-function folderOf(view: LogView, configDir: string): KeyFolder | undefined {
-  if (view.origin !== undefined)
-    return isOrigin(view.origin) ? new KeyFolder(configDir, view.origin) : undefined;
-  for (const { key } of view.heads) {
-    const name = key.slice(0, key.indexOf('+'));
-    const folder = isOrigin(name) ? new KeyFolder(configDir, name) : undefined;
-    if (folder?.verifierKey() === key) return folder;
-  }
-  return undefined;
+function folderOf({ origin, heads }: LogView, configDir: string): KeyFolder | undefined {
+  const folderNamed = (name: string) => (isOrigin(name) ? new KeyFolder(configDir, name) : undefined);
+  if (origin !== undefined) return folderNamed(origin);
+  return heads
+    .flatMap(({ key }) => {
+      const folder = folderNamed(key.slice(0, key.indexOf('+')));
+      return folder?.verifierKey() === key ? [folder] : [];
+    })
+    .at(0);
 }
 
-function keyFor(view: LogView, configDir: string, dbPath: string, suffix: string): OwnLog {
-  const folder = folderOf(view, configDir);
-  if (folder === undefined) {
-    // The name of a log never changes, not even to a better one.
-    if (view.origin !== undefined) throw REFUSALS.misnamed(dbPath);
-    return ownLogIn(KeyFolder.create(configDir));
-  }
-  if (!folder.exists) return ownLogIn(KeyFolder.createFor(configDir, folder.origin));
+function ownLogFor(folder: KeyFolder | undefined, configDir: string): OwnLog {
+  if (folder?.exists !== true) return ownLogIn(KeyFolder.create(configDir, folder?.origin));
   try {
     return ownLogIn(folder);
   } catch (error) {
     if (!(error instanceof RefusalError)) throw error;
-    folder.renewKey(suffix);
+    folder.renewKey();
     return ownLogIn(folder);
   }
 }

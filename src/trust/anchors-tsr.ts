@@ -1,33 +1,103 @@
-import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { makePrivateFolder } from '../folders.ts';
+import { sha256Hex } from '../integrity/digest.ts';
+import { NOTE_BYTES_MAX } from '../integrity/signed-note.ts';
+import { readRegular, replaceFile } from './private-files.ts';
+import { ProgramError, run } from './programs.ts';
 
-/** What a time-stamp token says of itself. Read by openssl, believed by nobody before it is verified. */
-export interface TokenText {
-  readonly status: string;
-  readonly algorithm: string;
-  /** The digest it vouches for, in hex. */
-  readonly imprint: string;
-  readonly time: string;
+/** A checkpoint that a time-stamping authority was asked about, with the token where there is one. */
+export interface StampedCheckpoint {
+  readonly size: number;
+  readonly note: string;
+  readonly notePath: string;
+  readonly tokenPath: string;
+  readonly hasToken: boolean;
 }
 
-/** openssl said no, or is not there. The message is for the user. */
-export class OpensslError extends Error {}
+/** Time-stamp tokens next to the database, each with the exact checkpoint it is about. */
+export class AnchorFiles {
+  readonly folder: string;
+
+  constructor(dbPath: string) {
+    this.folder = `${dbPath}.anchors`;
+  }
+
+  /** Files a checkpoint, so that a token that comes tomorrow still finds the bytes it is about. */
+  keep(size: number, note: string): StampedCheckpoint {
+    makePrivateFolder(this.folder);
+    replaceFile(join(this.folder, `${size}.note`), note);
+    return this.#at(size, note);
+  }
+
+  /** All of them, the smallest first. Whoever can write to the folder may have put anything under such a name. */
+  all(): StampedCheckpoint[] {
+    const names = existsSync(this.folder) ? readdirSync(this.folder) : [];
+    return names
+      .flatMap((name) => /^(\d{1,15})\.note$/.exec(name)?.[1] ?? [])
+      .map(Number)
+      .sort((a, b) => a - b)
+      .map((size) => this.#at(size));
+  }
+
+  #at(size: number, known?: string): StampedCheckpoint {
+    const [notePath, tokenPath] = [join(this.folder, `${size}.note`), join(this.folder, `${size}.tsr`)];
+    const note = known ?? readRegular(notePath, NOTE_BYTES_MAX)?.toString('utf8') ?? '';
+    return { size, note, notePath, tokenPath, hasToken: existsSync(tokenPath) };
+  }
+}
+
+/** What became of a time stamp. `unchecked`: its digest may fit, but nobody here can say who made it. */
+export type StampVerdict =
+  | { readonly state: 'valid'; readonly time: string }
+  | { readonly state: 'unchecked'; readonly time: string | undefined; readonly message: string }
+  | { readonly state: 'wrong'; readonly message: string };
+
+/** A token is an anchor only under an authority that was named: anybody can make a token. */
+export function checkStamp(
+  { notePath, tokenPath, note }: Pick<StampedCheckpoint, 'notePath' | 'tokenPath' | 'note'>,
+  authorities: readonly string[],
+): StampVerdict {
+  try {
+    const token = readToken(tokenPath);
+    if (token?.imprint !== sha256Hex(note))
+      return { state: 'wrong', message: `${tokenPath} is not a time stamp of ${notePath}.` };
+    if (authorities.length === 0) {
+      const message = `${tokenPath}: its digest fits, its authority was not checked. Name one with "colibri anchor --tsr FILE --ca FILE".`;
+      return { state: 'unchecked', time: token.time, message };
+    }
+    const reason = verifyToken(tokenPath, notePath, authorities);
+    if (reason === undefined) return { state: 'valid', time: token.time };
+    const message = `${tokenPath} is by none of the authorities that were named (${reason}).`;
+    return { state: 'wrong', message };
+  } catch (error) {
+    if (!(error instanceof ProgramError)) throw error;
+    const message = `${tokenPath} was not looked at: ${error.message}`;
+    return { state: 'unchecked', time: undefined, message };
+  }
+}
 
 /** Writes the question for a time-stamping authority: SHA-256 of the file, with its certificates in the answer. */
 export function writeQuery(notePath: string, queryPath: string): void {
-  openssl(['ts', '-query', '-data', notePath, '-sha256', '-cert', '-out', queryPath]);
+  const args = ['ts', '-query', '-data', notePath, '-sha256', '-cert', '-out', queryPath];
+  const { isRefused, stderr } = run('openssl', args);
+  if (isRefused) throw new ProgramError(reasonIn(stderr));
 }
 
-/** Reads an RFC 3161 answer, or undefined for a file that is none. */
-export function readToken(tokenPath: string): TokenText | undefined {
-  const text = openssl(['ts', '-reply', '-in', tokenPath, '-text'], { mayFail: true });
-  if (text === undefined) return undefined;
-  const line = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(text)?.[1]?.trim() ?? '';
-  return {
-    status: line('Status').replace(/\.$/, ''),
-    algorithm: line('Hash Algorithm'),
-    imprint: imprintIn(text),
-    time: line('Time stamp'),
-  };
+/**
+ * The digest that an RFC 3161 answer vouches for, in hex, and its time; undefined for a file that is none. Read by
+ * openssl, believed by nobody before it is verified.
+ */
+export function readToken(
+  tokenPath: string,
+): { readonly imprint: string; readonly time: string } | undefined {
+  const { isRefused, stdout } = run('openssl', ['ts', '-reply', '-in', tokenPath, '-text']);
+  if (isRefused) return undefined;
+  const text = stdout.toString('utf8');
+  // `    0000 - 0a 1b … 2c-3d …   text` lines after `Message data:`.
+  const dump = /^Message data:\n((?: {4}[0-9a-f]{4} - .*\n)+)/m.exec(text)?.[1] ?? '';
+  const bytes = dump.split('\n').map((line) => line.slice(11, 11 + 48).replaceAll(/[^0-9a-f]/g, ''));
+  return { imprint: bytes.join(''), time: /^Time stamp: (.*)$/m.exec(text)?.[1]?.trim() ?? '' };
 }
 
 /** Why a token does not vouch for a file under one of these certificates, or undefined when it does. */
@@ -36,50 +106,15 @@ export function verifyToken(
   notePath: string,
   authorities: readonly string[],
 ): string | undefined {
-  const reasons = authorities.map((authority) => {
-    const args = ['ts', '-verify', '-in', tokenPath, '-data', notePath, '-CAfile', authority];
-    try {
-      openssl(args);
-      return undefined;
-    } catch (error) {
-      if (error instanceof OpensslError) return error.message;
-      throw error;
-    }
-  });
-  return reasons.includes(undefined) ? undefined : reasons[0];
-}
-
-/** `    0000 - 0a 1b … 2c-3d …   text` lines after `Message data:`. */
-function imprintIn(text: string): string {
-  const dump = /^Message data:\n((?: {4}[0-9a-f]{4} - .*\n)+)/m.exec(text)?.[1] ?? '';
-  return dump
-    .split('\n')
-    .map((line) => line.slice(11, 11 + 48).replaceAll(/[^0-9a-f]/g, ''))
-    .join('');
-}
-
-function openssl(args: readonly string[], options: { mayFail: true }): string | undefined;
-function openssl(args: readonly string[]): string;
-function openssl(args: readonly string[], options: { mayFail?: boolean } = {}): string | undefined {
-  const { status, stdout, stderr, error } = spawnSync('openssl', args, { input: '', encoding: 'utf8' });
-  if (error !== undefined) {
-    const missing = 'code' in error && error.code === 'ENOENT';
-    throw new OpensslError(
-      missing
-        ? 'openssl was not found. Install it to work with time stamps.'
-        : `openssl failed: ${error.message}`,
-    );
-  }
-  if (status === 0) return stdout;
-  if (options.mayFail === true) return undefined;
-  throw new OpensslError(reasonIn(stderr) ?? `openssl ${args[1]} failed`);
+  const answers = authorities.map((authority) =>
+    run('openssl', ['ts', '-verify', '-in', tokenPath, '-data', notePath, '-CAfile', authority]),
+  );
+  return answers.every(({ isRefused }) => isRefused) ? reasonIn(answers[0]?.stderr ?? '') : undefined;
 }
 
 /** `40E7…:error:1780006D:time stamp routines:ts_check_imprints:message imprint mismatch:../crypto/…` */
-function reasonIn(stderr: string): string | undefined {
-  const fields = stderr
-    .split('\n')
-    .find((line) => line.includes(':error:'))
-    ?.split(':');
-  return fields === undefined ? undefined : `openssl says: ${fields[5] ?? fields.at(-1)}`;
+function reasonIn(stderr: string): string {
+  const line = stderr.split('\n').find((one) => one.includes(':error:'));
+  const fields = line?.split(':') ?? [];
+  return `openssl says: ${fields[5] ?? fields.at(-1) ?? 'no'}`;
 }

@@ -1,56 +1,12 @@
 import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { makePrivateFolder } from '../folders.ts';
 import { sha256Hex } from '../integrity/digest.ts';
-import { NOTE_BYTES_MAX } from '../integrity/signed-note.ts';
-import { readIfPresent, readRegular, replaceFile } from './private-files.ts';
-
-/** A checkpoint that a time-stamping authority was asked about, with the token where there is one. */
-export interface StampedCheckpoint {
-  readonly size: number;
-  readonly note: string;
-  readonly notePath: string;
-  readonly tokenPath: string;
-  readonly hasToken: boolean;
-}
-
-/** Time-stamp tokens beside the database, each with the exact checkpoint it speaks of. */
-export class AnchorFiles {
-  readonly folder: string;
-
-  constructor(dbPath: string) {
-    this.folder = `${dbPath}.anchors`;
-  }
-
-  /** Files a checkpoint, so that a token that comes tomorrow still finds the bytes it is about. */
-  keep(size: number, note: string): StampedCheckpoint {
-    makePrivateFolder(this.folder);
-    const kept = this.#at(size, note);
-    replaceFile(kept.notePath, note);
-    return kept;
-  }
-
-  /** All of them, the smallest first. */
-  all(): StampedCheckpoint[] {
-    if (!existsSync(this.folder)) return [];
-    const sizes = readdirSync(this.folder).flatMap((name) => /^(\d{1,15})\.note$/.exec(name)?.[1] ?? []);
-    return sizes
-      .map(Number)
-      .sort((a, b) => a - b)
-      .map((size) => this.#at(size, noteIn(join(this.folder, `${size}.note`))));
-  }
-
-  #at(size: number, note: string): StampedCheckpoint {
-    const tokenPath = join(this.folder, `${size}.tsr`);
-    const notePath = join(this.folder, `${size}.note`);
-    return { size, note, notePath, tokenPath, hasToken: existsSync(tokenPath) };
-  }
-}
-
-/** The folder lies beside the database: whoever can write there may have put anything under this name. */
-function noteIn(path: string): string {
-  return readRegular(path, NOTE_BYTES_MAX)?.toString('utf8') ?? '';
-}
+import { ANCHOR_REF, type CommittedCheckpoint, checkpointsInGit, repositoryOf } from './anchors-git.ts';
+import { AnchorFiles, type StampedCheckpoint } from './anchors-tsr.ts';
+import type { KeyFolder } from './key-folder.ts';
+import { readIfPresent, readJson, replaceFile } from './private-files.ts';
+import { ProgramError } from './programs.ts';
 
 interface Places {
   /** Files the user keeps checkpoints in. */
@@ -60,19 +16,17 @@ interface Places {
 
 /** Where else heads of a log were put. Kept in its per-user folder: whoever cuts the log must not also make us forget to look. */
 export class AnchorMemory {
-  readonly #folder: string;
+  readonly #file: string;
+  readonly #authorities: string;
 
   constructor(logFolder: string) {
-    this.#folder = logFolder;
+    this.#file = join(logFolder, 'anchors.json');
+    this.#authorities = join(logFolder, 'authorities');
   }
 
   read(): Places {
-    try {
-      const { files, git } = JSON.parse(readIfPresent(this.#file) ?? '{}') as Partial<Places>;
-      return { files: files ?? [], git: git ?? [] };
-    } catch {
-      return { files: [], git: [] };
-    }
+    const { files = [], git = [] } = readJson(this.#file) as Partial<Places>;
+    return { files, git };
   }
 
   addFile(path: string): void {
@@ -94,21 +48,82 @@ export class AnchorMemory {
 
   /** Paths of the trusted certificates. */
   authorities(): string[] {
-    if (!existsSync(this.#authorities)) return [];
-    return readdirSync(this.#authorities)
-      .filter((name) => name.endsWith('.pem'))
-      .map((name) => join(this.#authorities, name));
+    const names = existsSync(this.#authorities) ? readdirSync(this.#authorities) : [];
+    return names.filter((name) => name.endsWith('.pem')).map((name) => join(this.#authorities, name));
   }
 
   #write(places: Places): void {
     replaceFile(this.#file, `${JSON.stringify(places, null, 2)}\n`);
   }
+}
 
-  get #file(): string {
-    return join(this.#folder, 'anchors.json');
+/** A checkpoint found where the database is not. Hostile input enters here: nothing about it is believed yet. */
+export type FoundAnchor = {
+  /** Where it was found, for people. */
+  readonly where: string;
+  readonly note: string;
+} & (
+  | { readonly source: 'file' }
+  | { readonly source: 'git'; readonly commit: CommittedCheckpoint }
+  | { readonly source: 'tsr'; readonly stamped: StampedCheckpoint }
+);
+
+export interface LookingFor {
+  readonly dbPath: string;
+  readonly workspace: string;
+  /** What this user knows of the log; undefined for a log without rows. */
+  readonly folder: KeyFolder | undefined;
+}
+
+/** Everything that "colibri anchor" left anywhere, and what could not be looked at. The one way to find anchors. */
+export function findAnchors(looking: LookingFor): {
+  readonly anchors: readonly FoundAnchor[];
+  readonly remarks: readonly string[];
+} {
+  const { dbPath, folder } = looking;
+  const { files, git } = folder === undefined ? { files: [], git: [] } : new AnchorMemory(folder.path).read();
+  const remarks: string[] = [];
+  const kept = files.flatMap((where): FoundAnchor[] => {
+    const note = readQuietly(where);
+    if (note === undefined) remarks.push(`The checkpoint kept in ${where} is not there now.`);
+    return note === undefined ? [] : [{ source: 'file', where, note }];
+  });
+  const stamped = new AnchorFiles(dbPath).all().flatMap((one): FoundAnchor[] => {
+    return one.hasToken ? [{ source: 'tsr', where: one.notePath, note: one.note, stamped: one }] : [];
+  });
+  return { anchors: [...kept, ...inGit(looking, git, remarks), ...stamped], remarks };
+}
+
+function inGit(
+  { dbPath, workspace, folder }: LookingFor,
+  remembered: Places['git'],
+  remarks: string[],
+): FoundAnchor[] {
+  try {
+    const here = [dirname(dbPath), workspace].flatMap((path) => repositoryOf(path) ?? []);
+    const places = [...here.map((repository) => ({ repository, ref: ANCHOR_REF })), ...remembered];
+    const distinct = new Map(places.map((place) => [`${place.repository}\n${place.ref}`, place]));
+    return [...distinct.values()].flatMap((place): FoundAnchor[] => {
+      const where = `${place.ref} in ${place.repository}`;
+      const commits = checkpointsInGit(place.repository, place.ref);
+      if (commits === undefined && remembered.includes(place))
+        remarks.push(`${where}, where checkpoints were committed, is not there now.`);
+      // One repository may hold the heads of several logs.
+      return (commits ?? [])
+        .filter(({ note }) => folder === undefined || note.startsWith(`${folder.origin}\n`))
+        .map((commit) => ({ source: 'git', where, note: commit.note, commit }));
+    });
+  } catch (error) {
+    if (!(error instanceof ProgramError)) throw error;
+    if (remembered.length > 0) remarks.push(`The checkpoints in git were not looked at: ${error.message}`);
+    return [];
   }
+}
 
-  get #authorities(): string {
-    return join(this.#folder, 'authorities');
+function readQuietly(path: string): string | undefined {
+  try {
+    return readIfPresent(path);
+  } catch {
+    return undefined;
   }
 }

@@ -3,20 +3,13 @@ import { basename, dirname, join } from 'node:path';
 import { systemClock } from '../clock.ts';
 import { makePrivateFolder } from '../folders.ts';
 import { formatCheckpoint } from '../integrity/checkpoint.ts';
-import { generateNoteKey, type NoteSigner, noteSigner } from '../integrity/note-key.ts';
+import { generateNoteKey, noteSigner } from '../integrity/note-key.ts';
 import { signNote } from '../integrity/signed-note.ts';
 import { EMPTY_ROOT } from '../integrity/tree.ts';
 import { GENESIS } from '../log/row.ts';
 import { encodeSlot } from './memory.ts';
 import { isOrigin, originOfKey } from './origin.ts';
-import { readIfPresent, replaceFile, syncFolder } from './private-files.ts';
-
-/** What the last full reading of a log found. */
-export interface FullCheck {
-  readonly at: number;
-  /** Why the log must not be signed over; absent where every row was as signed. */
-  readonly finding?: string;
-}
+import { readIfPresent, readJson, replaceFile, syncFolder } from './private-files.ts';
 
 /**
  * What the per-user folder holds of one log: the private key, and what was signed last. Outside the workspace, so that
@@ -32,18 +25,25 @@ export class KeyFolder {
     this.path = join(configDir, 'logs', basename(origin));
   }
 
-  /** A new key, and the folder of the log that is named after it. */
-  static create(configDir: string): KeyFolder {
-    const { privateKeyPem, verifierKey } = generateNoteKey('new');
-    const folder = new KeyFolder(configDir, originOfKey(verifierKey) ?? '');
-    folder.#make(privateKeyPem);
-    return folder;
-  }
-
-  /** A folder with a new key for a log that another key created. Only the owner decides that. */
-  static createFor(configDir: string, origin: string): KeyFolder {
-    const folder = new KeyFolder(configDir, origin);
-    folder.#make(generateNoteKey(origin).privateKeyPem);
+  /**
+   * A folder with a new key, of the log that is named after the key; or, which only the owner decides, of one that
+   * another key created. Key and memory, both or neither: a key without a memory must not look normal.
+   */
+  static create(configDir: string, origin?: string): KeyFolder {
+    const { privateKeyPem, verifierKey } = generateNoteKey(origin ?? 'new');
+    const folder = new KeyFolder(configDir, origin ?? originOfKey(verifierKey) ?? '');
+    const making = `${folder.path}.${systemClock.salt()}.new`;
+    makePrivateFolder(making);
+    try {
+      chmodSync(making, 0o700);
+      folder.#writeKey(making, privateKeyPem);
+      folder.#beginMemory(making, privateKeyPem);
+      renameSync(making, folder.path);
+      syncFolder(dirname(folder.path));
+    } catch (error) {
+      rmSync(making, { recursive: true, force: true });
+      throw error;
+    }
     return folder;
   }
 
@@ -53,22 +53,22 @@ export class KeyFolder {
 
   /** Where each process remembers what it signed last. */
   get signedPath(): string {
-    return join(this.path, 'signed');
+    return this.#file('signed');
   }
 
   /** The private key as it lies there. */
   privateKeyPem(): string | undefined {
-    return readIfPresent(join(this.path, 'key.pem'));
+    return readIfPresent(this.#file('key.pem'));
   }
 
   /** The key that signs, in its public text form. */
   verifierKey(): string | undefined {
-    return readIfPresent(join(this.path, 'key.pub'))?.trim();
+    return readIfPresent(this.#file('key.pub'))?.trim();
   }
 
   /** Keys that signed this log before and were given up. */
   retiredKeys(): readonly string[] {
-    return readIfPresent(join(this.path, 'retired.pub'))?.split('\n').filter(Boolean) ?? [];
+    return readIfPresent(this.#file('retired.pub'))?.split('\n').filter(Boolean) ?? [];
   }
 
   /** Every key of this log that this user knows, the one that signs first. */
@@ -78,80 +78,54 @@ export class KeyFolder {
 
   retire(verifierKey: string): void {
     const keys = new Set([...this.retiredKeys(), verifierKey]);
-    replaceFile(join(this.path, 'retired.pub'), `${[...keys].join('\n')}\n`);
+    replaceFile(this.#file('retired.pub'), `${[...keys].join('\n')}\n`);
   }
 
   /** Puts a new key in the place of one that is lost or damaged. What is left of the old one stays beside it. */
-  renewKey(suffix: string): void {
+  renewKey(): void {
     const old = this.verifierKey();
     if (old !== undefined) this.retire(old);
-    for (const name of ['key.pem', 'key.pub']) {
-      const path = join(this.path, name);
-      if (existsSync(path)) renameSync(path, `${path}.retired-${suffix}`);
-    }
+    for (const name of ['key.pem', 'key.pub']) this.#putAside(name, 'retired');
     this.#writeKey(this.path, generateNoteKey(this.origin).privateKeyPem);
   }
 
-  /** Starts the memory over, after the owner accepted a log that contradicts it. The old one stays beside it. */
-  giveUpMemory(suffix: string): void {
-    const aside = `${this.signedPath}.given-up-${suffix}-${systemClock.salt()}`;
-    if (existsSync(this.signedPath)) renameSync(this.signedPath, aside);
+  /**
+   * Starts the memory over, after the owner accepted a log that contradicts it, and says so. The old one stays beside
+   * it. Changes `adoptionStamp`.
+   */
+  startOver(reason: string, size: number): void {
+    this.#putAside('signed', 'given-up');
     const pem = this.privateKeyPem();
-    if (pem !== undefined) this.#beginMemory(this.path, noteSigner(this.origin, pem));
-    syncFolder(this.path);
-  }
-
-  /** Says in the folder that the log goes on from what the owner accepted. Changes `adoptionStamp`. */
-  noteAdoption(entry: { readonly at: string; readonly reason: string; readonly size: number }): void {
-    replaceFile(this.#adoptedPath, `${readIfPresent(this.#adoptedPath) ?? ''}${JSON.stringify(entry)}\n`);
-    rmSync(this.#checkedPath, { force: true });
+    if (pem !== undefined) this.#beginMemory(this.path, pem);
+    const entry = JSON.stringify({ at: new Date(systemClock.now()).toISOString(), reason, size });
+    replaceFile(this.#file('adopted'), `${readIfPresent(this.#file('adopted')) ?? ''}${entry}\n`);
+    rmSync(this.#file('checked'), { force: true });
   }
 
   /** Another text after each adoption, by whichever process. */
   adoptionStamp(): string {
-    const { size, mtimeMs, ino } = statSync(this.#adoptedPath, { throwIfNoEntry: false }) ?? {};
+    const { size, mtimeMs, ino } = statSync(this.#file('adopted'), { throwIfNoEntry: false }) ?? {};
     return `${size}:${mtimeMs}:${ino}`;
   }
 
-  noteCheck(check: FullCheck): void {
-    replaceFile(this.#checkedPath, `${JSON.stringify(check)}\n`);
+  /** What a full reading of the log found: why it must not be signed over, or nothing. */
+  noteCheck(at: number, finding?: string): void {
+    replaceFile(this.#file('checked'), `${JSON.stringify({ at, finding })}\n`);
   }
 
-  lastCheck(): FullCheck | undefined {
-    try {
-      const check: unknown = JSON.parse(readIfPresent(this.#checkedPath) ?? 'null');
-      if (typeof check !== 'object' || check === null || !('at' in check)) return undefined;
-      const finding =
-        'finding' in check && typeof check.finding === 'string' ? { finding: check.finding } : {};
-      return typeof check.at === 'number' ? { at: check.at, ...finding } : undefined;
-    } catch (error) {
-      if (error instanceof SyntaxError) return undefined;
-      throw error;
-    }
+  lastCheck(): { readonly at: number; readonly finding: string | undefined } | undefined {
+    const { at, finding } = readJson(this.#file('checked'));
+    if (typeof at !== 'number') return undefined;
+    return { at, finding: typeof finding === 'string' ? finding : undefined };
   }
 
-  get #adoptedPath(): string {
-    return join(this.path, 'adopted');
+  #file(name: string): string {
+    return join(this.path, name);
   }
 
-  get #checkedPath(): string {
-    return join(this.path, 'checked');
-  }
-
-  /** Key and memory, both or neither: a key without a memory must not look normal. */
-  #make(privateKeyPem: string): void {
-    const making = `${this.path}.${systemClock.salt()}.new`;
-    makePrivateFolder(making);
-    try {
-      chmodSync(making, 0o700);
-      this.#writeKey(making, privateKeyPem);
-      this.#beginMemory(making, noteSigner(this.origin, privateKeyPem));
-      renameSync(making, this.path);
-      syncFolder(dirname(this.path));
-    } catch (error) {
-      rmSync(making, { recursive: true, force: true });
-      throw error;
-    }
+  #putAside(name: string, why: string): void {
+    const suffix = `${new Date(systemClock.now()).toISOString().replaceAll(':', '-')}-${systemClock.salt()}`;
+    if (existsSync(this.#file(name))) renameSync(this.#file(name), this.#file(`${name}.${why}-${suffix}`));
   }
 
   #writeKey(folder: string, privateKeyPem: string): void {
@@ -160,11 +134,12 @@ export class KeyFolder {
   }
 
   /** A head of nothing, so that no memory at all is told from a new one. */
-  #beginMemory(folder: string, signer: NoteSigner): void {
+  #beginMemory(folder: string, privateKeyPem: string): void {
     const signed = join(folder, 'signed');
     mkdirSync(signed, { mode: 0o700 });
     chmodSync(signed, 0o700);
-    const nothing = signNote(formatCheckpoint({ origin: this.origin, size: 0, root: EMPTY_ROOT }), signer);
-    replaceFile(join(signed, 'initial'), encodeSlot(GENESIS, nothing).toString('utf8'));
+    const nothing = formatCheckpoint({ origin: this.origin, size: 0, root: EMPTY_ROOT });
+    const note = signNote(nothing, noteSigner(this.origin, privateKeyPem));
+    replaceFile(join(signed, 'initial'), encodeSlot(GENESIS, note).toString('utf8'));
   }
 }

@@ -1,9 +1,9 @@
-import type { NoteSigner, VerifierKey } from '../integrity/note-key.ts';
-import { Frontier } from '../integrity/tree.ts';
+import type { VerifierKey } from '../integrity/note-key.ts';
+import type { Frontier } from '../integrity/tree.ts';
 import type { Head } from '../log/head.ts';
 import { GENESIS } from '../log/row.ts';
 import type { Reader } from '../storage/engine.ts';
-import { openIfValid } from './opening.ts';
+import { openIfValid, treeIn } from './opening.ts';
 
 /** One row of `log_heads`. */
 export interface HeadRow {
@@ -14,6 +14,8 @@ export interface HeadRow {
   readonly frontier: string;
   readonly checkpoint: string;
 }
+
+export const HEAD_COLUMNS = ['key', 'size', 'chain_hash', 'at', 'frontier', 'checkpoint'] as const;
 
 /** What decides whether a log may be signed over. */
 export interface LogView {
@@ -33,43 +35,29 @@ const HEADS_MAX = 64;
 
 const VIEW = `
   SELECT log.origin, last.position, last.chain_hash AS last_chain_hash, last.text,
-         head.key, head.size, head.chain_hash, head.at, head.frontier, head.checkpoint
+         ${HEAD_COLUMNS.map((column) => `head.${column}`).join(', ')}
   FROM (SELECT 1 AS one) AS always
   LEFT JOIN log ON TRUE
   LEFT JOIN (SELECT position, chain_hash, text FROM actions ORDER BY position DESC LIMIT 1) AS last ON TRUE
   LEFT JOIN log_heads AS head ON TRUE
   LIMIT ${HEADS_MAX}`;
 
-type ViewRow = { [column in keyof HeadRow]: HeadRow[column] | null } & {
-  readonly origin: string | null;
-  readonly position: number | null;
-  readonly last_chain_hash: string | null;
-  readonly text: string | null;
-};
+type ViewRow = { readonly origin: string | null } & (
+  | { readonly position: number; readonly last_chain_hash: string; readonly text: string }
+  | { readonly position: null }
+) &
+  (HeadRow | { readonly key: null });
 
 /** The name, the heads and the last row of the log, in one query. Hostile input enters here. */
 export async function readView(tx: Reader): Promise<LogView> {
   const rows = await tx.all<ViewRow>(VIEW);
-  const first = rows[0];
-  return { origin: first?.origin ?? undefined, heads: rows.flatMap(headIn), last: lastIn(first) };
-}
-
-function headIn({ key, size, chain_hash, at, frontier, checkpoint }: ViewRow): HeadRow[] {
-  const isHead =
-    key !== null &&
-    size !== null &&
-    chain_hash !== null &&
-    at !== null &&
-    frontier !== null &&
-    checkpoint !== null;
-  return isHead ? [{ key, size, chain_hash, at, frontier, checkpoint }] : [];
-}
-
-function lastIn(row: ViewRow | undefined): Head {
-  const { position = null, last_chain_hash: chainHash = null, text = null } = row ?? {};
-  if (position === null || chainHash === null || text === null)
-    return { position: 0, chainHash: GENESIS, at: '' };
-  return { position, chainHash, at: timeIn(text) };
+  const [first] = rows;
+  const heads = rows.flatMap((row) => (row.key === null ? [] : [row]));
+  const last =
+    first === undefined || first.position === null
+      ? { position: 0, chainHash: GENESIS, at: '' }
+      : { position: first.position, chainHash: first.last_chain_hash, at: timeIn(first.text) };
+  return { origin: first?.origin ?? undefined, heads, last };
 }
 
 /** One row as a head describes it. */
@@ -78,7 +66,7 @@ export async function readRow(tx: Reader, position: number): Promise<Head | unde
     'SELECT chain_hash, text FROM actions WHERE position = ?',
     position,
   );
-  return row === undefined ? undefined : { position, chainHash: row.chain_hash, at: timeIn(row.text) };
+  return row && { position, chainHash: row.chain_hash, at: timeIn(row.text) };
 }
 
 /** Not the database's own reading of it: a forged text that is no JSON must not stop every call. */
@@ -92,19 +80,7 @@ function timeIn(text: string): string {
   }
 }
 
-/** Byte for byte the same row. */
-export function isSameHead(a: HeadRow, b: HeadRow): boolean {
-  return (
-    a.checkpoint === b.checkpoint &&
-    a.size === b.size &&
-    a.chain_hash === b.chain_hash &&
-    a.at === b.at &&
-    a.frontier === b.frontier &&
-    a.key === b.key
-  );
-}
-
-/** Whether a head speaks of the last row: its position, its chain hash and its time. */
+/** Whether a head is that of the last row: its position, its chain hash and its time. */
 export function isHeadOf(row: HeadRow, last: Head): boolean {
   return row.size === last.position && row.chain_hash === last.chainHash && row.at === last.at;
 }
@@ -112,28 +88,8 @@ export function isHeadOf(row: HeadRow, last: Head): boolean {
 /** The head of a row, if the key signed what the row says and the frontier gives the signed root. */
 export function openHead(row: HeadRow, key: VerifierKey): SignedHead | undefined {
   const checkpoint = openIfValid(row.checkpoint, [key]);
-  const tree = treeOf(row);
-  const holds = checkpoint?.size === row.size && checkpoint.root === tree?.root();
-  return holds && tree !== undefined ? { row, tree } : undefined;
-}
-
-function treeOf({ size, frontier }: HeadRow): Frontier | undefined {
-  const hashes = frontier.match(/.{1,64}/gs) ?? [];
-  try {
-    return new Frontier({ size, hashes });
-  } catch {
+  const tree = treeIn(row.frontier, row.size);
+  if (tree === undefined || checkpoint?.size !== row.size || checkpoint.root !== tree.root())
     return undefined;
-  }
-}
-
-/** The row of `log_heads` for a tree that ends in `last`. */
-export function headRow(signer: NoteSigner, tree: Frontier, last: Head, checkpoint: string): HeadRow {
-  return {
-    key: signer.verifierKey,
-    size: tree.size,
-    chain_hash: last.chainHash,
-    at: last.at,
-    frontier: tree.state.hashes.join(''),
-    checkpoint,
-  };
+  return { row, tree };
 }

@@ -12,17 +12,16 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { parseCheckpoint } from '../integrity/checkpoint.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import type { VerifierKey } from '../integrity/note-key.ts';
 import { isGone } from '../log/process-identity.ts';
-import { openIfValid } from './opening.ts';
+import { headIn, openIfValid } from './opening.ts';
 import { readRegular, syncFolder } from './private-files.ts';
 
 /** A head that was signed and durable, as it is remembered outside the database. */
 export interface Remembered {
+  readonly file: string;
   readonly size: number;
-  readonly root: string;
   readonly note: string;
   /** Of row `size`; 64 zeros for size 0. */
   readonly chainHash: string;
@@ -36,72 +35,48 @@ const SYNC_MS = 1_000;
 export function encodeSlot(chainHash: string, note: string): Buffer {
   const body = `${chainHash}\n${note}`;
   const slot = Buffer.alloc(SLOT_BYTES);
-  const text = `${sha256Hex(body)}\n${body}`;
-  if (Buffer.byteLength(text) >= SLOT_BYTES) throw new RangeError('the note does not fit into its slot');
-  slot.write(text);
+  slot.write(`${sha256Hex(body)}\n${body}`);
   return slot;
 }
 
-interface Slot {
-  readonly file: string;
+/** What a slot says; nobody has checked its signature. */
+interface Slot extends Remembered {
   readonly index: number;
-  /** What the note claims; nobody has checked its signature. */
-  readonly size: number;
-  readonly note: string;
-  readonly chainHash: string;
 }
 
 /**
  * What was signed last, as all processes remember it: of the slots that the key of the folder signed, the one with the
  * largest size. Undefined where there is none: nobody can say then what was signed last.
  */
-export function readRemembered(
-  folder: string,
-  key: VerifierKey,
-): (Remembered & { file: string }) | undefined {
+export function readRemembered(folder: string, key: VerifierKey): Remembered | undefined {
   // From the largest claim down: opening a signature is what takes time.
-  for (const { note, chainHash, file } of slotsIn(folder).sort((a, b) => b.size - a.size)) {
-    const opened = openIfValid(note, [key]);
-    if (opened !== undefined) return { size: opened.size, root: opened.root, note, chainHash, file };
-  }
-  return undefined;
+  return slotsIn(folder).find(({ note }) => openIfValid(note, [key]) !== undefined);
 }
 
 /** Removes the files of processes that are gone, once another remembers at least as much. */
-export function forgetGone(folder: string, kept: Remembered & { readonly file: string }, now: number): void {
-  const sizes = new Map<string, number>();
-  for (const { file, size } of slotsIn(folder)) sizes.set(file, Math.max(size, sizes.get(file) ?? 0));
-  for (const [file, size] of sizes) {
+export function forgetGone(folder: string, kept: Remembered, now: number): void {
+  const larger = new Set([kept.file]);
+  for (const { file, size } of slotsIn(folder)) {
+    if (size > kept.size) larger.add(file);
     const age = now - (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? now);
-    if (file !== kept.file && size <= kept.size && isGone(basename(file), age)) rmSync(file, { force: true });
+    if (!larger.has(file) && isGone(basename(file), age)) rmSync(file, { force: true });
   }
 }
 
+/** Of all processes, the largest first. */
 function slotsIn(folder: string): Slot[] {
   const names = statSync(folder, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(folder) : [];
-  return names.flatMap((name) => slotsOf(join(folder, name)));
+  return names.flatMap((name) => slotsOf(join(folder, name))).sort((a, b) => b.size - a.size);
 }
 
 function slotsOf(file: string): Slot[] {
-  const bytes = readRegular(file, 2 * SLOT_BYTES);
-  if (bytes === undefined) return [];
+  const bytes = readRegular(file, 2 * SLOT_BYTES) ?? Buffer.alloc(0);
   return [0, 1].flatMap((index) => {
-    const slot = decodeSlot(bytes.subarray(index * SLOT_BYTES, (index + 1) * SLOT_BYTES));
-    return slot === undefined ? [] : [{ file, index, ...slot }];
+    const text = bytes.toString('utf8', index * SLOT_BYTES, (index + 1) * SLOT_BYTES).replace(/\0+$/, '');
+    const [chainHash, note] = [text.slice(65, 129), text.slice(130)];
+    const size = sha256Hex(text.slice(65)) === text.slice(0, 64) ? headIn(note)?.size : undefined;
+    return size === undefined ? [] : [{ file, index, size, note, chainHash }];
   });
-}
-
-function decodeSlot(bytes: Buffer): Pick<Slot, 'size' | 'note' | 'chainHash'> | undefined {
-  const text = bytes.toString('utf8').replace(/\0+$/, '');
-  const body = text.slice(65);
-  if (sha256Hex(body) !== text.slice(0, 64)) return undefined;
-  const [chainHash, note] = [body.slice(0, 64), body.slice(65)];
-  try {
-    const { size } = parseCheckpoint(note.slice(0, note.lastIndexOf('\n\n') + 1));
-    return { size, note, chainHash };
-  } catch {
-    return undefined;
-  }
 }
 
 /** The memory of one process: two slots that are written in turn, in place, and synced once a second. */
@@ -114,8 +89,7 @@ export class MemoryFile {
   #timer: NodeJS.Timeout | undefined;
 
   constructor(folder: string, process: string, onError: (error: unknown) => void) {
-    const name = /^[\w-][\w.-]{0,127}$/.test(process) ? process : sha256Hex(process).slice(0, 32);
-    this.#path = join(folder, name);
+    this.#path = join(folder, process);
     this.#onError = onError;
   }
 
@@ -148,7 +122,7 @@ export class MemoryFile {
 
   /** The larger slot stays: it is the one that must survive a torn write. */
   #open(): number {
-    const newest = slotsOf(this.#path).sort((a, b) => b.size - a.size)[0];
+    const [newest] = slotsOf(this.#path).sort((a, b) => b.size - a.size);
     this.#next = newest?.index === 0 ? 1 : 0;
     const flags = constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0);
     const fd = openSync(this.#path, flags, 0o600);
@@ -160,18 +134,15 @@ export class MemoryFile {
   #sync(): void {
     this.#timer = undefined;
     try {
-      this.#reopenIfRemoved();
-      if (this.#fd !== undefined) fdatasync(this.#fd, (error) => error !== null && this.#onError(error));
+      if (this.#fd === undefined || this.#last === undefined) return;
+      // A process on another machine that shares the home folder may have taken this one for gone.
+      if (fstatSync(this.#fd).nlink === 0) {
+        this.close();
+        this.#put(this.#last);
+      }
+      fdatasync(this.#fd, (error) => error !== null && this.#onError(error));
     } catch (error) {
       this.#onError(error);
     }
-  }
-
-  /** A process on another machine that shares the home folder may have taken this one for gone. */
-  #reopenIfRemoved(): void {
-    if (this.#fd === undefined || this.#last === undefined || fstatSync(this.#fd).nlink > 0) return;
-    closeSync(this.#fd);
-    this.#fd = undefined;
-    this.#put(this.#last);
   }
 }

@@ -1,7 +1,8 @@
 import { FormatError } from '../integrity/c2sp-text.ts';
 import { type Checkpoint, parseCheckpoint } from '../integrity/checkpoint.ts';
-import type { VerifierKey } from '../integrity/note-key.ts';
+import { parseVerifierKey, type VerifierKey } from '../integrity/note-key.ts';
 import { NoteError, openNote } from '../integrity/signed-note.ts';
+import { Frontier } from '../integrity/tree.ts';
 
 /** A checkpoint under at least one signature that was checked. */
 export interface OpenedCheckpoint extends Checkpoint {
@@ -25,14 +26,31 @@ export function openCheckpoint(note: Uint8Array | string, keys: readonly Verifie
 }
 
 /** The same where a checkpoint that does not open counts as none. */
-export function openIfValid(
-  note: Uint8Array | string,
-  keys: readonly VerifierKey[],
-): OpenedCheckpoint | undefined {
+export function openIfValid(note: string, keys: readonly VerifierKey[]): OpenedCheckpoint | undefined {
+  return ifValid(() => openCheckpoint(note, keys));
+}
+
+/** What a note claims. Nobody has checked its signature. */
+export function headIn(note: string): Checkpoint | undefined {
+  return ifValid(() => parseCheckpoint(note.slice(0, note.lastIndexOf('\n\n') + 1)));
+}
+
+/** A key in its text form; undefined where it is not one. */
+export function keyIn(text: string | undefined): VerifierKey | undefined {
+  return text === undefined ? undefined : ifValid(() => parseVerifierKey(text));
+}
+
+/** The tree that a head keeps the roots of, the largest first; undefined where they are not those of this size. */
+export function treeIn(frontier: string, size: number): Frontier | undefined {
+  return ifValid(() => new Frontier({ size, hashes: frontier.match(/.{1,64}/gs) ?? [] }));
+}
+
+function ifValid<T>(read: () => T): T | undefined {
   try {
-    return openCheckpoint(note, keys);
+    return read();
   } catch (error) {
-    if (error instanceof NoteError || error instanceof FormatError) return undefined;
+    if (error instanceof NoteError || error instanceof FormatError || error instanceof RangeError)
+      return undefined;
     throw error;
   }
 }

@@ -1,10 +1,26 @@
 import { type NoteSigner, noteSigner, parseVerifierKey, type VerifierKey } from '../integrity/note-key.ts';
-import type { Reader } from '../storage/engine.ts';
+import type { Head } from '../log/head.ts';
+import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { KeyFolder } from './key-folder.ts';
-import { type HeadRow, isHeadOf, type LogView, openHead, readRow, type SignedHead } from './log-view.ts';
+import {
+  type HeadRow,
+  isHeadOf,
+  type LogView,
+  openHead,
+  readRow,
+  readView,
+  type SignedHead,
+} from './log-view.ts';
 import { type Remembered, readRemembered } from './memory.ts';
 import { isOrigin } from './origin.ts';
-import { REFUSALS } from './refusal.ts';
+import { PathMemory } from './path-memory.ts';
+import { REFUSALS, RefusalError } from './refusal.ts';
+
+/** Where a database is, and where the user's side of its log is. */
+export interface LogPlace {
+  readonly dbPath: string;
+  readonly configDir: string;
+}
 
 /** A log with the key that this user signs it with. */
 export interface OwnLog {
@@ -19,18 +35,29 @@ export interface OwnLog {
   readonly stamp: string;
 }
 
-/**
- * The user's side of the log with this origin. Refuses where the key is missing or is not the one on record. What was
- * loaded before is taken where the files are still the same: reading a key takes a millisecond.
- */
-export function loadOwnLog(configDir: string, origin: string, dbPath: string, before?: OwnLog): OwnLog {
-  if (!isOrigin(origin)) throw REFUSALS.misnamed(dbPath);
+/** The user's side of the log at a path; undefined for a new log. Refuses one that is not the log it was or has no key. */
+export function loadOwnLog(
+  { origin, last, heads }: LogView,
+  { dbPath, configDir }: LogPlace,
+  before?: OwnLog,
+): OwnLog | undefined {
+  const other = new PathMemory(configDir, dbPath).otherThan(origin);
+  const now = origin ?? (last.position > 0 ? 'an unsigned one' : 'an empty one');
+  if (other !== undefined) throw new RefusalError(REFUSALS.replaced(other, now));
+  if (origin === undefined) {
+    if (last.position === 0 && heads.length === 0) return undefined;
+    throw new RefusalError(REFUSALS.neverSigned(dbPath, last.position));
+  }
+  if (!isOrigin(origin)) throw new RefusalError(REFUSALS.misnamed(dbPath));
   const folder = new KeyFolder(configDir, origin);
-  if (!folder.exists) throw REFUSALS.unknownLog(origin);
+  if (!folder.exists) throw new RefusalError(REFUSALS.unknownLog(origin));
   return ownLogIn(folder, before);
 }
 
-/** The same for a folder that is known to be there. */
+/**
+ * The key of a folder that is there. Refuses where it is missing or is not the one on record. What was loaded before is
+ * taken where the files are still the same: reading a key takes a millisecond.
+ */
 export function ownLogIn(folder: KeyFolder, before?: OwnLog): OwnLog {
   const stamp = folder.adoptionStamp();
   const pem = folder.privateKeyPem();
@@ -38,7 +65,7 @@ export function ownLogIn(folder: KeyFolder, before?: OwnLog): OwnLog {
   const signer = isSame ? before.signer : signerFrom(folder.origin, pem);
   // Another key would start a second history.
   if (pem === undefined || signer === undefined || signer.verifierKey !== folder.verifierKey())
-    throw REFUSALS.lostKey(folder.path);
+    throw new RefusalError(REFUSALS.lostKey(folder.path));
   const key = isSame ? before.key : parseVerifierKey(signer.verifierKey);
   return { folder, pem, signer, key, retired: folder.retiredKeys(), stamp };
 }
@@ -52,58 +79,71 @@ function signerFrom(origin: string, pem: string | undefined): NoteSigner | undef
   }
 }
 
-function isRetired(row: HeadRow, head: HeadRow | undefined, own: OwnLog): boolean {
-  return own.retired.includes(row.key) && row.size <= (head?.size ?? row.size);
-}
-
-/** The own head, if it stands alone and is that of the last row. Says nothing about its signature. */
-export function ownHead({ heads, last }: LogView, own: OwnLog): HeadRow | undefined {
-  const head = heads.find(({ key }) => key === own.signer.verifierKey);
-  if (head === undefined || !isHeadOf(head, last)) return undefined;
-  return heads.every((row) => row === head || isRetired(row, head, own)) ? head : undefined;
-}
-
 /**
- * The three checks: the head is signed, it is that of its row, and no row follows. Undefined for a log without rows.
- * What is wrong with the head itself comes first: rows follow it as soon as Colibri goes on unsigned.
+ * What this log's folder remembers; refuses where it remembers nothing, for then nobody can say what was signed. To be
+ * read before the rows: others may sign further ones at any moment.
  */
-export async function requireHead(
-  tx: Reader,
-  { heads, last }: LogView,
-  own: OwnLog,
-  dbPath: string,
-): Promise<SignedHead | undefined> {
-  const row = heads.find(({ key }) => key === own.signer.verifierKey);
-  if (heads.some((other) => other !== row && !isRetired(other, row, own))) throw REFUSALS.otherHead(dbPath);
-  if (row === undefined) {
-    if (last.position > 0) throw REFUSALS.noHead(dbPath, last.position);
-    return undefined;
-  }
-  const head = openHead(row, own.key);
-  if (head === undefined) throw REFUSALS.wrongHead(dbPath);
-  if (last.position < row.size) throw REFUSALS.cutTail(dbPath, last.position, row.size);
-  const signed = last.position === row.size ? last : await readRow(tx, row.size);
-  if (signed === undefined || !isHeadOf(row, signed)) throw REFUSALS.rewritten(dbPath, row.size);
-  if (last.position > row.size) throw REFUSALS.foreignRows(dbPath, row.size);
-  return head;
-}
-
-/** What this log's folder remembers; refuses where it remembers nothing, for then nobody can say what was signed. */
-export function requireRemembered(own: OwnLog): Remembered & { readonly file: string } {
-  const remembered = readRemembered(own.folder.signedPath, own.key);
-  if (remembered === undefined) throw REFUSALS.lostMemory(own.folder.signedPath);
+export function requireRemembered({ folder, key }: OwnLog): Remembered {
+  const remembered = readRemembered(folder.signedPath, key);
+  if (remembered === undefined) throw new RefusalError(REFUSALS.lostMemory(folder.signedPath));
   return remembered;
 }
 
-/** The log must still hold what was signed last: the one thing a log must never sign over. */
-export async function requireExtends(
+/** The own head, and whether another one stands beside it that this user did not give up. */
+export function headsOf({ heads }: LogView, { signer, retired }: OwnLog) {
+  const row = heads.find(({ key }) => key === signer.verifierKey);
+  const isRetired = ({ key, size }: HeadRow) => retired.includes(key) && size <= (row?.size ?? size);
+  return { row, hasOther: heads.some((head) => head !== row && !isRetired(head)) };
+}
+
+/**
+ * The three checks: the head is signed, it is that of its row, and no row follows. Then the one thing that a log must
+ * never sign over: it still holds what was signed last. Undefined for a log without rows. What is wrong with the head
+ * itself comes first: rows follow it as soon as Colibri goes on unsigned.
+ */
+export async function requireSigned(
   tx: Reader,
   view: LogView,
-  remembered: Remembered,
+  own: OwnLog,
+  { size, chainHash }: Remembered,
   dbPath: string,
+): Promise<SignedHead | undefined> {
+  const { last } = view;
+  const { row, hasOther } = headsOf(view, own);
+  if (hasOther) throw new RefusalError(REFUSALS.otherHead(dbPath));
+  if (row === undefined && last.position > 0) throw new RefusalError(REFUSALS.noHead(dbPath, last.position));
+  const head = row && openHead(row, own.key);
+  if (row !== undefined) {
+    if (head === undefined) throw new RefusalError(REFUSALS.wrongHead(dbPath));
+    await requireRow(tx, last, row.size, dbPath, (signed) => isHeadOf(row, signed));
+    if (last.position > row.size) throw new RefusalError(REFUSALS.foreignRows(dbPath, row.size));
+  }
+  await requireRow(tx, last, size, dbPath, (signed) => signed.chainHash === chainHash);
+  return head;
+}
+
+/** The row at `size` is there, and is the one that was signed. */
+async function requireRow(
+  tx: Reader,
+  last: Head,
+  size: number,
+  dbPath: string,
+  isSigned: (row: Head) => boolean,
 ): Promise<void> {
-  const { size, chainHash } = remembered;
-  if (view.last.position < size) throw REFUSALS.cutTail(dbPath, view.last.position, size);
-  if (size === 0) return;
-  if ((await readRow(tx, size))?.chainHash !== chainHash) throw REFUSALS.rewritten(dbPath, size);
+  if (last.position < size) throw new RefusalError(REFUSALS.cutTail(dbPath, last.position, size));
+  const row = last.position === size ? last : await readRow(tx, size);
+  if (size > 0 && (row === undefined || !isSigned(row)))
+    throw new RefusalError(REFUSALS.rewritten(dbPath, size));
+}
+
+/**
+ * The user's side of a log that a server would go on signing; undefined for one without rows. Refuses where it would
+ * not. Takes the same time for every log; `colibri verify` checks everything.
+ */
+export async function requireSignable(storage: StorageEngine, place: LogPlace): Promise<OwnLog | undefined> {
+  const own = loadOwnLog(await storage.read(readView), place);
+  if (own === undefined) return undefined;
+  const remembered = requireRemembered(own);
+  await storage.read(async (tx) => requireSigned(tx, await readView(tx), own, remembered, place.dbPath));
+  return own;
 }

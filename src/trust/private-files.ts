@@ -9,7 +9,7 @@ import {
   readSync,
   renameSync,
   rmSync,
-  writeSync,
+  writeFileSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { systemClock } from '../clock.ts';
@@ -20,15 +20,12 @@ import { systemClock } from '../clock.ts';
  */
 export function replaceFile(path: string, text: string): void {
   const temporary = `${path}.${systemClock.salt()}.tmp`;
-  const fd = openSync(temporary, 'wx', 0o600);
   try {
-    try {
+    withFile(temporary, 'wx', (fd) => {
       fchmodSync(fd, 0o600);
-      writeSync(fd, text);
+      writeFileSync(fd, text);
       fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
+    });
     renameSync(temporary, path);
   } catch (error) {
     rmSync(temporary, { force: true });
@@ -37,12 +34,22 @@ export function replaceFile(path: string, text: string): void {
   syncFolder(dirname(path));
 }
 
+/** A rename is durable only when the folder is. Windows has no such thing and needs none. */
+export function syncFolder(path: string): void {
+  if (process.platform !== 'win32') withFile(path, 'r', fsyncSync);
+}
+
 /** The text of a file, or undefined where there is none. */
 export function readIfPresent(path: string): string | undefined {
+  return unlessCode(['ENOENT', 'ENOTDIR'], () => readFileSync(path, 'utf8'));
+}
+
+/** What a file of ours holds as JSON. Without members where there is no file or it is damaged. */
+export function readJson(path: string): Readonly<Record<string, unknown>> {
   try {
-    return readFileSync(path, 'utf8');
+    return { ...JSON.parse(readIfPresent(path) ?? '{}') };
   } catch (error) {
-    if (isAbsence(error)) return undefined;
+    if (error instanceof SyntaxError) return {};
     throw error;
   }
 }
@@ -52,44 +59,31 @@ export function readIfPresent(path: string): string | undefined {
  * not followed, a pipe does not hang, and a device is not read for ever.
  */
 export function readRegular(path: string, bytesMax: number): Buffer | undefined {
-  const fd = openQuietly(path);
-  if (fd === undefined) return undefined;
+  const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+  return unlessCode(['ENOENT', 'ENOTDIR', 'ELOOP'], () =>
+    withFile(path, flags, (fd) => {
+      const stat = fstatSync(fd);
+      if (!stat.isFile()) return undefined;
+      const bytes = Buffer.alloc(Math.min(bytesMax, stat.size));
+      return bytes.subarray(0, readSync(fd, bytes));
+    }),
+  );
+}
+
+function withFile<T>(path: string, flags: string | number, work: (fd: number) => T): T {
+  const fd = openSync(path, flags, 0o600);
   try {
-    if (!fstatSync(fd).isFile()) return undefined;
-    const bytes = Buffer.alloc(Math.min(bytesMax, fstatSync(fd).size));
-    let length = 0;
-    for (let got = -1; got !== 0 && length < bytes.length; length += got)
-      got = readSync(fd, bytes, length, bytes.length - length, length);
-    return bytes.subarray(0, length);
+    return work(fd);
   } finally {
     closeSync(fd);
   }
 }
 
-function openQuietly(path: string): number | undefined {
+function unlessCode<T>(codes: readonly string[], read: () => T): T | undefined {
   try {
-    return openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
+    return read();
   } catch (error) {
-    if (isAbsence(error) || hasCode(error, 'ELOOP')) return undefined;
+    if (error instanceof Error && 'code' in error && codes.includes(String(error.code))) return undefined;
     throw error;
-  }
-}
-
-function isAbsence(error: unknown): boolean {
-  return hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR');
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
-}
-
-/** A rename is durable only when the folder is. Windows has no such thing and needs none. */
-export function syncFolder(path: string): void {
-  if (process.platform === 'win32') return;
-  const fd = openSync(path, 'r');
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
   }
 }

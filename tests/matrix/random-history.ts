@@ -13,7 +13,7 @@ import { composeCall } from '../../src/middleware/compose.ts';
 import { createToolLock } from '../../src/middleware/tool-lock.ts';
 import type { StorageEngine } from '../../src/storage/engine.ts';
 import { openSqlite } from '../../src/storage/sqlite/engine.ts';
-import { createSigner } from '../../src/trust/signer.ts';
+import { LogSigner } from '../../src/trust/signer.ts';
 import type { Random } from '../driver/random.ts';
 import type { Cells, JsonObject } from './forge.ts';
 
@@ -39,7 +39,7 @@ export async function playHistory(folder: string, random: Random, calls: number)
   const quiet = () => undefined;
   const diagnostics = { error: quiet, warn: quiet, info: quiet, debug: quiet };
   const process = processIdentity();
-  const signer = createSigner({
+  const signer = new LogSigner({
     storage: opened,
     dbPath,
     configDir,

@@ -3,7 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { AnchorFiles, AnchorMemory } from '../../trust/anchors.ts';
+import { AnchorMemory } from '../../trust/anchors.ts';
+import { AnchorFiles } from '../../trust/anchors-tsr.ts';
 
 let folder: string;
 

@@ -6,7 +6,7 @@ import { type HeadKeeper, UNSIGNED } from '../../log/head.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 import type { HeadRow } from '../../trust/log-view.ts';
-import { createSigner, type LogSigner, type SignerOptions } from '../../trust/signer.ts';
+import { LogSigner, type SignerOptions } from '../../trust/signer.ts';
 import { scratchFolder } from '../storage/scratch.ts';
 
 const ROW: NewRow = {
@@ -63,7 +63,7 @@ export async function aDesk(place: Place, options: Partial<SignerOptions> = {}):
   };
   count += 1;
   const process = `process-${count}`;
-  const signer = createSigner({ storage, ...place, diagnostics, clock: systemClock, process, ...options });
+  const signer = new LogSigner({ storage, ...place, diagnostics, clock: systemClock, process, ...options });
   let isOpen = true;
   const close = async () => {
     if (isOpen) await storage.close();

@@ -1,0 +1,33 @@
+import { spawnSync } from 'node:child_process';
+import { childEnvironment } from '../config.ts';
+
+const OUTPUT_BYTES_MAX = 64 * 1_048_576;
+const RUN_MS_MAX = 60_000;
+
+/** What to do without a program. */
+const WITHOUT = {
+  git: 'Install it, or keep the checkpoint with --file.',
+  openssl: 'Install it to work with time stamps.',
+};
+
+/** A program said no, or is not there. The message is for the user. */
+export class ProgramError extends Error {}
+
+/** Runs a program that needs no network. That it refuses is an answer; that it cannot be run is an error. */
+export function run(
+  program: keyof typeof WITHOUT,
+  args: readonly string[],
+  { input = '', env = {} }: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
+): { readonly isRefused: boolean; readonly stdout: Buffer; readonly stderr: string } {
+  const { status, stdout, stderr, error } = spawnSync(program, args, {
+    input,
+    maxBuffer: OUTPUT_BYTES_MAX,
+    timeout: RUN_MS_MAX,
+    env: childEnvironment(env),
+  });
+  if (error === undefined) return { isRefused: status !== 0, stdout, stderr: stderr.toString('utf8').trim() };
+  const isMissing = 'code' in error && error.code === 'ENOENT';
+  throw new ProgramError(
+    isMissing ? `${program} was not found. ${WITHOUT[program]}` : `${program} failed: ${error.message}`,
+  );
+}
