@@ -56,7 +56,7 @@ export async function readTexts(
     const page = wanted.slice(i, i + PAGE);
     const marks = page.map(() => '?').join(', ');
     const rows = await tx.all<{ digest: string; text: string }>(
-      `SELECT digest, text FROM texts WHERE digest IN (${page.length === PAGE ? PAGE_MARKS : marks})`,
+      `SELECT digest, text FROM texts WHERE digest IN (${marks})`,
       ...page,
     );
     for (const { digest, text } of rows) found.set(digest, text);
@@ -65,4 +65,3 @@ export async function readTexts(
 }
 
 const PAGE = 100;
-const PAGE_MARKS = Array.from({ length: PAGE }, () => '?').join(', ');
