@@ -5,7 +5,6 @@ import { saltedDigest } from '../integrity/salted.ts';
 import type { StorageEngine, Transaction } from '../storage/engine.ts';
 import { Appending, type NewRow } from './append.ts';
 import type { HeadKeeper } from './head.ts';
-import { plainJson } from './plain-json.ts';
 import { parseId, TASKS } from './tables.ts';
 import { storeTexts } from './texts.ts';
 
@@ -143,7 +142,7 @@ function enterRow({ event, salt, body }: Begun): NewRow {
     source: event.source,
     correlation_id: event.correlationId,
     schema_valid: event.schemaValid,
-    args_hash: saltedDigest(salt, body ?? plainJson(event.args).toWellFormed()),
+    args_hash: saltedDigest(salt, body ?? looseText(event.args)),
     outcome: 'running',
     error_code: null,
     duration_ms: null,
@@ -196,7 +195,16 @@ function textOf(value: unknown): string {
   try {
     return canonicalJson(value);
   } catch {
-    return plainJson(JSON.parse(JSON.stringify(value) ?? 'null')).toWellFormed();
+    return looseText(value);
+  }
+}
+
+/** Of what has no canonical text. Arguments that were refused may be nested too deep even for this. */
+function looseText(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? 'null';
+  } catch {
+    return '';
   }
 }
 

@@ -4,7 +4,6 @@ export const ANCHOR_REF = 'refs/colibri/checkpoints';
 
 /** How many checkpoints are read back from a reference, the newest first. */
 const COMMITS_MAX = 1_000;
-const FILE = 'checkpoint';
 
 /** A commit that holds a checkpoint, as git keeps it. */
 export interface CommittedCheckpoint {
@@ -29,13 +28,13 @@ export function anchorInGit(options: {
   requireOwnRef(folder, ref);
   const tip = resolve(folder, ref);
   if (tip !== undefined) {
-    const newest = tryGit(folder, ['cat-file', 'blob', `${tip}:${FILE}`]);
+    const newest = noteIn(runGit(folder, ['cat-file', 'commit', tip]).stdout);
     if (newest === undefined)
       throw new ProgramError(`${ref} holds something else than checkpoints. Name another with --ref.`);
-    if (newest.toString('utf8') === note) return { commit: tip, already: true };
+    if (newest === note) return { commit: tip, already: true };
   }
   const blob = (text: string) => git(folder, ['hash-object', '-w', '--stdin'], text);
-  const entries = `100644 blob ${blob(note)}\t${FILE}\n100644 blob ${blob(`${options.key}\n`)}\tkey\n`;
+  const entries = `100644 blob ${blob(note)}\tcheckpoint\n100644 blob ${blob(`${options.key}\n`)}\tkey\n`;
   const tree = git(folder, ['mktree'], entries);
   const parent = tip === undefined ? [] : ['-p', tip];
   const message = `colibri checkpoint at ${options.size} audit rows on ${ref}\n\n${note}`;
@@ -48,13 +47,23 @@ export function anchorInGit(options: {
 /** The checkpoints on a reference, the newest first; undefined where there is no repository or no such reference. */
 export function checkpointsInGit(folder: string, ref: string): CommittedCheckpoint[] | undefined {
   if (resolve(folder, ref) === undefined) return undefined;
-  const commits = git(folder, ['rev-list', `--max-count=${COMMITS_MAX}`, ref, '--']).split('\n');
-  const input = commits.map((commit) => `${commit}\n${commit}:${FILE}\n`).join('');
-  const objects = parseBatch(tryGit(folder, ['cat-file', '--batch'], input) ?? Buffer.alloc(0));
-  return commits.flatMap((_, i) => {
-    const [object, note] = [objects[2 * i], objects[2 * i + 1]];
-    return object === undefined || note === undefined ? [] : [{ object, note: note.toString('utf8') }];
-  });
+  const input = `${git(folder, ['rev-list', `--max-count=${COMMITS_MAX}`, ref, '--'])}\n`;
+  const { stdout } = runGit(folder, ['cat-file', '--batch'], input);
+  const found: CommittedCheckpoint[] = [];
+  // For each commit `<id> commit <bytes>`, the bytes and a newline; or `<id> missing`.
+  for (let at = 0, end = stdout.indexOf('\n'); end > 0; end = stdout.indexOf('\n', at)) {
+    const bytes = Number(stdout.toString('utf8', at, end).split(' ')[2] ?? -1);
+    const object = stdout.subarray(end + 1, end + 1 + bytes);
+    const note = noteIn(object);
+    if (note !== undefined) found.push({ object, note });
+    at = end + 2 + bytes;
+  }
+  return found;
+}
+
+/** A commit ends with the note, after a subject of ours. */
+function noteIn(object: Buffer): string | undefined {
+  return /\n\ncolibri checkpoint at [^\n]*\n\n(.*)$/s.exec(object.toString('utf8'))?.[1];
 }
 
 /** Those of these commits that the repository of a folder holds. */
@@ -67,21 +76,6 @@ export function commitsHeld(folder: string, commits: readonly string[]): Readonl
 /** The top folder of the repository a folder belongs to. */
 export function repositoryOf(folder: string): string | undefined {
   return tryGit(folder, ['rev-parse', '--show-toplevel'])?.toString('utf8').trim();
-}
-
-/** For each name asked for `<id> <type> <bytes>`, the bytes and a newline; or `<name> missing`. */
-function parseBatch(output: Buffer): (Buffer | undefined)[] {
-  const objects: (Buffer | undefined)[] = [];
-  for (let at = 0; at < output.length; ) {
-    const end = output.indexOf(0x0a, at);
-    if (end < 0) break;
-    const [, type, size] = output.toString('utf8', at, end).split(' ');
-    const isThere = type === 'blob' || type === 'commit';
-    const next = isThere ? end + 2 + Number(size) : end + 1;
-    objects.push(isThere ? output.subarray(end + 1, next - 1) : undefined);
-    at = next;
-  }
-  return objects;
 }
 
 /** A branch that somebody has checked out is not ours to move. */

@@ -5,17 +5,12 @@ import { GENESIS } from '../log/row.ts';
 import type { Reader } from '../storage/engine.ts';
 import { openIfValid, treeIn } from './opening.ts';
 
-/** One row of `log_heads`. */
-export interface HeadRow {
-  readonly key: string;
-  readonly size: number;
-  readonly chain_hash: string;
-  readonly at: string;
-  readonly frontier: string;
-  readonly checkpoint: string;
-}
-
 export const HEAD_COLUMNS = ['key', 'size', 'chain_hash', 'at', 'frontier', 'checkpoint'] as const;
+
+/** One row of `log_heads`. */
+export type HeadRow = {
+  readonly [column in (typeof HEAD_COLUMNS)[number]]: column extends 'size' ? number : string;
+};
 
 /** What decides whether a log may be signed over. */
 export interface LogView {

@@ -1,3 +1,4 @@
+import type { Config } from '../config.ts';
 import { type NoteSigner, noteSigner, parseVerifierKey, type VerifierKey } from '../integrity/note-key.ts';
 import type { Head } from '../log/head.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
@@ -17,16 +18,11 @@ import { PathMemory } from './path-memory.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';
 
 /** Where a database is, and where the user's side of its log is. */
-export interface LogPlace {
-  readonly dbPath: string;
-  readonly configDir: string;
-}
+export type LogPlace = Pick<Config, 'dbPath' | 'configDir'>;
 
 /** A log with the key that this user signs it with. */
 export interface OwnLog {
   readonly folder: KeyFolder;
-  /** The private key as it was read. */
-  readonly pem: string;
   readonly signer: NoteSigner;
   readonly key: VerifierKey;
   /** Keys that were given up: a head by one of them may stay. */
@@ -39,7 +35,6 @@ export interface OwnLog {
 export function loadOwnLog(
   { origin, last, heads }: LogView,
   { dbPath, configDir }: LogPlace,
-  before?: OwnLog,
 ): OwnLog | undefined {
   const other = new PathMemory(configDir, dbPath).otherThan(origin);
   const now = origin ?? (last.position > 0 ? 'an unsigned one' : 'an empty one');
@@ -51,30 +46,25 @@ export function loadOwnLog(
   if (!isOrigin(origin)) throw new RefusalError(REFUSALS.misnamed(dbPath));
   const folder = new KeyFolder(configDir, origin);
   if (!folder.exists) throw new RefusalError(REFUSALS.unknownLog(origin));
-  return ownLogIn(folder, before);
+  return ownLogIn(folder);
 }
 
-/**
- * The key of a folder that is there. Refuses where it is missing or is not the one on record. What was loaded before is
- * taken where the files are still the same: reading a key takes a millisecond.
- */
-export function ownLogIn(folder: KeyFolder, before?: OwnLog): OwnLog {
+/** The key of a folder that is there. Refuses where it is missing or is not the one on record. */
+export function ownLogIn(folder: KeyFolder): OwnLog {
   const stamp = folder.adoptionStamp();
-  const pem = folder.privateKeyPem();
-  const isSame = before !== undefined && before.folder.path === folder.path && before.pem === pem;
-  const signer = isSame ? before.signer : signerFrom(folder.origin, pem);
+  const signer = signerIn(folder);
   // Another key would start a second history.
-  if (pem === undefined || signer === undefined || signer.verifierKey !== folder.verifierKey())
+  if (signer === undefined || signer.verifierKey !== folder.verifierKey())
     throw new RefusalError(REFUSALS.lostKey(folder.path));
-  const key = isSame ? before.key : parseVerifierKey(signer.verifierKey);
-  return { folder, pem, signer, key, retired: folder.retiredKeys(), stamp };
+  return { folder, signer, key: parseVerifierKey(signer.verifierKey), retired: folder.retiredKeys(), stamp };
 }
 
 /** A key that cannot be read is as good as none. */
-function signerFrom(origin: string, pem: string | undefined): NoteSigner | undefined {
+function signerIn(folder: KeyFolder): NoteSigner | undefined {
   try {
-    return pem === undefined ? undefined : noteSigner(origin, pem);
-  } catch {
+    return noteSigner(folder.origin, folder.privateKeyPem() ?? '');
+  } catch (error) {
+    if (error instanceof Error && 'syscall' in error) throw error;
     return undefined;
   }
 }

@@ -281,7 +281,7 @@ export class LogSigner implements HeadKeeper {
   /** The user's side of the log, read anew: the owner may have restored or renewed the key meanwhile. */
   #load(view: LogView): OwnLog | undefined {
     const before = this.#own;
-    const own = loadOwnLog(view, this.#options, before);
+    const own = loadOwnLog(view, this.#options);
     if (own === undefined) return undefined;
     // What this process saw was given up by the owner, in another process.
     if (before?.folder.origin !== own.folder.origin || before.stamp !== own.stamp) this.#forget();
@@ -348,7 +348,7 @@ export class LogSigner implements HeadKeeper {
     this.#forget();
     own.folder.startOver(reason, size);
     this.#paths.write(own.folder.origin);
-    this.#own = ownLogIn(own.folder, own);
+    this.#own = ownLogIn(own.folder);
   }
 
   #scheduleFullCheck(delayMs: number): void {

@@ -62,25 +62,18 @@ export async function checkWholeLog(
   if (!isDue) return undefined;
   // Noted before it begins, so that of many processes one does it.
   folder.noteCheck(now, last?.finding);
-  const finding = await findingIn(storage, head, path);
+  const tree = new Frontier();
+  let finding: string | undefined;
+  try {
+    // The rows are append-only: a short snapshot for each slice sees the same ones and keeps no writer waiting.
+    await regrow((work) => storage.read(work), tree, head.row.size, path);
+    if (tree.root() !== head.tree.root()) finding = REFUSALS.rewritten(path, head.row.size);
+  } catch (error) {
+    if (!(error instanceof RefusalError)) throw error;
+    finding = error.message;
+  }
   // The owner accepted the log meanwhile: what it was compared with no longer counts.
   if (folder.adoptionStamp() !== stamp) return undefined;
   folder.noteCheck(now, finding);
   return finding;
-}
-
-async function findingIn(
-  storage: StorageEngine,
-  head: SignedHead,
-  path: string,
-): Promise<string | undefined> {
-  const tree = new Frontier();
-  try {
-    // The rows are append-only: a short snapshot for each slice sees the same ones and keeps no writer waiting.
-    await regrow((work) => storage.read(work), tree, head.row.size, path);
-    return tree.root() === head.tree.root() ? undefined : REFUSALS.rewritten(path, head.row.size);
-  } catch (error) {
-    if (error instanceof RefusalError) return error.message;
-    throw error;
-  }
 }
