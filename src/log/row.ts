@@ -43,15 +43,14 @@ export interface StoredRow {
 /** The chain hash before the first row. */
 export const GENESIS = '0'.repeat(64);
 
-export function storeRow(row: AuditRow, previousChainHash: string): StoredRow {
+export function storeRow(
+  row: Pick<AuditRow, 'position'> & Partial<AuditRow>,
+  previousChainHash: string,
+): StoredRow {
   const text = auditText(row);
   const content_hash = sha256Hex(text);
-  return {
-    position: row.position,
-    text,
-    content_hash,
-    chain_hash: chainHash(content_hash, previousChainHash),
-  };
+  const chain_hash = chainHash(content_hash, previousChainHash);
+  return { position: row.position, text, content_hash, chain_hash };
 }
 
 /** What a row leaves out of its text where it has nothing to say. */

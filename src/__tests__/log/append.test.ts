@@ -41,11 +41,11 @@ describe('what is appended', () => {
     const engine = await openScratch();
 
     const positions = await engine.write(async (tx) => {
-      const appending = await Appending.open(tx, UNSIGNED, stillClock(), 'p');
+      const appending = await Appending.open(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
       return [await appending.append(ENTER_ROW), await appending.append({ ...ENTER_ROW, sequence_no: 1 })];
     });
     const more = await engine.write(async (tx) =>
-      (await Appending.open(tx, UNSIGNED, stillClock(), 'q')).append(ENTER_ROW),
+      (await Appending.open(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'q' })).append(ENTER_ROW),
     );
 
     expect([...positions, more]).toEqual([1, 2, 3]);
@@ -60,7 +60,7 @@ describe('what is appended', () => {
     const engine = await openScratch();
 
     const promised = await engine.write(async (tx) => {
-      const appending = await Appending.open(tx, UNSIGNED, stillClock(), 'p');
+      const appending = await Appending.open(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
       await appending.append(ENTER_ROW);
       const next = appending.next();
       await appending.append({ ...ENTER_ROW, at: next.at });
@@ -79,7 +79,7 @@ describe('what is appended', () => {
     };
 
     await engine.write(async (tx) => {
-      const appending = await Appending.open(tx, keeper, stillClock(), 'p');
+      const appending = await Appending.open(tx, { keeper, clock: stillClock(), process: 'p' });
       for (let i = 0; i < 3; i += 1) await appending.append(ENTER_ROW);
       await appending.close(false);
     });
@@ -94,7 +94,9 @@ describe('what is appended', () => {
     const engine = await openScratch();
     const keeper: HeadKeeper = { open: readHead, close: () => Promise.reject(new Error('asked to sign')) };
 
-    await engine.write(async (tx) => (await Appending.open(tx, keeper, stillClock(), 'p')).close(true));
+    await engine.write(async (tx) =>
+      (await Appending.open(tx, { keeper, clock: stillClock(), process: 'p' })).close(true),
+    );
 
     expect(await engine.read((tx) => tx.all('SELECT * FROM processes'))).toEqual([]);
   });
@@ -103,7 +105,7 @@ describe('what is appended', () => {
     const engine = await openScratch();
 
     await engine.write(async (tx) => {
-      const appending = await Appending.open(tx, UNSIGNED, stillClock(), 'p');
+      const appending = await Appending.open(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
       for (let i = 0; i < 257; i += 1) await appending.append(ENTER_ROW);
     });
     const [hashes, blocks] = await engine.read(async (tx) => [
@@ -123,7 +125,7 @@ describe('what is appended', () => {
       );
 
       const appended = engine.write(async (tx) => {
-        const appending = await Appending.open(tx, UNSIGNED, stillClock(), 'p');
+        const appending = await Appending.open(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
         const position = await appending.append(ENTER_ROW);
         await appending.keepPayload(position, '0'.repeat(32), '{}');
       });

@@ -30,7 +30,7 @@ export async function appendRows(
   process = 'p',
 ): Promise<void> {
   await storage.write(async (tx) => {
-    const appending = await Appending.open(tx, UNSIGNED, stillClock(), process);
+    const appending = await Appending.open(tx, { keeper: UNSIGNED, clock: stillClock(), process });
     for (const row of rows) await appending.append(row);
     await appending.close(false);
   });

@@ -104,7 +104,7 @@ export async function appendRows(
   rows: number,
   keep = false,
 ) {
-  const appending = await Appending.open(tx, keeper, systemClock, 'test');
+  const appending = await Appending.open(tx, { keeper, clock: systemClock, process: 'test' });
   for (let i = 0; i < rows; i += 1) await appending.append(ROW);
   await appending.close(keep);
 }
