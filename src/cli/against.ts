@@ -5,9 +5,10 @@ import { verifyInclusion } from '../integrity/proof-verifier.ts';
 import { parseTlogProof, type TlogProof } from '../integrity/tlog-proof.ts';
 import { leafHash } from '../integrity/tree.ts';
 import type { Reader } from '../storage/engine.ts';
+import { headIn } from '../trust/opening.ts';
 import { readIfPresent } from '../trust/private-files.ts';
 import { auditRow, type Report } from '../verify/finding.ts';
-import { type Evidence, headIn } from '../verify/rules/heads.ts';
+import type { Evidence } from '../verify/rules/heads.ts';
 import { UsageError } from './command.ts';
 
 /** A checkpoint that somebody kept and brings back to compare. */

@@ -86,7 +86,7 @@ function toGit(head: Head, { values, out }: Invocation): number {
     size,
     key,
   });
-  memory.addGit(config.workspace, ref);
+  memory.add('git', { repository: config.workspace, ref });
   const push = `git push origin ${ref}`;
   out.data({ size, ref, commit, already, push }, () => {
     out.line(
@@ -110,7 +110,7 @@ function toFile(head: Head, invocation: Invocation): number {
     );
   writeFileSync(path, head.note);
   const kept = join(realpathSync(dirname(path)), basename(path));
-  head.memory.addFile(kept);
+  head.memory.add('files', kept);
   invocation.out.data({ size: head.size, path: kept }, () => {
     invocation.out.line(
       `The checkpoint of ${head.size} audit rows is in ${kept}. "colibri verify" compares it.`,

@@ -6,9 +6,7 @@ import { isGone } from '../log/process-identity.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
 import { UnusableFileError } from '../storage/sqlite/file.ts';
-import { readView } from '../trust/log-view.ts';
-import { requireSignable } from '../trust/own-log.ts';
-import { RefusalError } from '../trust/refusal.ts';
+import { readView, signability } from '../trust/own-log.ts';
 import { type Command, EXIT } from './command.ts';
 import { withDatabase } from './open.ts';
 import { printable } from './text.ts';
@@ -243,13 +241,10 @@ async function checkLog(storage: StorageEngine, config: Config): Promise<Check[]
 
 /** What the signer checks before it goes on. `colibri verify` checks everything. */
 async function checkSigning(storage: StorageEngine, config: Config): Promise<Check[]> {
-  try {
-    const own = await requireSignable(storage, config);
-    return own === undefined ? [] : [{ what: 'key', state: 'ok', found: own.folder.path }];
-  } catch (error) {
-    if (!(error instanceof RefusalError)) throw error;
-    return [{ what: 'signing', state: 'wrong', found: `refused: ${printable(error.message)}` }];
-  }
+  const { folder, refused } = await signability(storage, config);
+  if (refused !== undefined)
+    return [{ what: 'signing', state: 'wrong', found: `refused: ${printable(refused)}` }];
+  return folder === undefined ? [] : [{ what: 'key', state: 'ok', found: folder }];
 }
 
 function checkOpenCalls(processes: readonly string[]): Check[] {

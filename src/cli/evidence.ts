@@ -1,9 +1,10 @@
 import type { Config } from '../config.ts';
-import { parseVerifierKey, type VerifierKey } from '../integrity/note-key.ts';
+import type { VerifierKey } from '../integrity/note-key.ts';
 import { AnchorMemory, findAnchors } from '../trust/anchors.ts';
 import { checkStamp } from '../trust/anchors-tsr.ts';
 import { KeyFolder } from '../trust/key-folder.ts';
 import { readRemembered } from '../trust/memory.ts';
+import { keyIn } from '../trust/opening.ts';
 import { isOrigin } from '../trust/origin.ts';
 import { ownLogIn } from '../trust/own-log.ts';
 import { PathMemory } from '../trust/path-memory.ts';
@@ -48,15 +49,6 @@ export function folderOf({ configDir }: Config, origin: string | undefined): Key
 /** The key that this user signs a log with, where there is one. */
 export function ownKey(config: Config, origin: string | undefined): VerifierKey | undefined {
   return keyIn(folderOf(config, origin)?.verifierKey());
-}
-
-/** A key in its text form; undefined where it is not one. */
-export function keyIn(text: string | undefined): VerifierKey | undefined {
-  try {
-    return text === undefined ? undefined : parseVerifierKey(text);
-  } catch {
-    return undefined;
-  }
 }
 
 export function outsideFinding(kind: Finding['kind'], record: string, message: string): Finding {

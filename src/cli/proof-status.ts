@@ -2,14 +2,12 @@ import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { VerifierKey } from '../integrity/note-key.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
-import { readView } from '../trust/log-view.ts';
-import { openIfValid } from '../trust/opening.ts';
+import { keyIn, openIfValid } from '../trust/opening.ts';
 import { originOfKey } from '../trust/origin.ts';
-import { requireSignable } from '../trust/own-log.ts';
-import { RefusalError } from '../trust/refusal.ts';
+import { readView, signability } from '../trust/own-log.ts';
 import type { Finding } from '../verify/finding.ts';
 import { verify } from '../verify/verify.ts';
-import { collectEvidence, keyIn, ownKey, type StampedEvidence } from './evidence.ts';
+import { collectEvidence, ownKey, type StampedEvidence } from './evidence.ts';
 import type { PastCall } from './history.ts';
 import { partOfLog } from './log-part.ts';
 
@@ -62,7 +60,7 @@ export async function readSignedLog(config: Config, storage: StorageEngine): Pro
     key,
     newest,
     anchors: anchors.sort((a, b) => a.size - b.size),
-    refused: own === undefined ? undefined : await whyRefused(config, storage),
+    refused: own === undefined ? undefined : (await signability(storage, config)).refused,
     remarks: own === undefined && newest !== undefined ? [...remarks, STRANGER] : remarks,
   };
 }
@@ -107,16 +105,6 @@ function anchorHead(
   if (kind === undefined || opened === undefined || opened.size === 0) return [];
   const head = { source: kind, where, key, size: opened.size, checkpoint: note };
   return [time === undefined ? head : { ...head, time }];
-}
-
-async function whyRefused(config: Config, storage: StorageEngine): Promise<string | undefined> {
-  try {
-    await requireSignable(storage, config);
-    return undefined;
-  } catch (error) {
-    if (error instanceof RefusalError) return error.message;
-    throw error;
-  }
 }
 
 /** Which rows hold under one head, and what is wrong with the others. */

@@ -5,7 +5,7 @@ import { asError } from '../errors.ts';
 import type { VerifierKey } from '../integrity/note-key.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { openSqlite } from '../storage/sqlite/engine.ts';
-import { readView } from '../trust/log-view.ts';
+import { readView } from '../trust/own-log.ts';
 import { PathMemory } from '../trust/path-memory.ts';
 import type { Finding } from '../verify/finding.ts';
 import type { HeadStatus, Judged } from '../verify/rules/heads.ts';

@@ -1,11 +1,10 @@
 import { Frontier } from '../integrity/tree.ts';
 import type { StorageEngine, Transaction } from '../storage/engine.ts';
 import { KeyFolder } from './key-folder.ts';
-import { type HeadRow, type LogView, readView } from './log-view.ts';
 import { readRemembered } from './memory.ts';
 import { keyIn, openIfValid } from './opening.ts';
 import { isOrigin, originOfKey } from './origin.ts';
-import { type LogPlace, type OwnLog, ownLogIn } from './own-log.ts';
+import { type HeadRow, type LogPlace, type LogView, type OwnLog, ownLogIn, readView } from './own-log.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';
 import { regrow } from './whole-log.ts';
 

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { makePrivateFolder } from '../folders.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { ANCHOR_REF, type CommittedCheckpoint, checkpointsInGit, repositoryOf } from './anchors-git.ts';
@@ -29,15 +30,11 @@ export class AnchorMemory {
     return { files, git };
   }
 
-  addFile(path: string): void {
-    const { files, git } = this.read();
-    this.#write({ files: [...new Set([...files, path])], git });
-  }
-
-  addGit(repository: string, ref: string): void {
-    const { files, git } = this.read();
-    const others = git.filter((place) => place.repository !== repository || place.ref !== ref);
-    this.#write({ files, git: [...others, { repository, ref }] });
+  /** Remembers a file, or a reference in a repository, once. */
+  add<Kind extends keyof Places>(kind: Kind, place: Places[Kind][number]): void {
+    const places = this.read();
+    if (places[kind].some((known) => isDeepStrictEqual(known, place))) return;
+    replaceFile(this.#file, `${JSON.stringify({ ...places, [kind]: [...places[kind], place] }, null, 2)}\n`);
   }
 
   /** Keeps the certificate an authority is trusted by, so that its tokens can be checked again. */
@@ -50,10 +47,6 @@ export class AnchorMemory {
   authorities(): string[] {
     const names = existsSync(this.#authorities) ? readdirSync(this.#authorities) : [];
     return names.filter((name) => name.endsWith('.pem')).map((name) => join(this.#authorities, name));
-  }
-
-  #write(places: Places): void {
-    replaceFile(this.#file, `${JSON.stringify(places, null, 2)}\n`);
   }
 }
 

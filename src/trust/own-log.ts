@@ -1,21 +1,98 @@
 import type { Config } from '../config.ts';
 import { type NoteSigner, noteSigner, parseVerifierKey, type VerifierKey } from '../integrity/note-key.ts';
+import type { Frontier } from '../integrity/tree.ts';
 import type { Head } from '../log/head.ts';
+import { GENESIS } from '../log/row.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { KeyFolder } from './key-folder.ts';
-import {
-  type HeadRow,
-  isHeadOf,
-  type LogView,
-  openHead,
-  readRow,
-  readView,
-  type SignedHead,
-} from './log-view.ts';
 import { type Remembered, readRemembered } from './memory.ts';
+import { openIfValid, treeIn } from './opening.ts';
 import { isOrigin } from './origin.ts';
 import { PathMemory } from './path-memory.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';
+
+export const HEAD_COLUMNS = ['key', 'size', 'chain_hash', 'at', 'frontier', 'checkpoint'] as const;
+
+/** One row of `log_heads`. */
+export type HeadRow = {
+  readonly [column in (typeof HEAD_COLUMNS)[number]]: column extends 'size' ? number : string;
+};
+
+/** What decides whether a log may be signed over. */
+export interface LogView {
+  readonly origin: string | undefined;
+  readonly heads: readonly HeadRow[];
+  readonly last: Head;
+}
+
+/** A row of `log_heads` that holds, with its tree. */
+export interface SignedHead {
+  readonly row: HeadRow;
+  readonly tree: Frontier;
+}
+
+/** More heads than this nobody wrote honestly; one of the first is foreign already. */
+const HEADS_MAX = 64;
+
+const VIEW = `
+  SELECT log.origin, last.position, last.chain_hash AS last_chain_hash, last.text,
+         ${HEAD_COLUMNS.map((column) => `head.${column}`).join(', ')}
+  FROM (SELECT 1 AS one) AS always
+  LEFT JOIN log ON TRUE
+  LEFT JOIN (SELECT position, chain_hash, text FROM actions ORDER BY position DESC LIMIT 1) AS last ON TRUE
+  LEFT JOIN log_heads AS head ON TRUE
+  LIMIT ${HEADS_MAX}`;
+
+type ViewRow = { readonly origin: string | null } & (
+  | { readonly position: number; readonly last_chain_hash: string; readonly text: string }
+  | { readonly position: null }
+) &
+  (HeadRow | { readonly key: null });
+
+/** The name, the heads and the last row of the log, in one query. Hostile input enters here. */
+export async function readView(tx: Reader): Promise<LogView> {
+  const rows = await tx.all<ViewRow>(VIEW);
+  const [first] = rows;
+  const heads = rows.flatMap((row) => (row.key === null ? [] : [row]));
+  const last =
+    first === undefined || first.position === null
+      ? { position: 0, chainHash: GENESIS, at: '' }
+      : { position: first.position, chainHash: first.last_chain_hash, at: timeIn(first.text) };
+  return { origin: first?.origin ?? undefined, heads, last };
+}
+
+/** One row as a head describes it. */
+async function readRow(tx: Reader, position: number): Promise<Head | undefined> {
+  const row = await tx.get<{ chain_hash: string; text: string }>(
+    'SELECT chain_hash, text FROM actions WHERE position = ?',
+    position,
+  );
+  return row && { position, chainHash: row.chain_hash, at: timeIn(row.text) };
+}
+
+/** Not the database's own reading of it: a forged text that is no JSON must not stop every call. */
+function timeIn(text: string): string {
+  try {
+    const { at }: { readonly at?: unknown } = JSON.parse(text);
+    return typeof at === 'string' ? at : '';
+  } catch {
+    return '';
+  }
+}
+
+/** Whether a head is that of the last row: its position, its chain hash and its time. */
+export function isHeadOf(row: HeadRow, last: Head): boolean {
+  return row.size === last.position && row.chain_hash === last.chainHash && row.at === last.at;
+}
+
+/** The head of a row, if the key signed what the row says and the frontier gives the signed root. */
+export function openHead(row: HeadRow, key: VerifierKey): SignedHead | undefined {
+  const checkpoint = openIfValid(row.checkpoint, [key]);
+  const tree = treeIn(row.frontier, row.size);
+  if (tree === undefined || checkpoint?.size !== row.size || checkpoint.root !== tree.root())
+    return undefined;
+  return { row, tree };
+}
 
 /** Where a database is, and where the user's side of its log is. */
 export type LogPlace = Pick<Config, 'dbPath' | 'configDir'>;
@@ -51,22 +128,16 @@ export function loadOwnLog(
 
 /** The key of a folder that is there. Refuses where it is missing or is not the one on record. */
 export function ownLogIn(folder: KeyFolder): OwnLog {
-  const stamp = folder.adoptionStamp();
-  const signer = signerIn(folder);
-  // Another key would start a second history.
-  if (signer === undefined || signer.verifierKey !== folder.verifierKey())
-    throw new RefusalError(REFUSALS.lostKey(folder.path));
-  return { folder, signer, key: parseVerifierKey(signer.verifierKey), retired: folder.retiredKeys(), stamp };
-}
-
-/** A key that cannot be read is as good as none. */
-function signerIn(folder: KeyFolder): NoteSigner | undefined {
+  const [stamp, retired] = [folder.adoptionStamp(), folder.retiredKeys()];
+  const [pem, known] = [folder.privateKeyPem(), folder.verifierKey()];
   try {
-    return noteSigner(folder.origin, folder.privateKeyPem() ?? '');
-  } catch (error) {
-    if (error instanceof Error && 'syscall' in error) throw error;
-    return undefined;
+    const signer = noteSigner(folder.origin, pem ?? '');
+    // Another key would start a second history.
+    if (signer.verifierKey === known) return { folder, signer, key: parseVerifierKey(known), retired, stamp };
+  } catch {
+    // A key that cannot be read is as good as none.
   }
+  throw new RefusalError(REFUSALS.lostKey(folder.path));
 }
 
 /**
@@ -126,14 +197,19 @@ async function requireRow(
     throw new RefusalError(REFUSALS.rewritten(dbPath, size));
 }
 
-/**
- * The user's side of a log that a server would go on signing; undefined for one without rows. Refuses where it would
- * not. Takes the same time for every log; `colibri verify` checks everything.
- */
-export async function requireSignable(storage: StorageEngine, place: LogPlace): Promise<OwnLog | undefined> {
-  const own = loadOwnLog(await storage.read(readView), place);
-  if (own === undefined) return undefined;
-  const remembered = requireRemembered(own);
-  await storage.read(async (tx) => requireSigned(tx, await readView(tx), own, remembered, place.dbPath));
-  return own;
+/** Whether a server would go on signing a log: the key folder it would use (none for a log without rows), or why not. */
+export async function signability(
+  storage: StorageEngine,
+  place: LogPlace,
+): Promise<{ readonly folder?: string; readonly refused?: string }> {
+  try {
+    const own = loadOwnLog(await storage.read(readView), place);
+    if (own === undefined) return {};
+    const remembered = requireRemembered(own);
+    await storage.read(async (tx) => requireSigned(tx, await readView(tx), own, remembered, place.dbPath));
+    return { folder: own.folder.path };
+  } catch (error) {
+    if (error instanceof RefusalError) return { refused: error.message };
+    throw error;
+  }
 }

@@ -9,16 +9,21 @@ import type { Head, HeadKeeper } from '../log/head.ts';
 import type { Reader, StorageEngine, Transaction } from '../storage/engine.ts';
 import { type Adoption, acceptHeads, prepareAdoption } from './adoption.ts';
 import { KeyFolder } from './key-folder.ts';
-import { HEAD_COLUMNS, isHeadOf, type LogView, openHead, readView, type SignedHead } from './log-view.ts';
 import { forgetGone, MemoryFile, type Remembered } from './memory.ts';
 import {
+  HEAD_COLUMNS,
   headsOf,
+  isHeadOf,
   type LogPlace,
+  type LogView,
   loadOwnLog,
   type OwnLog,
+  openHead,
   ownLogIn,
+  readView,
   requireRemembered,
   requireSigned,
+  type SignedHead,
 } from './own-log.ts';
 import { PathMemory } from './path-memory.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';

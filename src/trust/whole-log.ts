@@ -1,8 +1,7 @@
 import { isHash } from '../integrity/digest.ts';
 import { Frontier } from '../integrity/tree.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
-import type { SignedHead } from './log-view.ts';
-import type { OwnLog } from './own-log.ts';
+import type { OwnLog, SignedHead } from './own-log.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';
 
 /** Rows read at once: about 3 ms, so that calls are not held up for longer. */

@@ -27,8 +27,8 @@ test('anchors are found where they were put, and those of another log in the sam
       size,
     });
   writeFileSync(kept, noteOf(own, 2));
-  new AnchorMemory(own.path).addFile(kept);
-  new AnchorMemory(own.path).addFile(join(scratch, 'gone'));
+  new AnchorMemory(own.path).add('files', kept);
+  new AnchorMemory(own.path).add('files', join(scratch, 'gone'));
 
   const { anchors, remarks } = findAnchors({ dbPath: join(workspace, 'colibri.db'), workspace, folder: own });
 

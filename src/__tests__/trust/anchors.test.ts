@@ -19,11 +19,11 @@ afterEach(() => {
 describe('where heads are kept', () => {
   test('each place is remembered once, in the order it was added', () => {
     const memory = new AnchorMemory(folder);
-    memory.addFile('/a');
-    memory.addFile('/b');
-    memory.addFile('/a');
-    memory.addGit('/repository', 'refs/x');
-    memory.addGit('/repository', 'refs/x');
+    memory.add('files', '/a');
+    memory.add('files', '/b');
+    memory.add('files', '/a');
+    memory.add('git', { repository: '/repository', ref: 'refs/x' });
+    memory.add('git', { repository: '/repository', ref: 'refs/x' });
 
     expect(new AnchorMemory(folder).read()).toEqual({
       files: ['/a', '/b'],

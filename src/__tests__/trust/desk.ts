@@ -5,7 +5,7 @@ import { Appending, type NewRow } from '../../log/append.ts';
 import { type HeadKeeper, UNSIGNED } from '../../log/head.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
-import type { HeadRow } from '../../trust/log-view.ts';
+import type { HeadRow } from '../../trust/own-log.ts';
 import { LogSigner, type SignerOptions } from '../../trust/signer.ts';
 import { scratchFolder } from '../storage/scratch.ts';
 

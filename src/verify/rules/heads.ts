@@ -1,7 +1,7 @@
 import { type Checkpoint, parseCheckpoint } from '../../integrity/checkpoint.ts';
-import { parseVerifierKey, type VerifierKey } from '../../integrity/note-key.ts';
+import type { VerifierKey } from '../../integrity/note-key.ts';
 import { NoteError, openNote } from '../../integrity/signed-note.ts';
-import { Frontier } from '../../integrity/tree.ts';
+import { headIn, keyIn, treeIn } from '../../trust/opening.ts';
 import { originOfKey } from '../../trust/origin.ts';
 import type { Finding, Report } from '../finding.ts';
 import type { SourceHead, SourceNote } from '../source.ts';
@@ -176,12 +176,8 @@ function rawKey({ publicKey }: VerifierKey): string {
 
 /** A key in its text form, unless it is malformed or signs for another log. */
 function readKey(text: string, origin: string | undefined): VerifierKey | undefined {
-  try {
-    const key = parseVerifierKey(text);
-    return key.name === origin ? key : undefined;
-  } catch {
-    return undefined;
-  }
+  const key = keyIn(text);
+  return key?.name === origin ? key : undefined;
 }
 
 /** How far the heads of these keys reach, by their signatures alone. */
@@ -293,15 +289,6 @@ function openWith(note: string, known: readonly KnownKey[]): Opened {
   }
 }
 
-/** The head in a note, unverified. */
-export function headIn(note: string): Checkpoint | undefined {
-  try {
-    return parseCheckpoint(note.slice(0, note.lastIndexOf('\n\n') + 1));
-  } catch {
-    return undefined;
-  }
-}
-
 /** What a database keeps beside the signed head must be the same. */
 function checkHead(head: SourceHead, judged: Judged, log: WalkedLog, report: Report): Judged {
   if (judged.status !== 'consistent' && judged.status !== 'unchecked') return judged;
@@ -309,7 +296,9 @@ function checkHead(head: SourceHead, judged: Judged, log: WalkedLog, report: Rep
   const wrong = [
     ...(judged.key !== head.key ? ['key'] : []),
     ...(head.size !== undefined && head.size !== judged.size ? ['size'] : []),
-    ...(head.frontier !== undefined && !isFrontierOf(head.frontier, judged) ? ['frontier'] : []),
+    ...(head.frontier !== undefined && treeIn(head.frontier, judged.size)?.root() !== judged.root
+      ? ['frontier']
+      : []),
     ...(head.chain_hash !== undefined && mark !== undefined && head.chain_hash !== mark.chainHash
       ? ['chain_hash']
       : []),
@@ -324,16 +313,6 @@ function checkHead(head: SourceHead, judged: Judged, log: WalkedLog, report: Rep
       message: `${head.where} does not agree with the checkpoint it holds: ${wrong.join(', ')}.`,
     });
   return judged;
-}
-
-function isFrontierOf(frontier: string, { size, root }: Judged): boolean {
-  if (frontier.length % 64 !== 0) return false;
-  const hashes = Array.from({ length: frontier.length / 64 }, (_, i) => frontier.slice(64 * i, 64 * i + 64));
-  try {
-    return new Frontier({ size, hashes }).root() === root;
-  } catch {
-    return false;
-  }
 }
 
 function checkKept(note: SourceNote, judged: Judged, report: Report): Judged {
