@@ -45,7 +45,7 @@ export async function prepareAdoption(
   const claims = [...remembered, ...view.heads].flatMap((head) => signedBy(head, folder));
   const rootsAt = new Map(claims.map(({ size }) => [size, '']));
   const tree = new Frontier();
-  await regrow((work) => storage.read(work), tree, view.last.position, dbPath, rootsAt);
+  await regrow(storage, tree, view.last.position, dbPath, rootsAt);
   const [lost] = claims
     .filter(({ size, root }) => size > 0 && rootsAt.get(size) !== root)
     .sort((a, b) => b.size - a.size);

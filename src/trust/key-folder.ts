@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { systemClock } from '../clock.ts';
 import { makePrivateFolder } from '../folders.ts';
@@ -35,7 +35,6 @@ export class KeyFolder {
     const making = `${folder.path}.${systemClock.salt()}.new`;
     makePrivateFolder(making);
     try {
-      chmodSync(making, 0o700);
       folder.#writeKey(making, privateKeyPem);
       folder.#beginMemory(making, privateKeyPem);
       renameSync(making, folder.path);
@@ -137,7 +136,6 @@ export class KeyFolder {
   #beginMemory(folder: string, privateKeyPem: string): void {
     const signed = join(folder, 'signed');
     mkdirSync(signed, { mode: 0o700 });
-    chmodSync(signed, 0o700);
     const nothing = formatCheckpoint({ origin: this.origin, size: 0, root: EMPTY_ROOT });
     const note = signNote(nothing, noteSigner(this.origin, privateKeyPem));
     replaceFile(join(signed, 'initial'), encodeSlot(GENESIS, note).toString('utf8'));

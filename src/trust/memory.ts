@@ -1,7 +1,6 @@
 import {
   closeSync,
   constants,
-  fchmodSync,
   fdatasync,
   fdatasyncSync,
   fstatSync,
@@ -18,9 +17,10 @@ import { isGone } from '../log/process-identity.ts';
 import { headIn, openIfValid } from './opening.ts';
 import { readRegular, syncFolder } from './private-files.ts';
 
-/** A head that was signed and durable, as it is remembered outside the database. */
+/** A head that was signed and durable, as it is remembered outside the database, in one of two slots of a file. */
 export interface Remembered {
   readonly file: string;
+  readonly index: number;
   readonly size: number;
   readonly note: string;
   /** Of row `size`; 64 zeros for size 0. */
@@ -37,11 +37,6 @@ export function encodeSlot(chainHash: string, note: string): Buffer {
   const slot = Buffer.alloc(SLOT_BYTES);
   slot.write(`${sha256Hex(body)}\n${body}`);
   return slot;
-}
-
-/** What a slot says; nobody has checked its signature. */
-interface Slot extends Remembered {
-  readonly index: number;
 }
 
 /**
@@ -63,13 +58,13 @@ export function forgetGone(folder: string, kept: Remembered, now: number): void 
   }
 }
 
-/** Of all processes, the largest first. */
-function slotsIn(folder: string): Slot[] {
+/** What the slots of all processes say, the largest first; nobody has checked a signature. */
+function slotsIn(folder: string): Remembered[] {
   const names = statSync(folder, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(folder) : [];
   return names.flatMap((name) => slotsOf(join(folder, name))).sort((a, b) => b.size - a.size);
 }
 
-function slotsOf(file: string): Slot[] {
+function slotsOf(file: string): Remembered[] {
   const bytes = readRegular(file, 2 * SLOT_BYTES) ?? Buffer.alloc(0);
   return [0, 1].flatMap((index) => {
     const text = bytes.toString('utf8', index * SLOT_BYTES, (index + 1) * SLOT_BYTES).replace(/\0+$/, '');
@@ -126,7 +121,6 @@ export class MemoryFile {
     this.#next = newest?.index === 0 ? 1 : 0;
     const flags = constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0);
     const fd = openSync(this.#path, flags, 0o600);
-    fchmodSync(fd, 0o600);
     syncFolder(dirname(this.#path));
     return fd;
   }

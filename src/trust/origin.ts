@@ -3,15 +3,13 @@ import { sha256Hex } from '../integrity/digest.ts';
 
 const ORIGIN = /^colibri\/[0-9a-f]{32}$/;
 
-/** The name of a log: fixed by the key that created it, so that the name tells which key that was. */
-export function originOf(publicKey: Uint8Array): string {
-  return `colibri/${sha256Hex(publicKey).slice(0, 32)}`;
-}
-
-/** The origin of a log that this key, in its text form, would have created; undefined for a text that is not a key. */
+/**
+ * The name of the log that this key, in its text form, would have created, so that the name tells which key that was;
+ * undefined for a text that is not a key.
+ */
 export function originOfKey(verifierKey: string): string | undefined {
   const encoded = decodeBase64(verifierKey.slice(verifierKey.indexOf('+', verifierKey.indexOf('+') + 1) + 1));
-  return encoded?.length === 33 ? originOf(encoded.subarray(1)) : undefined;
+  return encoded?.length === 33 ? `colibri/${sha256Hex(encoded.subarray(1)).slice(0, 32)}` : undefined;
 }
 
 /** Whether a text has the form of an origin. Ask before making a path of one: it comes out of a file. */

@@ -1,7 +1,6 @@
 import {
   closeSync,
   constants,
-  fchmodSync,
   fstatSync,
   fsyncSync,
   openSync,
@@ -16,13 +15,12 @@ import { systemClock } from '../clock.ts';
 
 /**
  * Replaces a file so that after a crash or a power cut it holds the old text or the new, never a part. For its owner
- * only, whatever the umask; the temporary name is new, so that a link planted under it is not followed.
+ * only; the temporary name is new, so that a link planted under it is not followed.
  */
 export function replaceFile(path: string, text: string): void {
   const temporary = `${path}.${systemClock.salt()}.tmp`;
   try {
     withFile(temporary, 'wx', (fd) => {
-      fchmodSync(fd, 0o600);
       writeFileSync(fd, text);
       fsyncSync(fd);
     });

@@ -339,7 +339,7 @@ export class LogSigner implements HeadKeeper {
   /** Catches up under the write lock with what was appended since the adoption was prepared. */
   async #adoptedBase(tx: Transaction, view: LogView, adoption: Adoption): Promise<Base> {
     const tree = view.last.position < adoption.tree.size ? new Frontier() : new Frontier(adoption.tree.state);
-    await regrow((work) => work(tx), tree, view.last.position, this.#options.dbPath);
+    await regrow({ read: (work) => work(tx) }, tree, view.last.position, this.#options.dbPath);
     if (view.origin === undefined) await insertName(tx, adoption.own);
     this.#own = await acceptHeads(tx, view, adoption.own);
     return { own: this.#own, tree, head: undefined };

@@ -1,6 +1,6 @@
 import { isHash } from '../integrity/digest.ts';
 import { Frontier } from '../integrity/tree.ts';
-import type { Reader, StorageEngine } from '../storage/engine.ts';
+import type { StorageEngine } from '../storage/engine.ts';
 import type { OwnLog, SignedHead } from './own-log.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';
 
@@ -9,22 +9,19 @@ const PAGE = 1_000;
 /** The whole log is read at most this often, whichever process does it. */
 export const FULL_CHECK_EVERY_MS = 3_600_000;
 
-/** Runs `work` on one view of the database: a snapshot of its own for each page, or the transaction that is open. */
-type Read = <T>(work: (tx: Reader) => Promise<T>) => Promise<T>;
-
 /**
- * Grows a tree from the rows themselves up to `size`. Refuses a gap at the first position that is missing, so that a row
+ * Grows a tree from the rows themselves up to `size`, each page on a view of its own. Refuses a gap at the first position that is missing, so that a row
  * far beyond the others costs nothing (V9). Sets the root at each size that `rootsAt` has as a key.
  */
 export async function regrow(
-  read: Read,
+  storage: Pick<StorageEngine, 'read'>,
   tree: Frontier,
   size: number,
   path: string,
   rootsAt: Map<number, string> = new Map(),
 ): Promise<void> {
   while (tree.size < size) {
-    const rows = await read((tx) =>
+    const rows = await storage.read((tx) =>
       tx.all<{ position: number; content_hash: string }>(
         'SELECT position, content_hash FROM actions WHERE position > ? AND position <= ? ORDER BY position LIMIT ?',
         tree.size,
@@ -65,7 +62,7 @@ export async function checkWholeLog(
   let finding: string | undefined;
   try {
     // The rows are append-only: a short snapshot for each slice sees the same ones and keeps no writer waiting.
-    await regrow((work) => storage.read(work), tree, head.row.size, path);
+    await regrow(storage, tree, head.row.size, path);
     if (tree.root() !== head.tree.root()) finding = REFUSALS.rewritten(path, head.row.size);
   } catch (error) {
     if (!(error instanceof RefusalError)) throw error;

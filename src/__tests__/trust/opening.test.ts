@@ -5,7 +5,7 @@ import { sha256Hex } from '../../integrity/digest.ts';
 import { generateNoteKey, noteSigner, parseVerifierKey } from '../../integrity/note-key.ts';
 import { NoteError, signNote } from '../../integrity/signed-note.ts';
 import { openCheckpoint, openIfValid } from '../../trust/opening.ts';
-import { isOrigin, originOf, originOfKey } from '../../trust/origin.ts';
+import { isOrigin, originOfKey } from '../../trust/origin.ts';
 
 function aKey(name: string) {
   const signer = noteSigner(name, generateNoteKey(name).privateKeyPem);
@@ -17,14 +17,13 @@ const own = aKey('colibri/a');
 const other = aKey('colibri/b');
 
 describe('openCheckpoint', () => {
-  test('gives what a known key signed, and says which', () => {
+  test('gives what a known key signed', () => {
     const note = signNote(formatCheckpoint({ origin: 'colibri/a', size: 7, root }), own.signer);
 
     expect(openCheckpoint(note, [other.key, own.key])).toEqual({
       origin: 'colibri/a',
       size: 7,
       root,
-      signedBy: [own.key],
     });
   });
 
@@ -52,9 +51,10 @@ describe('the name of a log', () => {
     const { signer, key } = aKey('x');
     const raw = Buffer.from(key.publicKey.export({ format: 'jwk' }).x ?? '', 'base64url');
 
-    expect(originOfKey(signer.verifierKey)).toBe(originOf(raw));
-    expect(originOf(raw)).toBe(`colibri/${sha256Hex(raw).slice(0, 32)}`);
-    expect(isOrigin(originOf(raw))).toBe(true);
+    const origin = originOfKey(signer.verifierKey);
+
+    expect(origin).toBe(`colibri/${sha256Hex(raw).slice(0, 32)}`);
+    expect(isOrigin(origin ?? '')).toBe(true);
   });
 
   test.each([
