@@ -73,8 +73,13 @@ export function createAuditLog(writer: LogWriter): AuditSink {
     if (call === undefined) throw new Error('a call ended that never began');
     if (call.position !== undefined) await closeCall(appending.tx, call.position);
     const payload = exitPayload(event, clock);
+    const { tool, actor, source, correlationId, schemaValid } = call.event;
     const position = await appending.append({
-      ...callFields(call.event),
+      tool,
+      actor,
+      source,
+      correlation_id: correlationId,
+      schema_valid: schemaValid,
       stage: 'exit',
       sequence_no: call.position ?? (await appendEnter(appending, call)),
       outcome: event.outcome,
@@ -101,8 +106,13 @@ export function createAuditLog(writer: LogWriter): AuditSink {
 }
 
 async function appendEnter(appending: Appending, { event, salt, body }: Begun): Promise<number> {
+  const { tool, actor, source, correlationId, schemaValid } = event;
   const position = await appending.append({
-    ...callFields(event),
+    tool,
+    actor,
+    source,
+    correlation_id: correlationId,
+    schema_valid: schemaValid,
     stage: 'enter',
     args_hash: saltedDigest(salt, body ?? refusedText(event.args)),
     outcome: 'running',
@@ -116,11 +126,6 @@ async function appendEnter(appending: Appending, { event, salt, body }: Begun): 
 /** A call that may leave something behind: its rows are two commits, and its end is kept. */
 function isWriting({ mutates, schemaValid }: ToolEnterEvent): boolean {
   return mutates && schemaValid;
-}
-
-/** What the two rows of a call share. */
-function callFields({ tool, actor, source, correlationId, schemaValid }: ToolEnterEvent) {
-  return { tool, actor, source, correlation_id: correlationId, schema_valid: schemaValid };
 }
 
 /** Removes the mark of an open call. Exactly one of the call itself and recovery can do that. */

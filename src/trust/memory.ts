@@ -134,7 +134,9 @@ export class MemoryFile {
         this.close();
         this.#put(this.#last);
       }
-      fdatasync(this.#fd, (error) => error !== null && this.#onError(error));
+      const fd = this.#fd;
+      // Closed meanwhile, it was synced by that.
+      fdatasync(fd, (error) => error !== null && fd === this.#fd && this.#onError(error));
     } catch (error) {
       this.#onError(error);
     }
