@@ -1,7 +1,7 @@
 import { Frontier } from '../integrity/tree.ts';
 import type { StorageEngine, Transaction } from '../storage/engine.ts';
 import { KeyFolder } from './key-folder.ts';
-import { readRemembered } from './memory.ts';
+import { slotsIn } from './memory.ts';
 import { keyIn, openIfValid } from './opening.ts';
 import { isOrigin, originOfKey } from './origin.ts';
 import { type HeadRow, type LogPlace, type LogView, type OwnLog, ownLogIn, readView } from './own-log.ts';
@@ -75,10 +75,8 @@ type Claim = Pick<HeadRow, 'key' | 'checkpoint'>;
 
 function rememberedIn(folder: KeyFolder | undefined): Claim[] {
   const key = folder?.verifierKey();
-  const verifier = keyIn(key);
-  if (folder === undefined || key === undefined || verifier === undefined) return [];
-  const last = readRemembered(folder.signedPath, verifier);
-  return last === undefined ? [] : [{ key, checkpoint: last.note }];
+  if (folder === undefined || key === undefined) return [];
+  return slotsIn(folder.signedPath).map(({ note }) => ({ key, checkpoint: note }));
 }
 
 /** What a head says, if a key of this log signed it. The name of a log vouches for the key that created it. */

@@ -48,7 +48,7 @@ export function anchorInGit(options: {
 export function checkpointsInGit(folder: string, ref: string): CommittedCheckpoint[] | undefined {
   if (resolve(folder, ref) === undefined) return undefined;
   const input = `${git(folder, ['rev-list', `--max-count=${COMMITS_MAX}`, ref, '--'])}\n`;
-  const { stdout } = runGit(folder, ['cat-file', '--batch'], input);
+  const stdout = gitBytes(folder, ['cat-file', '--batch'], input);
   const found: CommittedCheckpoint[] = [];
   // For each commit `<id> commit <bytes>`, the bytes and a newline; or `<id> missing`.
   for (let at = 0, end = stdout.indexOf('\n'); end > 0; end = stdout.indexOf('\n', at)) {
@@ -103,9 +103,13 @@ function identityFor(folder: string): string[] {
 
 /** What git answers, without blanks at its ends. */
 function git(folder: string, args: readonly string[], input?: string): string {
+  return gitBytes(folder, args, input).toString('utf8').trim();
+}
+
+function gitBytes(folder: string, args: readonly string[], input?: string): Buffer {
   const { isRefused, stdout, stderr } = runGit(folder, args, input);
   if (isRefused) throw new ProgramError(`git failed: ${stderr || 'it does not say why'}`);
-  return stdout.toString('utf8').trim();
+  return stdout;
 }
 
 /** The same where a refusal counts as no answer. */

@@ -59,7 +59,7 @@ export function forgetGone(folder: string, kept: Remembered, now: number): void 
 }
 
 /** What the slots of all processes say, the largest first; nobody has checked a signature. */
-function slotsIn(folder: string): Remembered[] {
+export function slotsIn(folder: string): Remembered[] {
   const names = statSync(folder, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(folder) : [];
   return names.flatMap((name) => slotsOf(join(folder, name))).sort((a, b) => b.size - a.size);
 }
