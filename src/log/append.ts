@@ -89,7 +89,7 @@ export class Appending {
     return position;
   }
 
-  /** Keeps what a row's digest was made of beside the row. */
+  /** Keeps what a row's digest was made of. */
   async keepPayload(position: number, salt: string, body: string): Promise<void> {
     const sql = 'INSERT INTO action_payloads (position, salt, body) VALUES (?, ?, ?)';
     await insertOne(this.tx, sql, position, salt, body);

@@ -83,7 +83,7 @@ function requireOwnRef(folder: string, ref: string): void {
   if (repositoryOf(folder) === undefined)
     throw new ProgramError(`${folder} is in no git repository. Run "git init", or keep a copy with --file.`);
   if (!ref.startsWith('refs/') || tryGit(folder, ['check-ref-format', ref]) === undefined)
-    throw new ProgramError(`${ref} is no full name of a reference, such as ${ANCHOR_REF}.`);
+    throw new ProgramError(`${ref} is not the full name of a reference, such as ${ANCHOR_REF}.`);
   if (git(folder, ['worktree', 'list', '--porcelain']).split('\n').includes(`branch ${ref}`))
     throw new ProgramError(
       `${ref} is checked out. Checkpoints need a reference of their own; name another with --ref.`,

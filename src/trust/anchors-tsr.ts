@@ -30,7 +30,7 @@ export class AnchorFiles {
     return this.#at(size, note);
   }
 
-  /** All of them, the smallest first. Whoever can write to the folder may have put anything under such a name. */
+  /** All of them, the smallest first. Others may be able to write to the folder: such a name may hold anything. */
   all(): StampedCheckpoint[] {
     const names = existsSync(this.folder) ? readdirSync(this.folder) : [];
     return names

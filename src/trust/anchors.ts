@@ -15,7 +15,7 @@ interface Places {
   readonly git: readonly { readonly repository: string; readonly ref: string }[];
 }
 
-/** Where else heads of a log were put. Kept in its per-user folder: whoever cuts the log must not also make us forget to look. */
+/** Where else heads of a log were put. Kept in its per-user folder, which a change of the database does not reach. */
 export class AnchorMemory {
   readonly #file: string;
   readonly #authorities: string;

@@ -13,7 +13,7 @@ import { readIfPresent, readJson, replaceFile, syncFolder } from './private-file
 
 /**
  * What the per-user folder holds of one log: the private key, and what was signed last. Outside the workspace, so that
- * whoever can change the database cannot also change what is remembered of it.
+ * a change of the database does not also change what is remembered of it.
  */
 export class KeyFolder {
   readonly path: string;
@@ -55,7 +55,7 @@ export class KeyFolder {
     return this.#file('signed');
   }
 
-  /** The private key as it lies there. */
+  /** The private key, as the file holds it. */
   privateKeyPem(): string | undefined {
     return readIfPresent(this.#file('key.pem'));
   }
@@ -80,7 +80,7 @@ export class KeyFolder {
     replaceFile(this.#file('retired.pub'), `${[...keys].join('\n')}\n`);
   }
 
-  /** Puts a new key in the place of one that is lost or damaged. What is left of the old one stays beside it. */
+  /** Puts a new key in the place of one that is lost or damaged. What is left of the old one is renamed. */
   renewKey(): void {
     const old = this.verifierKey();
     if (old !== undefined) this.retire(old);
@@ -89,8 +89,8 @@ export class KeyFolder {
   }
 
   /**
-   * Starts the memory over, after the owner accepted a log that contradicts it, and says so. The old one stays beside
-   * it. Changes `adoptionStamp`.
+   * Starts the memory over, after the owner accepted a log that contradicts it, and says so. The old one is renamed.
+   * Changes `adoptionStamp`.
    */
   startOver(reason: string, size: number): void {
     this.#putAside('signed', 'given-up');

@@ -70,7 +70,7 @@ async function readRow(tx: Reader, position: number): Promise<Head | undefined> 
   return row && { position, chainHash: row.chain_hash, at: timeIn(row.text) };
 }
 
-/** Not the database's own reading of it: a forged text that is no JSON must not stop every call. */
+/** Not the database's own reading of it: a forged text that is not JSON must not stop every call. */
 function timeIn(text: string): string {
   try {
     const { at }: { readonly at?: unknown } = JSON.parse(text);
@@ -150,7 +150,7 @@ export function requireRemembered({ folder, key }: OwnLog): Remembered {
   return remembered;
 }
 
-/** The own head, and whether another one stands beside it that this user did not give up. */
+/** The own head, and whether there is another one that this user did not give up. */
 export function headsOf({ heads }: LogView, { signer, retired }: OwnLog) {
   const row = heads.find(({ key }) => key === signer.verifierKey);
   const isRetired = ({ key, size }: HeadRow) => retired.includes(key) && size <= (row?.size ?? size);

@@ -159,7 +159,7 @@ export class LogSigner implements HeadKeeper {
     }
   }
 
-  /** The newest checkpoint that is durable, for whoever wants to be a witness. */
+  /** The newest checkpoint that is durable, for every client that wants to be a witness. */
   newest(): string | undefined {
     return this.#durable?.row.checkpoint;
   }
@@ -346,8 +346,8 @@ export class LogSigner implements HeadKeeper {
   }
 
   /**
-   * Under the write lock, so that no other process sees the accepted head beside the memory that contradicts it and goes
-   * on unsigned. If the commit fails, what was put aside still lies in the folder.
+   * Under the write lock, so that no other process sees the accepted head with the memory that contradicts it and goes
+   * on unsigned. If the commit fails, what was put aside is still in the folder.
    */
   #finishAdoption({ reason }: Adoption, own: OwnLog, size: number): void {
     this.#forget();

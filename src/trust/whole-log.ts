@@ -43,7 +43,7 @@ export async function regrow(
 /**
  * Where it is time again, reads the whole log in slices and compares its root with the signed one: the checks at start
  * and before each commit look at the last row only. Answers why the log must not be signed over, or undefined. The
- * result is kept beside the key, so that the next start knows of it.
+ * result is kept with the key, so that the next start knows of it.
  */
 export async function checkWholeLog(
   storage: StorageEngine,
