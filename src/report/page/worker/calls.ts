@@ -70,7 +70,7 @@ function tellCall(
     task,
     kind: isOk ? kind : ('failure' as const),
     /** `created`, `moved`, `decision`. */
-    verb: isOk ? verb : (FAILURES[outcome] ?? outcome),
+    verb: isOk ? verb : (FAILURES.get(outcome) ?? outcome),
     text,
     /** Whether a finding names one of its rows. */
     isWrong: wrongAt.has(position) || wrongAt.has(countOf(exit?.position)),
@@ -91,23 +91,23 @@ function idAmong(form: RegExp, ...values: readonly unknown[]): string {
   return values.map(textOf).find((id) => form.test(id)) ?? '';
 }
 
-const FAILURES: Readonly<Record<string, string>> = {
-  running: 'never ended',
-  error: 'failed',
-  rejected: 'refused',
-  denied: 'not admitted',
-  crashed: 'crashed',
-};
+// Maps, because strangers choose the keys: an object would answer to `constructor`.
+const FAILURES: ReadonlyMap<string, string> = new Map([
+  ['running', 'never ended'],
+  ['error', 'failed'],
+  ['rejected', 'refused'],
+  ['denied', 'not admitted'],
+]);
 
 /** What the owner did, and machines that joined. */
-const OWNERS: Readonly<Record<string, string>> = {
-  owner_adopt: 'adopted',
-  owner_erase: 'erased',
-  owner_trust: 'trusted',
-  owner_transfer: 'transferred',
-  owner_receive: 'received',
-  key_join: 'joined',
-};
+const OWNERS: ReadonlyMap<string, string> = new Map([
+  ['owner_adopt', 'adopted'],
+  ['owner_erase', 'erased'],
+  ['owner_trust', 'trusted'],
+  ['owner_transfer', 'transferred'],
+  ['owner_receive', 'received'],
+  ['key_join', 'joined'],
+]);
 
 function tell(tool: string, args: Fields, result: Fields, session: string): Telling {
   switch (tool) {
@@ -125,7 +125,7 @@ function tell(tool: string, args: Fields, result: Fields, session: string): Tell
       return { kind: 'session', verb: 'session sealed', text };
     }
     default: {
-      const owner = Object.hasOwn(OWNERS, tool) ? OWNERS[tool] : undefined;
+      const owner = OWNERS.get(tool);
       const text = tellArguments(args);
       return owner === undefined
         ? { kind: 'read', verb: 'read', text }
