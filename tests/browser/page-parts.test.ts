@@ -7,6 +7,7 @@ import { leafHash, treeRoot } from '../../src/integrity/tree.ts';
 import { verifyEd25519 } from '../../src/report/page/ed25519.ts';
 import { Sha256Stream, sha256Hex, sha512 } from '../../src/report/page/sha2.ts';
 import { proofSteps, treeOf } from '../../src/report/page/view/tree.ts';
+import { pairRows, tellCalls } from '../../src/report/page/worker/calls.ts';
 import { openSource } from '../../src/report/page/worker/open.ts';
 import { loadTexts, textFields } from '../../src/report/page/worker/texts.ts';
 import { proving } from '../contract/proves.ts';
@@ -189,6 +190,18 @@ describe('the texts of the page', () => {
     expect([kept, erased, missing, undefined].map(shown)).toEqual(['Dig.', '[erased]', '[missing]', '']);
     expect(textFields(1, 'thought_record', { content: kept, task_id: 'T-0001' })).toEqual(['content']);
     expect(textFields(1, 'toString', { content: kept })).toEqual([]);
+  });
+});
+
+describe('the calls of the page', () => {
+  test(proving('page.hostile', 'are told by texts, even where an outcome is named like a built-in'), () => {
+    const row = { stage: 'exit', tool: 'toString', outcome: 'constructor', position: 2, sequence_no: 1 };
+    const told = pairRows([{ position: 2, text: JSON.stringify(row) }]);
+
+    const [call] = tellCalls(told, () => '', new Set());
+
+    expect(call).toMatchObject({ kind: 'failure', verb: 'constructor', tool: 'toString' });
+    expect(structuredClone(call)).toEqual(call);
   });
 });
 
