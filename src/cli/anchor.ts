@@ -1,7 +1,6 @@
 import { copyFileSync, existsSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Config } from '../config.ts';
-import { type Checkpoint, parseCheckpoint } from '../integrity/checkpoint.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { AnchorMemory } from '../trust/anchors.ts';
 import { ANCHOR_REF, anchorInGit } from '../trust/anchors-git.ts';
@@ -13,12 +12,16 @@ import {
   writeQuery,
 } from '../trust/anchors-tsr.ts';
 import { KeyFolder } from '../trust/key-folder.ts';
+import { headIn } from '../trust/opening.ts';
+import { readIfPresent } from '../trust/private-files.ts';
+import { existingFile } from './brought.ts';
 import { keepNewest } from './checkpoint.ts';
-import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
-import { type OwnerStages, withOwner } from './stages.ts';
+import { command, EXIT, UsageError } from './command.ts';
+import { withOwner } from './open.ts';
+import type { Output } from './output.ts';
 
-/** Copies the newest checkpoint to a place that whoever changes the database cannot also change. */
-export const anchor: Command = {
+/** Copies the newest checkpoint to a place that somebody who changes the database cannot change as well. */
+export const anchor = command({
   name: 'anchor',
   usage: '--git | --file PATH | --tsq FILE | --tsr FILE [--ca FILE]',
   summary: 'keep the newest checkpoint outside the database',
@@ -35,60 +38,41 @@ export const anchor: Command = {
     tsr: { type: 'string', value: 'FILE', help: 'file the authority’s reply' },
     ca: { type: 'string', value: 'FILE', help: 'the authority’s certificate, in PEM; kept for later checks' },
   },
-  positionals: [0, 0],
-  async run(invocation) {
-    const [place, ...more] = PLACES.filter(({ option }) => given(invocation, option));
-    if (place === undefined || more.length > 0)
+  async run({ values: { git, ref, file, tsq, tsr, ca }, out, config: readConfig }) {
+    if ([git, file, tsq, tsr].filter((place) => place !== undefined).length !== 1)
       throw new UsageError('Name one place: --git, --file PATH, --tsq FILE or --tsr FILE.');
-    refuseStray(invocation, place.option);
-    const { out } = invocation;
-    const config = invocation.config();
-    const head = await withOwner(config, out, (stages) => newestHead(config, stages));
-    if ('refused' in head) {
-      out.data(head, () => out.error(head.refused));
-      return EXIT.found;
-    }
-    return place.run(head, invocation);
+    if (ref !== undefined && git === undefined) throw new UsageError('--ref goes with --git.');
+    if (ca !== undefined && tsr === undefined) throw new UsageError('--ca goes with --tsr.');
+    const config = readConfig();
+    const head = await readHead(config, out);
+    if ('refused' in head) return out.data(head, () => out.error(head.refused), false);
+    if (file !== undefined) return toFile(head, resolve(file), out);
+    if (tsq !== undefined) return writeRequest(head, resolve(tsq), out);
+    if (tsr !== undefined) return fileReply(head, existingFile(tsr), ca && existingFile(ca), out);
+    return toGit(head, ref ?? ANCHOR_REF, out);
   },
-};
+});
 
 /** The newest signed head, and the log it belongs to. */
-interface Head extends Checkpoint {
-  readonly config: Config;
-  readonly note: string;
-  readonly key: string;
-  /** Every checkpoint that the log keeps. */
-  readonly kept: readonly { readonly size: number; readonly note: string }[];
-  readonly memory: AnchorMemory;
-}
+type Head = Exclude<Awaited<ReturnType<typeof readHead>>, { readonly refused: string }>;
 
-interface Place {
-  readonly option: string;
-  /** The option that goes with it. */
-  readonly with?: string;
-  run(head: Head, invocation: Invocation): number;
-}
-
-const PLACES: readonly Place[] = [
-  { option: 'git', with: 'ref', run: toGit },
-  { option: 'file', run: toFile },
-  { option: 'tsq', run: writeRequest },
-  { option: 'tsr', with: 'ca', run: fileReply },
-];
-
-function toGit(head: Head, { values, out }: Invocation): number {
-  const { config, note, size, memory, key } = head;
-  const ref = typeof values.ref === 'string' ? values.ref : ANCHOR_REF;
-  const { commit, already } = anchorInGit({
-    folder: config.workspace,
-    ref,
-    note,
-    size,
-    key,
+async function readHead(config: Config, out: Output) {
+  return await withOwner(config, out, async (stages) => {
+    const newest = await keepNewest(config, stages);
+    if ('refused' in newest) return newest;
+    const { path } = new KeyFolder(config.configDir, newest.origin);
+    const sql = 'SELECT size, note FROM checkpoints ORDER BY size';
+    /** Every checkpoint that the log keeps. */
+    const kept = await stages.storage.read((tx) => tx.all<{ size: number; note: string }>(sql));
+    return { ...newest, config, kept, memory: new AnchorMemory(path) };
   });
+}
+
+function toGit({ config, note, size, memory, key }: Head, ref: string, out: Output): number {
+  const { commit, already } = anchorInGit({ folder: config.workspace, ref, note, size, key });
   memory.add('git', { repository: config.workspace, ref });
   const push = `git push origin ${ref}`;
-  out.data({ size, ref, commit, already, push }, () => {
+  return out.data({ size, ref, commit, already, push }, () => {
     out.line(
       already
         ? `${ref} already ends in the checkpoint of ${size} audit rows.`
@@ -96,61 +80,40 @@ function toGit(head: Head, { values, out }: Invocation): number {
     );
     out.verbatim(`It protects you once a remote has it: ${push}`);
   });
-  return EXIT.fine;
 }
 
-function toFile(head: Head, invocation: Invocation): number {
-  const path = resolve(text(invocation, 'file'));
+function toFile({ origin, size, note, memory }: Head, path: string, out: Output): number {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
     throw new UsageError(`${path} is a folder. Name a file in it, for example ${join(path, 'checkpoint')}.`);
   if (!existsSync(dirname(path))) throw new UsageError(`There is no folder ${dirname(path)}.`);
-  if (existsSync(path) && !isOlderHead(path, head))
+  const before = readIfPresent(path);
+  const older = before === undefined ? undefined : headIn(before);
+  // Only a checkpoint of the same log is overwritten: the file is the user's.
+  if (before !== undefined && !(older?.origin === origin && older.size <= size))
     throw new UsageError(
       `${path} holds something other than an older checkpoint of this log. Name another file.`,
     );
-  writeFileSync(path, head.note);
+  writeFileSync(path, note);
   const kept = join(realpathSync(dirname(path)), basename(path));
-  head.memory.add('files', kept);
-  invocation.out.data({ size: head.size, path: kept }, () => {
-    invocation.out.line(
-      `The checkpoint of ${head.size} audit rows is in ${kept}. "colibri verify" compares it.`,
-    );
-  });
-  return EXIT.fine;
+  memory.add('files', kept);
+  return out.data({ size, path: kept }, () =>
+    out.line(`The checkpoint of ${size} audit rows is in ${kept}. "colibri verify" compares it.`),
+  );
 }
 
-/** Only a checkpoint of the same log is overwritten: the file is the user's. */
-function isOlderHead(path: string, { origin, size }: Head): boolean {
-  try {
-    const found = parse(readFileSync(path, 'utf8'));
-    return found.origin === origin && found.size <= size;
-  } catch {
-    return false;
-  }
-}
-
-function writeRequest(head: Head, invocation: Invocation): number {
-  const path = resolve(text(invocation, 'tsq'));
-  const kept = new AnchorFiles(head.config.dbPath).keep(head.size, head.note);
-  writeQuery(kept.notePath, path);
-  invocation.out.data({ size: head.size, query: path, note: kept.notePath }, () => {
-    invocation.out.line(
-      `The time-stamp request for the checkpoint of ${head.size} audit rows is in ${path}.`,
-    );
-    invocation.out.verbatim(
+function writeRequest({ config, size, note }: Head, path: string, out: Output): number {
+  const { notePath } = new AnchorFiles(config.dbPath).keep(size, note);
+  writeQuery(notePath, path);
+  return out.data({ size, query: path, note: notePath }, () => {
+    out.line(`The time-stamp request for the checkpoint of ${size} audit rows is in ${path}.`);
+    out.verbatim(
       `Send it: curl -H 'Content-Type: application/timestamp-query' --data-binary @${path} URL > reply.tsr`,
     );
-    invocation.out.line('Then file the reply: colibri anchor --tsr reply.tsr --ca CERTIFICATE');
+    out.line('Then file the reply: colibri anchor --tsr reply.tsr --ca CERTIFICATE');
   });
-  return EXIT.fine;
 }
 
-function fileReply(head: Head, invocation: Invocation): number {
-  const { out, values } = invocation;
-  const reply = resolve(text(invocation, 'tsr'));
-  requireFile(reply);
-  const ca = typeof values.ca === 'string' ? resolve(values.ca) : undefined;
-  if (ca !== undefined) requireFile(ca);
+function fileReply(head: Head, reply: string, ca: string | undefined, out: Output): number {
   const token = readToken(reply);
   if (token === undefined) throw new UsageError(`${reply} is not a reply of a time-stamping authority.`);
   const stamped = checkpointOf(head, token.imprint);
@@ -160,69 +123,30 @@ function fileReply(head: Head, invocation: Invocation): number {
     );
     return EXIT.found;
   }
-  const reason = ca === undefined ? undefined : verifyToken(reply, stamped.notePath, [ca]);
+  const reason = ca && verifyToken(reply, stamped.notePath, [ca]);
   if (reason !== undefined) {
     out.error(`${reply} is not valid under ${ca}: ${reason}.`);
     return EXIT.found;
   }
   copyFileSync(reply, stamped.tokenPath);
   if (ca !== undefined) head.memory.addAuthority(readFileSync(ca, 'utf8'));
+  const { size, tokenPath } = stamped;
   const checked = ca === undefined ? 'imprint' : 'authority';
-  out.data({ size: stamped.size, time: token.time, token: stamped.tokenPath, checked }, () => {
-    out.line(
-      `The checkpoint of ${stamped.size} audit rows existed at ${token.time}, according to ${stamped.tokenPath}.`,
-    );
+  return out.data({ size, time: token.time, token: tokenPath, checked }, () => {
+    out.line(`The checkpoint of ${size} audit rows existed at ${token.time}, according to ${tokenPath}.`);
     out.line(
       ca === undefined
         ? 'Only its digest was compared, with "openssl ts -reply". It counts as an anchor once you name the authority with --ca.'
         : 'Its authority was checked with "openssl ts -verify".',
     );
   });
-  return EXIT.fine;
 }
 
 /** The checkpoint that a token covers: among those a request was written for, those kept, and the newest. */
 function checkpointOf(head: Head, imprint: string): StampedCheckpoint | undefined {
   const anchors = new AnchorFiles(head.config.dbPath);
-  const asked = anchors.all().find(({ note }) => sha256Hex(note) === imprint);
-  if (asked !== undefined) return asked;
-  const found = [...head.kept, { size: head.size, note: head.note }].find(
-    ({ note }) => sha256Hex(note) === imprint,
-  );
-  return found === undefined ? undefined : anchors.keep(found.size, found.note);
-}
-
-async function newestHead(config: Config, stages: OwnerStages): Promise<Head | { readonly refused: string }> {
-  const newest = await keepNewest(config, stages);
-  if (newest.note === undefined) return newest;
-  const kept = await stages.storage.read((tx) =>
-    tx.all<{ size: number; note: string }>('SELECT size, note FROM checkpoints ORDER BY size'),
-  );
-  const checkpoint = parse(newest.note);
-  const { path } = new KeyFolder(config.configDir, checkpoint.origin);
-  return { ...checkpoint, ...newest, config, kept, memory: new AnchorMemory(path) };
-}
-
-function parse(note: string): Checkpoint {
-  return parseCheckpoint(note.slice(0, note.lastIndexOf('\n\n') + 1));
-}
-
-function given({ values }: Invocation, option: string): boolean {
-  return values[option] !== undefined && values[option] !== false;
-}
-
-function text({ values }: Invocation, option: string): string {
-  const value = values[option];
-  if (typeof value !== 'string' || value === '') throw new UsageError(`--${option} needs a file.`);
-  return value;
-}
-
-function refuseStray(invocation: Invocation, option: string): void {
-  for (const place of PLACES)
-    if (place.with !== undefined && place.option !== option && given(invocation, place.with))
-      throw new UsageError(`--${place.with} goes with --${place.option}.`);
-}
-
-function requireFile(path: string): void {
-  if (!existsSync(path)) throw new UsageError(`There is no file ${path}.`);
+  const isCovered = ({ note }: { readonly note: string }) => sha256Hex(note) === imprint;
+  const asked = anchors.all().find(isCovered);
+  const found = asked === undefined ? [...head.kept, head].find(isCovered) : undefined;
+  return found === undefined ? asked : anchors.keep(found.size, found.note);
 }

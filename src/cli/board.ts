@@ -1,17 +1,16 @@
+import { ARROWS } from '../domains/tasks/workflows.ts';
 import { formatId, TASKS } from '../log/tables.ts';
 import { ERASED } from '../log/texts.ts';
 import type { Reader } from '../storage/engine.ts';
-import { type Command, EXIT } from './command.ts';
+import { command } from './command.ts';
 import { withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { printable, toWidth, wrap } from './text.ts';
 
-const COLUMNS = {
-  kanban: ['backlog', 'todo', 'in_progress', 'blocked', 'review', 'done', 'cancelled'],
-  pipeline: ['INIT', 'GATHER', 'ANALYZE', 'PLAN', 'APPLY', 'VERIFY', 'DONE', 'CANCELLED'],
-} as const;
-
-const FINISHED: readonly string[] = ['done', 'cancelled', 'DONE', 'CANCELLED'];
+/** A status with no arrows out is final. */
+const FINISHED = Object.values(ARROWS).flatMap((arrows) =>
+  Object.entries(arrows).flatMap(([status, next]) => (next.length === 0 ? [status] : [])),
+);
 const CARDS_MAX = 12;
 const COLUMN_WIDTH_MIN = 14;
 const COLUMN_WIDTH_MAX = 36;
@@ -35,7 +34,7 @@ interface Column {
 }
 
 /** The tasks as columns, one per status. */
-export const board: Command = {
+export const board = command({
   name: 'board',
   usage: '[--project NAME] [--all]',
   summary: 'the tasks as columns, one per status',
@@ -44,29 +43,22 @@ export const board: Command = {
     project: { type: 'string', value: 'NAME', help: 'only this project' },
     all: { type: 'boolean', help: 'also finished and cancelled tasks' },
   },
-  positionals: [0, 0],
-  async run({ values, out, config }) {
-    const settings = config();
-    const project = typeof values.project === 'string' ? values.project : settings.project;
-    const [columns, projects] = await withDatabase(settings, (storage) =>
-      storage.read(async (tx) => [await readColumns(tx, project), await readProjects(tx)] as const),
+  async run({ values, out, config: readConfig }) {
+    const config = readConfig();
+    const project = values.project ?? config.project;
+    const [columns, projects] = await withDatabase(config, (storage) =>
+      storage.read(async (tx) => [await readColumns(tx, project ?? null), await readProjects(tx)] as const),
     );
     const shown = columns.filter(({ status }) => values.all === true || !FINISHED.includes(status));
-    out.data(shown, () => {
+    return out.data(shown, () => {
       drawBoard(shown, out);
       const rest = columns.filter((column) => !shown.includes(column) && column.count > 0);
       if (columns.length === 0) out.line(nothingHere(project, projects));
-      if (rest.length > 0)
-        out.line(
-          out.paint(
-            'dim',
-            `${rest.map(({ status, count }) => `${count} ${status}`).join(', ')}: --all shows them`,
-          ),
-        );
+      const counts = rest.map(({ status, count }) => `${count} ${status}`).join(', ');
+      if (rest.length > 0) out.line(out.paint('dim', `${counts}: --all shows them`));
     });
-    return EXIT.fine;
   },
-};
+});
 
 function nothingHere(project: string | undefined, projects: readonly string[]): string {
   if (project === undefined || projects.length === 0)
@@ -79,36 +71,32 @@ async function readProjects(tx: Reader): Promise<string[]> {
   return found.map(({ project }) => printable(project));
 }
 
-async function readColumns(tx: Reader, project: string | undefined): Promise<Column[]> {
+/** Every status of each workflow that is in use. */
+async function readColumns(tx: Reader, project: string | null): Promise<Column[]> {
   const counts = await tx.all<{ workflow: string; status: string; count: number }>(
     'SELECT workflow, status, count(*) AS count FROM tasks WHERE project = coalesce(?, project) GROUP BY workflow, status',
-    project ?? null,
+    project,
   );
   const columns: Column[] = [];
-  for (const [workflow, statuses] of Object.entries(COLUMNS)) {
-    if (!counts.some((found) => found.workflow === workflow)) continue;
-    for (const status of statuses) {
-      const count =
-        counts.find((found) => found.workflow === workflow && found.status === status)?.count ?? 0;
-      const cards = await tx.all<Card>(
-        `SELECT id, coalesce(x.text, '${ERASED}') AS title, priority, assignee, progress, unmet
-         FROM tasks LEFT JOIN texts x ON x.digest = tasks.title
-         WHERE workflow = ? AND status = ? AND project = coalesce(?, project) ORDER BY unmet > 0, urgency, id LIMIT ?`,
-        workflow,
-        status,
-        project ?? null,
-        CARDS_MAX,
-      );
+  for (const [workflow, arrows] of Object.entries(ARROWS)) {
+    const own = counts.filter((one) => one.workflow === workflow);
+    for (const status of own.length === 0 ? [] : Object.keys(arrows)) {
+      const count = own.find((one) => one.status === status)?.count ?? 0;
+      const cards = await tx.all<Card>(CARDS, workflow, status, project, CARDS_MAX);
       columns.push({ workflow, status, count, cards });
     }
   }
   return columns;
 }
 
+const CARDS = `SELECT id, coalesce(x.text, '${ERASED}') AS title, priority, assignee, progress, unmet
+  FROM tasks LEFT JOIN texts x ON x.digest = tasks.title
+  WHERE workflow = ? AND status = ? AND project = coalesce(?, project) ORDER BY unmet > 0, urgency, id LIMIT ?`;
+
 function drawBoard(columns: readonly Column[], out: Output): void {
   const width = (count: number) =>
     Math.min(COLUMN_WIDTH_MAX, Math.floor((out.width - GAP * (count - 1)) / count));
-  for (const workflow of Object.keys(COLUMNS)) {
+  for (const workflow of Object.keys(ARROWS)) {
     const own = columns.filter((column) => column.workflow === workflow);
     const filled = own.filter(({ count }) => count > 0);
     if (filled.length === 0) continue;
@@ -125,21 +113,23 @@ function drawColumns(columns: readonly Column[], width: number, out: Output): vo
   const row = (cells: readonly string[]) => out.verbatim(cells.join(' '.repeat(GAP)).trimEnd());
   row(columns.map(({ status, count }) => out.paint('bold', toWidth(`${status} ${count}`, width))));
   row(columns.map(() => '─'.repeat(width)));
+  const blank = ' '.repeat(width);
   const bodies = columns.map(({ cards }) =>
-    cards.flatMap((card, i) => [...(i === 0 ? [] : [' '.repeat(width)]), ...cardLines(card, width, out)]),
+    cards.flatMap((card, i) => [...(i === 0 ? [] : [blank]), ...cardLines(card, width, out)]),
   );
   for (let i = 0; i < Math.max(...bodies.map((body) => body.length)); i += 1)
-    row(bodies.map((body) => body[i] ?? ' '.repeat(width)));
-  const hidden = columns.map(({ count, cards }) =>
-    count > cards.length ? toWidth(`… ${count - cards.length} more`, width) : ' '.repeat(width),
-  );
+    row(bodies.map((body) => body[i] ?? blank));
+  const hidden = columns.map((column) => toWidth(moreIn(column), width));
   if (hidden.some((text) => text.trim() !== '')) row(hidden.map((text) => out.paint('dim', text)));
 }
 
 function cardLines(card: Card, width: number, out: Output): string[] {
+  const title = wrap(printable(card.title), width, 0);
+  const shown = title.slice(0, TITLE_LINES_MAX - 1);
+  const rest = title.slice(TITLE_LINES_MAX - 1).join(' ');
   return [
     out.paint(colourOf(card), toWidth(headOf(card), width)),
-    ...titleLines(card, width),
+    ...[...shown, rest].filter(Boolean).map((line) => toWidth(line, width)),
     out.paint('dim', toWidth(printable(card.assignee), width)),
   ];
 }
@@ -154,24 +144,19 @@ function colourOf({ priority }: Card): Colour {
   return priority === 'critical' ? 'red' : priority === 'high' ? 'yellow' : 'cyan';
 }
 
-function titleLines({ title }: Card, width: number): string[] {
-  const lines = wrap(printable(title), width, 0);
-  const rest = lines.slice(TITLE_LINES_MAX - 1).join(' ');
-  return [...lines.slice(0, TITLE_LINES_MAX - 1), ...(rest === '' ? [] : [rest])].map((line) =>
-    toWidth(line, width),
-  );
-}
-
 const MARKS: Readonly<Record<string, string>> = { critical: '‼', high: '!', normal: '', low: '↓' };
+
+function moreIn({ count, cards }: Column): string {
+  return count > cards.length ? `… ${count - cards.length} more` : '';
+}
 
 /** For a terminal too narrow for columns. */
 function drawList(columns: readonly Column[], out: Output): void {
-  for (const { status, count, cards } of columns) {
-    out.line(out.paint('bold', `${status} ${count}`));
-    for (const card of cards) {
-      const head = headOf(card);
-      out.line(`  ${out.paint(colourOf(card), head)} ${printable(card.title)}`, 4);
-    }
-    if (count > cards.length) out.line(out.paint('dim', `  … ${count - cards.length} more`));
+  for (const column of columns) {
+    out.line(out.paint('bold', `${column.status} ${column.count}`));
+    for (const card of column.cards)
+      out.line(`  ${out.paint(colourOf(card), headOf(card))} ${printable(card.title)}`, 4);
+    const more = moreIn(column);
+    if (more !== '') out.line(out.paint('dim', `  ${more}`));
   }
 }

@@ -1,20 +1,21 @@
+import { text } from 'node:stream/consumers';
 import { UnknownToolError } from '../middleware/compose.ts';
 import type { Envelope } from '../middleware/envelope.ts';
-import { type Command, EXIT, UsageError } from './command.ts';
-import { actorOf, withTools } from './stages.ts';
+import { isObject } from '../verify/sources/forms.ts';
+import { command, EXIT, UsageError } from './command.ts';
+import { actorOf, withTools } from './open.ts';
 
 /** One tool call through the same five stages and into the same log that an agent uses. */
-export const call: Command = {
+export const call = command({
   name: 'call',
   usage: 'TOOL [JSON]',
   summary: 'make one tool call through the five stages',
   details:
     'JSON is the arguments object, {} by default; "-" reads it from standard input. Prints the envelope. Exit 1 when the answer is an error.',
-  options: {},
   positionals: [1, 2],
   async run({ positionals, out, config: readConfig }) {
     const [tool = '', json = '{}'] = positionals;
-    const args = parseArguments(json === '-' ? await readAll(process.stdin) : json);
+    const args = parseArguments(json === '-' ? await text(process.stdin) : json);
     const config = readConfig();
     try {
       const envelope = await withTools(config, out, (stages) => stages.call(tool, args, actorOf(config)));
@@ -26,13 +27,11 @@ export const call: Command = {
       return EXIT.usage;
     }
   },
-};
+});
 
 /** A domain error of some tools is a value inside a success. */
 function isSuccess(envelope: Envelope): boolean {
-  if (!envelope.ok) return false;
-  const { data } = envelope;
-  return !(typeof data === 'object' && data !== null && 'ok' in data && data.ok === false);
+  return envelope.ok && (!isObject(envelope.data) || envelope.data.ok !== false);
 }
 
 function parseArguments(json: string): unknown {
@@ -43,10 +42,4 @@ function parseArguments(json: string): unknown {
       `The arguments are not JSON: ${json.slice(0, 80)}. Give an object, for example '{"task_id":"T-0001"}'.`,
     );
   }
-}
-
-async function readAll(stream: NodeJS.ReadStream): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(Buffer.from(chunk));
-  return Buffer.concat(chunks).toString('utf8');
 }

@@ -4,68 +4,51 @@ import { tmpdir } from 'node:os';
 import { join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../config.ts';
-import { type Command, EXIT } from './command.ts';
-import { type Answer, DemoClient } from './demo/client.ts';
-import { TAMPERINGS, tamper } from './demo/tampering.ts';
+import { sha256Hex } from '../integrity/digest.ts';
+import { chainHash, GENESIS } from '../log/row.ts';
+import { loadDriver, type SqliteConnection } from '../storage/sqlite/driver.ts';
+import { isObject, members } from '../verify/sources/forms.ts';
+import { command, EXIT } from './command.ts';
+import type { Fields } from './history.ts';
 import type { Output } from './output.ts';
-import { displayWidth } from './text.ts';
 
 /** One governed task end to end over real stdio, then four ways to tamper with a copy, each found. */
-export const demo: Command = {
+export const demo = command({
   name: 'demo',
   usage: '',
   summary: 'run one governed task end to end, then tamper with copies and show that it is found',
   details:
     'Works in a temporary folder with its own key; your data is not touched. Exit 1 if anything goes wrong.',
-  options: {},
-  positionals: [0, 0],
   async run({ out }) {
     const run = new DemoRun(out);
+    const { folder, steps } = run;
+    const report = join(folder, 'report.html');
     await workOnTask(run);
-    await provePaths(run);
+    await checkWork(run);
     for (const tampering of TAMPERINGS) await showFound(run, tampering);
-    await report(run);
-    const fine = run.steps.every((step) => step.fine);
-    out.data({ ok: fine, folder: run.folder, report: run.reportPath, steps: run.steps }, () => {
+    run.title('A person looks at it');
+    await run.command(['report', '-o', report], 'colibri report writes one file for any browser');
+    const ok = steps.every(({ fine }) => fine);
+    const conclude = () => {
       out.line();
-      if (!fine) out.line(out.paint('red', 'Something went wrong.'));
-      out.verbatim(`Open it: ${run.reportPath}`);
-    });
-    return fine ? EXIT.fine : EXIT.found;
+      if (!ok) out.line(out.paint('red', 'Something went wrong.'));
+      out.verbatim(`Open it: ${report}`);
+    };
+    return out.data({ ok, folder, report, steps }, conclude, ok);
   },
-};
+});
 
-/** What should have happened, and whether it did. */
-interface Step {
-  readonly part: string;
-  readonly fine: boolean;
-  readonly text: string;
-  readonly detail: string;
-}
-
-/** The folder, the environment and the output of the run. */
+/** The folder of the run, the programs it starts there, and what it has shown so far. */
 class DemoRun {
   readonly folder = mkdtempSync(join(tmpdir(), 'colibri-demo-'));
   readonly dbPath = join(this.folder, 'data', 'colibri.db');
-  readonly reportPath = join(this.folder, 'report.html');
-  readonly steps: Step[] = [];
-  readonly env: Readonly<Record<string, string | undefined>>;
+  /** What should have happened, and whether it did. */
+  readonly steps: { part: string; fine: boolean; text: string; detail: string }[] = [];
   readonly #out: Output;
   #part = '';
 
   constructor(out: Output) {
     this.#out = out;
-    const home = join(this.folder, 'home');
-    mkdirSync(home);
-    this.env = childEnvironment({
-      HOME: home,
-      XDG_CONFIG_HOME: home,
-      XDG_DATA_HOME: home,
-      APPDATA: home,
-      LOCALAPPDATA: home,
-      CLAUDE_PROJECT_DIR: this.folder,
-      COLIBRI_DB_PATH: this.dbPath,
-    });
   }
 
   title(text: string): void {
@@ -75,162 +58,213 @@ class DemoRun {
     this.#out.line(this.#out.paint('bold', text));
   }
 
-  /** A step and its result, on one line where both fit. */
   step(fine: boolean, text: string, detail = ''): void {
+    const out = this.#out;
     const short = detail.replaceAll(`${this.folder}${sep}`, '');
     this.steps.push({ part: this.#part, fine, text, detail: short });
-    if (this.#out.json) return;
-    const mark = fine ? this.#out.paint('green', '✓') : this.#out.paint('red', '✗');
-    const fits = displayWidth(`  ✓ ${text}  ${short}`) <= this.#out.wrapWidth;
-    this.#out.line(`  ${mark} ${text}${fits && short !== '' ? `  ${this.#out.paint('dim', short)}` : ''}`, 4);
-    if (!fits) this.#out.line(this.#out.paint('dim', `      ${short}`), 6);
+    if (out.json) return;
+    const mark = fine ? out.paint('green', '✓') : out.paint('red', '✗');
+    out.line(`  ${mark} ${text}${short === '' ? '' : `  ${out.paint('dim', short)}`}`, 6);
   }
 
-  /** Runs this program as a person would. */
-  colibri(args: readonly string[], dbPath = this.dbPath): Promise<{ code: number; stdout: string }> {
-    const cli = fileURLToPath(new URL('cli.js', import.meta.url));
-    const env = { ...this.env, COLIBRI_DB_PATH: dbPath };
-    return new Promise((resolve) => {
-      execFile(process.execPath, [cli, ...args], { env, maxBuffer: 64 * 1024 * 1024 }, (error, stdout) => {
-        resolve({ code: error === null ? 0 : Number(error.code ?? 1), stdout });
+  /** A command that must succeed, as a step. */
+  async command(args: readonly string[], text: string, detail = ''): Promise<void> {
+    this.step((await this.start('cli.js', args)).code === 0, text, detail);
+  }
+
+  /** Sends these requests to a server, as a client would, and answers what it says to each. */
+  async talk(requests: readonly { readonly method: string; readonly params: object }[]): Promise<Fields[]> {
+    const lines = requests.map((request, id) => JSON.stringify({ jsonrpc: '2.0', id, ...request }));
+    const { stdout } = await this.start('server.js', [], this.dbPath, lines);
+    const answers = stdout.split('\n').map(members);
+    return lines.map((_, id) => answers.find((answer) => answer.id === id) ?? {});
+  }
+
+  /** Runs a program of this installation, as a person or a client would. */
+  start(name: string, args: readonly string[], dbPath = this.dbPath, input: readonly string[] = []) {
+    const home = join(this.folder, 'home');
+    mkdirSync(home, { recursive: true });
+    const env = childEnvironment({
+      ...{ HOME: home, XDG_CONFIG_HOME: home, XDG_DATA_HOME: home, APPDATA: home, LOCALAPPDATA: home },
+      CLAUDE_PROJECT_DIR: this.folder,
+      COLIBRI_DB_PATH: dbPath,
+      COLIBRI_LOG_LEVEL: 'error',
+    });
+    const program = fileURLToPath(new URL(name, import.meta.url));
+    return new Promise<{ code: number; stdout: string }>((resolve) => {
+      const options = { env, maxBuffer: 64 * 1024 * 1024 };
+      const child = execFile(process.execPath, [program, ...args], options, (error, stdout) =>
+        resolve({ code: error === null ? 0 : Number(error.code ?? 1), stdout }),
+      );
+      // A client waits for each answer, and closes its end when it has them all; the server then stops cleanly.
+      const lines = [...input];
+      const send = () => (lines.length > 0 ? child.stdin?.write(`${lines.shift()}\n`) : child.stdin?.end());
+      child.stdout?.on('data', (chunk: string) => {
+        for (const character of chunk) if (character === '\n') send();
       });
+      send();
     });
   }
 }
 
+const task_id = 'T-0001';
+const session_id = 'A-0001';
+const WHY = 'Rotate the staging key first: it has one consumer, so a mistake stays small.';
+const RISK = 'The old key must stay valid for an hour, or running jobs fail.';
+
+/** What the agent calls, what that shows, and the code it must be refused with. */
+const WORK: readonly (readonly [text: string, tool: string, args: Fields, refusedWith?: string])[] = [
+  [
+    'creates T-0001, proof-grade',
+    'task_create',
+    { title: 'Rotate the signing keys', project: 'demo', priority: 'high', proof_grade: true },
+  ],
+  ['plans it', 'task_update', { task_id, status: 'todo' }],
+  ['claims it', 'task_update', { task_id, status: 'in_progress' }],
+  ['a second claim is refused', 'task_update', { task_id, status: 'in_progress' }, 'ERR_INVALID_TRANSITION'],
+  [
+    'a thought without a proof session is refused',
+    'thought_record',
+    { task_id, type: 'plan', content: 'Without a session.' },
+    'ERR_SESSION_REQUIRED',
+  ],
+  [
+    'opens session A-0001',
+    'audit_session_start',
+    { task_id, auditor_id: 'demo-auditor', reason: 'quarterly rotation' },
+  ],
+  ['records why', 'thought_record', { task_id, type: 'decision', content: WHY }],
+  ['records a risk', 'thought_record', { task_id, type: 'risk', content: RISK }],
+  ['asks for review', 'task_update', { task_id, status: 'review', progress: 90 }],
+  ['“done” before the seal is refused', 'task_update', { task_id, status: 'done' }, 'ERR_PROOF_REQUIRED'],
+  ['seals the session', 'merkle_finalize', { session_id }],
+  ['now “done” is accepted', 'task_update', { task_id, status: 'done' }],
+  ['the session verifies', 'audit_verify_chain', { session_id }],
+];
+
 async function workOnTask(run: DemoRun): Promise<void> {
   run.title('An agent works on a proof-grade task');
-  const agent = new DemoClient(run.env);
-  await agent.start('demo-agent');
-  const succeeded = (answer: Answer, text: string, detail = '') =>
-    run.step(answer.ok, text, answer.refused?.code ?? detail);
-  const refusedWith = (answer: Answer, code: string, text: string) =>
-    run.step(
-      answer.refused?.code === code || answer.refused?.message.startsWith(code) === true,
-      text,
-      answer.refused?.message ?? 'was not refused',
-    );
-
-  succeeded(
-    await agent.call('task_create', {
-      title: 'Rotate the signing keys',
-      project: 'demo',
-      priority: 'high',
-      proof_grade: true,
-    }),
-    'creates T-0001, proof-grade',
-  );
-  succeeded(await agent.call('task_update', { task_id: 'T-0001', status: 'todo' }), 'plans it');
-  succeeded(await agent.call('task_update', { task_id: 'T-0001', status: 'in_progress' }), 'claims it');
-  refusedWith(
-    await agent.call('task_update', { task_id: 'T-0001', status: 'in_progress' }),
-    'ERR_INVALID_TRANSITION',
-    'a second claim is refused',
-  );
-  refusedWith(
-    await agent.call('thought_record', { task_id: 'T-0001', type: 'plan', content: 'Without a session.' }),
-    'ERR_SESSION_REQUIRED',
-    'a thought without a proof session is refused',
-  );
-  succeeded(
-    await agent.call('audit_session_start', {
-      task_id: 'T-0001',
-      auditor_id: 'demo-auditor',
-      reason: 'quarterly rotation',
-    }),
-    'opens session A-0001',
-  );
-  succeeded(
-    await agent.call('thought_record', {
-      task_id: 'T-0001',
-      type: 'decision',
-      content: 'Rotate the staging key first: it has one consumer, so a mistake stays small.',
-    }),
-    'records why',
-  );
-  succeeded(
-    await agent.call('thought_record', {
-      task_id: 'T-0001',
-      type: 'risk',
-      content: 'The old key must stay valid for an hour, or running jobs fail.',
-    }),
-    'records a risk',
-  );
-  succeeded(
-    await agent.call('task_update', { task_id: 'T-0001', status: 'review', progress: 90 }),
-    'asks for review',
-  );
-  refusedWith(
-    await agent.call('task_update', { task_id: 'T-0001', status: 'done' }),
-    'ERR_PROOF_REQUIRED',
-    '“done” before the seal is refused',
-  );
-  const sealed = await agent.call('merkle_finalize', { session_id: 'A-0001' });
-  succeeded(
-    sealed,
-    'seals the session',
-    `${sealed.data.leaf_count} records, root ${String(sealed.data.merkle_root).slice(0, 16)}…`,
-  );
-  succeeded(await agent.call('task_update', { task_id: 'T-0001', status: 'done' }), 'now “done” is accepted');
-  const chain = await agent.call('audit_verify_chain', { session_id: 'A-0001' });
-  run.step(
-    chain.data.chain_valid === true,
-    'the session verifies',
-    `${chain.data.total_records} records, score ${chain.data.integrity_score}`,
-  );
-  await agent.stop();
+  const clientInfo = { name: 'demo-agent', version: '1' };
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+  const calls = WORK.map(([, name, args]) => ({ method: 'tools/call', params: { name, arguments: args } }));
+  const [, ...answers] = await run.talk([{ method: 'initialize', params }, ...calls]);
+  for (const [i, [text, , , refusedWith]] of WORK.entries()) {
+    const { data, code, message } = readAnswer(answers[i]?.result);
+    const isRefused = refusedWith !== undefined && `${code} ${message}`.includes(refusedWith);
+    if (refusedWith === undefined) run.step(data !== undefined, text, code ?? describe(data));
+    else run.step(isRefused, text, message ?? 'was not refused');
+  }
 }
 
-async function provePaths(run: DemoRun): Promise<void> {
+/** The data of a call that succeeded, or why it was refused, in either pattern. */
+function readAnswer(result: unknown): { data?: Fields; code?: string; message?: string } {
+  const envelope = isObject(result) ? result.structuredContent : undefined;
+  if (!isObject(envelope)) return { code: 'there was no answer' };
+  const data = isObject(envelope.data) ? envelope.data : {};
+  const error = envelope.error ?? data.error;
+  return isObject(error) ? { code: String(error.code), message: String(error.message) } : { data };
+}
+
+function describe({
+  merkle_root,
+  leaf_count,
+  chain_valid,
+  total_records,
+  integrity_score,
+}: Fields = {}): string {
+  if (merkle_root !== undefined) return `${leaf_count} records, root ${String(merkle_root).slice(0, 16)}…`;
+  return chain_valid === undefined ? '' : `${total_records} records, score ${integrity_score}`;
+}
+
+async function checkWork(run: DemoRun): Promise<void> {
   run.title('A person checks it without trusting the agent');
-  const verdict = await run.colibri(['verify', '--json']);
-  const found = JSON.parse(verdict.stdout) as {
-    intact_through?: number;
-    replayed_through?: number;
-    checkpointed_through?: number;
-  };
-  run.step(
-    verdict.code === 0,
-    'colibri verify finds nothing wrong',
-    `intact through ${found.intact_through}, replayed through ${found.replayed_through}, checkpointed through ${found.checkpointed_through}`,
-  );
+  const { code, stdout } = await run.start('cli.js', ['verify', '--json']);
+  const found = members(stdout);
+  const reach = (name: string) => `${name} through ${found[`${name}_through`]}`;
+  const ranges = ['intact', 'replayed', 'checkpointed'].map(reach).join(', ');
+  run.step(code === 0, 'colibri verify finds nothing wrong', ranges);
   const bundle = join(run.folder, 'bundle');
-  run.step(
-    (await run.colibri(['export', '-o', bundle])).code === 0,
-    'colibri export writes a bundle that anyone can check',
-    bundle,
-  );
-  run.step((await run.colibri(['verify', bundle])).code === 0, 'the bundle verifies by itself');
+  await run.command(['export', '-o', bundle], 'colibri export writes a bundle that anyone can check', bundle);
+  await run.command(['verify', bundle], 'the bundle verifies by itself');
   const certificate = join(run.folder, 'T-0001.json');
-  run.step(
-    (await run.colibri(['prove', 'T-0001', '-o', certificate])).code === 0,
-    'colibri prove writes the task’s completion certificate',
-    certificate,
-  );
-  run.step((await run.colibri(['verify', certificate])).code === 0, 'the certificate verifies by itself');
+  const text = 'colibri prove writes the task’s completion certificate';
+  await run.command(['prove', task_id, '-o', certificate], text, certificate);
+  await run.command(['verify', certificate], 'the certificate verifies by itself');
 }
 
-async function showFound(run: DemoRun, tampering: (typeof TAMPERINGS)[number]): Promise<void> {
+/** One way to change the file that anybody who can write to it has, and the kind of finding that must follow. */
+interface Tampering {
+  readonly title: string;
+  readonly finding: string;
+  readonly apply: (db: SqliteConnection) => void;
+}
+
+const TAMPERINGS: readonly Tampering[] = [
+  {
+    title: 'a thought is edited afterwards',
+    finding: 'altered',
+    apply: (db) =>
+      db.exec(`UPDATE texts SET text = 'All tests passed.'
+               WHERE digest = (SELECT content FROM thoughts WHERE id = 1)`),
+  },
+  {
+    title: 'one audit row is deleted',
+    finding: 'missing',
+    apply: (db) =>
+      db.exec('DELETE FROM actions WHERE position = 7; DELETE FROM action_payloads WHERE position = 7'),
+  },
+  {
+    title: 'the newest calls are cut off',
+    finding: 'cut-tail',
+    apply: (db) =>
+      db.exec(`DELETE FROM actions WHERE position > (SELECT max(position) - 4 FROM actions);
+               DELETE FROM action_payloads WHERE position > (SELECT max(position) FROM actions)`),
+  },
+  { title: 'history is rewritten and every hash recomputed', finding: 'rewritten', apply: rewriteHistory },
+];
+
+async function showFound(run: DemoRun, tampering: Tampering): Promise<void> {
   run.title(`Somebody tampers with a copy: ${tampering.title}`);
   const copy = join(run.folder, `tampered-${TAMPERINGS.indexOf(tampering) + 1}`);
   cpSync(join(run.folder, 'data'), copy, { recursive: true });
   const dbPath = join(copy, 'colibri.db');
   await tamper(dbPath, tampering);
-  const { code, stdout } = await run.colibri(['verify', '--json'], dbPath);
+  const { code, stdout } = await run.start('cli.js', ['verify', '--json'], dbPath);
   const { findings = [] } = JSON.parse(stdout) as { findings?: { kind: string; message: string }[] };
   const named = findings.find(({ kind }) => kind === tampering.finding);
   const others = findings.length - 1;
-  run.step(
-    code === EXIT.found && named !== undefined,
-    `found: ${tampering.finding}${others > 0 ? `, and ${others} more finding${others === 1 ? '' : 's'}` : ''}`,
-    named?.message ?? 'was not found',
-  );
+  const more = others > 0 ? `, and ${others} more finding${others === 1 ? '' : 's'}` : '';
+  const isFound = code === EXIT.found && named !== undefined;
+  run.step(isFound, `found: ${tampering.finding}${more}`, named?.message ?? 'was not found');
 }
 
-async function report(run: DemoRun): Promise<void> {
-  run.title('A person looks at it');
-  run.step(
-    (await run.colibri(['report', '-o', run.reportPath])).code === 0,
-    'colibri report writes one file for any browser',
-  );
+async function tamper(path: string, { apply }: Tampering): Promise<void> {
+  const db = (await loadDriver()).open(path, { readOnly: false });
+  try {
+    // Anybody who can write to the file can drop its triggers and put them back: they prove nothing.
+    const triggers = rowsOf(db, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'");
+    for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
+    apply(db);
+    for (const { sql } of triggers) db.exec(String(sql));
+  } finally {
+    db.close();
+  }
+}
+
+/** Every later hash is recomputed, so the hash chain holds again. Only a signed head shows the difference. */
+function rewriteHistory(db: SqliteConnection): void {
+  const sql = 'UPDATE actions SET text = ?, content_hash = ?, chain_hash = ? WHERE position = ?';
+  const update = db.prepare(sql);
+  let link = GENESIS;
+  for (const { position, text } of rowsOf(db, 'SELECT position, text FROM actions ORDER BY position')) {
+    const changed = String(text).replaceAll('"actor":"demo-agent"', '"actor":"someone-else"');
+    const content = sha256Hex(changed);
+    link = chainHash(content, link);
+    update.run(changed, content, link, Number(position));
+  }
+}
+
+function rowsOf(db: SqliteConnection, sql: string): Fields[] {
+  const rows = db.prepare(sql).all();
+  return rows.map((row) => ({ ...row }));
 }

@@ -1,3 +1,4 @@
+import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { VerifierKey } from '../integrity/note-key.ts';
 import { AnchorMemory, findAnchors } from '../trust/anchors.ts';
@@ -9,36 +10,52 @@ import { isOrigin } from '../trust/origin.ts';
 import { ownLogIn } from '../trust/own-log.ts';
 import { PathMemory } from '../trust/path-memory.ts';
 import { RefusalError } from '../trust/refusal.ts';
-import type { Finding, Report } from '../verify/finding.ts';
+import type { Finding } from '../verify/finding.ts';
 import type { Evidence } from '../verify/rules/heads.ts';
+import type { Source } from '../verify/source.ts';
+import type { Verdict } from '../verify/verdict.ts';
+import { verify } from '../verify/verify.ts';
+import type { Progress } from './output.ts';
+
+/** Lets the verifier read a source and collects what it finds. Without a key, it believes the one that the log is named after. */
+export async function check(
+  source: Source,
+  key: VerifierKey | undefined,
+  { evidence = [], bar }: { readonly evidence?: readonly Evidence[]; readonly bar?: Progress } = {},
+): Promise<{ readonly verdict: Verdict; readonly findings: readonly Finding[] }> {
+  const findings: Finding[] = [];
+  const verdict = await verify(source, {
+    report: (finding) => void findings.push(finding),
+    now: systemClock.now(),
+    keys: { trusted: key === undefined ? [] : [key] },
+    evidence,
+    ...(bar !== undefined && { onProgress: bar.update }),
+  }).finally(() => bar?.end());
+  return { verdict, findings };
+}
 
 /** A head that is kept outside the database, with the time that an authority stamped on it. */
-export interface StampedEvidence extends Evidence {
-  readonly time?: string;
-}
+export type StampedEvidence = Evidence & { readonly time?: string };
 
 /** What this machine knows about a log outside its database. */
-export interface LogEvidence {
-  readonly evidence: readonly StampedEvidence[];
+interface Outside {
+  /** The key folder that this user has, or would have, for the log. */
+  readonly folder: KeyFolder | undefined;
+  readonly evidence: StampedEvidence[];
+  /** What is lost on this machine, or is not what it claims to be. */
+  readonly findings: Finding[];
   /** What could not be checked, through nobody's fault. */
-  readonly remarks: readonly string[];
+  readonly remarks: string[];
 }
 
-/**
- * Collects what was signed last and every anchor. Read it before the database: others may sign further rows at any
- * moment. What is lost on this machine is reported.
- */
-export function collectEvidence(
-  config: Config,
-  dbPath: string,
-  origin: string | undefined,
-  report: Report,
-): LogEvidence {
+/** Collects what was signed last and every anchor. Read it before the database: others may sign further rows at any moment. */
+export function collectEvidence(config: Config, dbPath: string, origin: string | undefined): Outside {
   const folder = folderOf(config, origin);
-  checkPath(config, dbPath, origin, folder, report);
-  const anchors = anchorEvidence(config, dbPath, folder, report);
-  const remembered = folder?.exists === true ? lastSigned(folder, report) : [];
-  return { evidence: [...remembered, ...anchors.evidence], remarks: anchors.remarks };
+  const outside: Outside = { folder, evidence: [], findings: [], remarks: [] };
+  checkPath(new PathMemory(config.configDir, dbPath), dbPath, origin, outside);
+  if (folder?.exists === true) addLastSigned(folder, outside);
+  addAnchors(config, dbPath, outside);
+  return outside;
 }
 
 /** The key folder that this user has, or would have, for a log. The name may come from a stranger's file. */
@@ -51,64 +68,59 @@ export function ownKey(config: Config, origin: string | undefined): VerifierKey 
   return keyIn(folderOf(config, origin)?.verifierKey());
 }
 
+/** The certificates of the authorities that this user named for a log. */
+export function authoritiesOf(folder: KeyFolder | undefined): readonly string[] {
+  return folder === undefined ? [] : new AnchorMemory(folder.path).authorities();
+}
+
 export function outsideFinding(kind: Finding['kind'], record: string, message: string): Finding {
   return { kind, table: 'checkpoint', record, message };
 }
 
-/** What this user last saw at the path. It still speaks where nothing else is left. */
-function checkPath(
-  config: Config,
-  dbPath: string,
-  origin: string | undefined,
-  folder: KeyFolder | undefined,
-  report: Report,
-): void {
-  const paths = new PathMemory(config.configDir, dbPath);
+/** What this user last saw at the path: it is known even where nothing else is left. */
+function checkPath(paths: PathMemory, dbPath: string, origin: string | undefined, outside: Outside): void {
+  const { folder, findings } = outside;
   const before = paths.otherThan(origin);
   if (before !== undefined) {
     const message = `The database at ${dbPath} was the log ${before} and is now ${origin ?? 'an unsigned one'}: it was replaced.`;
-    report(outsideFinding('replaced', dbPath, message));
+    findings.push(outsideFinding('replaced', dbPath, message));
   } else if (folder?.exists === false && paths.seen().length > 0) {
     const message = `The log was signed here before, but its folder ${folder.path} is gone, and with it the key and what was signed last.`;
-    report(outsideFinding('lost-key', folder.path, message));
+    findings.push(outsideFinding('lost-key', folder.path, message));
   }
 }
 
-function lastSigned(folder: KeyFolder, report: Report): Evidence[] {
+function addLastSigned(folder: KeyFolder, { evidence, findings }: Outside): void {
   try {
     const { key } = ownLogIn(folder);
     const last = readRemembered(folder.signedPath, key);
-    if (last !== undefined)
-      return last.size === 0 ? [] : [{ source: 'last-signed', where: last.file, note: last.note }];
     const message = `${folder.signedPath} is missing or damaged: nobody can say what was signed last.`;
-    report(outsideFinding('lost-memory', folder.signedPath, message));
+    if (last === undefined) findings.push(outsideFinding('lost-memory', folder.signedPath, message));
+    else if (last.size > 0) evidence.push({ source: 'last-signed', where: last.file, note: last.note });
   } catch (error) {
     if (!(error instanceof RefusalError)) throw error;
-    report(outsideFinding('lost-key', folder.path, error.message));
+    findings.push(outsideFinding('lost-key', folder.path, error.message));
   }
-  return [];
 }
 
-function anchorEvidence(
-  { workspace }: Config,
-  dbPath: string,
-  folder: KeyFolder | undefined,
-  report: Report,
-): LogEvidence {
+function addAnchors({ workspace }: Config, dbPath: string, outside: Outside): void {
+  const { folder } = outside;
   const { anchors, remarks } = findAnchors({ dbPath, workspace, folder });
-  const all = [...remarks];
-  const authorities = folder === undefined ? [] : new AnchorMemory(folder.path).authorities();
-  const evidence = anchors.flatMap((anchor): StampedEvidence[] => {
+  outside.remarks.push(...remarks);
+  for (const anchor of anchors) {
     const { source, where, note } = anchor;
-    if (source !== 'tsr') return [{ source, where, note }];
-    const stamp = checkStamp(anchor.stamped, authorities);
+    if (source !== 'tsr') {
+      outside.evidence.push({ source, where, note });
+      continue;
+    }
+    const stamp = checkStamp(anchor.stamped, authoritiesOf(folder));
     if (stamp.state === 'wrong')
-      report(outsideFinding('bad-anchor', anchor.stamped.tokenPath, stamp.message));
-    if (stamp.state === 'unchecked') all.push(stamp.message);
-    if (stamp.state === 'wrong' || stamp.time === undefined) return [];
+      outside.findings.push(outsideFinding('bad-anchor', anchor.stamped.tokenPath, stamp.message));
+    if (stamp.state === 'unchecked') outside.remarks.push(stamp.message);
+    if (stamp.state === 'wrong' || stamp.time === undefined) continue;
+    const { time } = stamp;
     // Under an authority that nobody named it is a checkpoint like any other that was kept here.
     const kind = stamp.state === 'valid' ? 'tsr' : 'kept';
-    return [{ source: kind, where: `${where} with a time stamp of ${stamp.time}`, note, time: stamp.time }];
-  });
-  return { evidence, remarks: all };
+    outside.evidence.push({ source: kind, where: `${where} with a time stamp of ${time}`, note, time });
+  }
 }

@@ -2,79 +2,104 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { asError } from '../errors.ts';
-import { CLIENTS, type Client, type Start } from './clients.ts';
-import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
+import { isObject } from '../verify/sources/forms.ts';
+import { command, UsageError } from './command.ts';
+
+/** How a client is configured to start Colibri. The README shows what `colibri init --client NAME` prints. */
+interface Client {
+  readonly name: string;
+  readonly title: string;
+  /** The file the snippet belongs in, in the project's or the user's folder. */
+  readonly file: string;
+  snippet(start: Start): string;
+}
+
+/** What starts the server. */
+type Start = { readonly command: string; readonly args: readonly string[] };
+
+const mcpServers = (start: Start) => toJson({ mcpServers: { colibri: start } });
+
+export const CLIENTS: readonly Client[] = [
+  { name: 'claude-code', title: 'Claude Code', file: '.mcp.json', snippet: mcpServers },
+  {
+    name: 'claude-desktop',
+    title: 'Claude Desktop',
+    file: 'claude_desktop_config.json (Settings, Developer, Edit Config)',
+    snippet: mcpServers,
+  },
+  { name: 'cursor', title: 'Cursor', file: '.cursor/mcp.json', snippet: mcpServers },
+  {
+    name: 'vscode',
+    title: 'VS Code',
+    file: '.vscode/mcp.json',
+    snippet: (start) => toJson({ servers: { colibri: { type: 'stdio', ...start } } }),
+  },
+  {
+    name: 'codex',
+    title: 'Codex',
+    file: '.codex/config.toml',
+    // A JSON string is also a TOML basic string: both escape in the same way.
+    snippet: ({ command, args }) =>
+      `[mcp_servers.colibri]\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}`,
+  },
+];
+const NAMES = CLIENTS.map(({ name }) => name).join(', ');
 
 /** Connects the project's clients to Colibri. */
-export const init: Command = {
+export const init = command({
   name: 'init',
   usage: '[--client NAME]',
   summary: 'write or merge .mcp.json, keep .colibri/ out of git, print the other clients’ snippets',
-  details: `Clients: ${CLIENTS.map((client) => client.name).join(', ')}. The project is the nearest folder at or above this one that holds .git or .colibri, or this one by default. With --client, only that client’s snippet is printed and nothing is written.`,
+  details: `Clients: ${NAMES}. The project is the nearest folder at or above this one that holds .git or .colibri, or this one by default. With --client, only that client’s snippet is printed and nothing is written.`,
   options: { client: { type: 'string', value: 'NAME', help: 'print the snippet for one client' } },
-  positionals: [0, 0],
-  async run(invocation) {
-    const start = startOf();
-    const { client } = invocation.values;
-    return typeof client === 'string' ? printOne(client, start, invocation) : setUp(start, invocation);
+  async run({ values, out, config }) {
+    // This installation, so that it works without a network and without a package name.
+    const start = { command: 'node', args: [fileURLToPath(new URL('server.js', import.meta.url))] };
+    if (values.client !== undefined) {
+      const client = CLIENTS.find(({ name }) => name === values.client);
+      if (client === undefined)
+        throw new UsageError(`There is no client "${values.client}". Clients: ${NAMES}.`);
+      const [{ name, file }, snippet] = [client, client.snippet(start)];
+      return out.data({ client: name, file, snippet }, () => out.verbatim(snippet));
+    }
+    const { workspace: found, isProject } = config();
+    // A folder that is not in a project becomes one now.
+    const workspace = isProject ? found : process.cwd();
+    const done = [
+      mergeMcpJson(join(workspace, '.mcp.json'), start),
+      ignoreFolder(join(workspace, '.colibri')),
+    ];
+    return out.data({ workspace, done }, () => {
+      for (const line of done) out.line(`${out.paint('green', '✓')} ${line}`, 2);
+      out.line();
+      out.line('Start Claude Code here, or configure another client:');
+      for (const { title, file, snippet } of CLIENTS.slice(1)) {
+        out.line();
+        out.line(`${out.paint('bold', title)}: ${file}`);
+        out.verbatim(snippet(start));
+      }
+    });
   },
-};
-
-/** This installation, so that it works without a network and without a package name. */
-function startOf(): Start {
-  return { command: 'node', args: [fileURLToPath(new URL('server.js', import.meta.url))] };
-}
-
-function printOne(name: string, start: Start, { out }: Invocation): number {
-  const client = CLIENTS.find((candidate) => candidate.name === name);
-  if (client === undefined)
-    throw new UsageError(
-      `There is no client "${name}". Clients: ${CLIENTS.map((known) => known.name).join(', ')}.`,
-    );
-  out.data({ client: client.name, file: client.file, snippet: client.snippet(start) }, () =>
-    out.verbatim(client.snippet(start)),
-  );
-  return EXIT.fine;
-}
-
-function setUp(start: Start, { out, config }: Invocation): number {
-  const { workspace: found, isProject } = config();
-  // A folder that is not in a project becomes one now.
-  const workspace = isProject ? found : process.cwd();
-  const done = [mergeMcpJson(join(workspace, '.mcp.json'), start), ignoreFolder(join(workspace, '.colibri'))];
-  out.data({ workspace, done }, () => {
-    for (const line of done) out.line(`${out.paint('green', '✓')} ${line}`, 2);
-    out.line();
-    out.line('Start Claude Code here, or configure another client:');
-    for (const client of CLIENTS.slice(1)) printFor(client, start, out);
-  });
-  return EXIT.fine;
-}
-
-function printFor(client: Client, start: Start, out: Invocation['out']): void {
-  out.line();
-  out.line(`${out.paint('bold', client.title)}: ${client.file}`);
-  out.verbatim(client.snippet(start));
-}
+});
 
 /** Adds one entry and keeps all others; a file that cannot be parsed is not touched. */
 function mergeMcpJson(path: string, start: Start): string {
-  const existing: unknown = existsSync(path) ? readJson(path) : {};
-  if (!isObject(existing) || (existing.mcpServers !== undefined && !isObject(existing.mcpServers))) {
+  const before = existsSync(path) ? readFileSync(path, 'utf8') : undefined;
+  const existing = before === undefined ? {} : readJson(path, before);
+  const { mcpServers = {} } = isObject(existing) ? existing : { mcpServers: null };
+  if (!isObject(mcpServers))
     throw new UsageError(
       `${path} has no object "mcpServers". Fix it, or add the snippet from "colibri init --client claude-code" by hand.`,
     );
-  }
-  const servers = isObject(existing.mcpServers) ? existing.mcpServers : {};
-  const text = `${JSON.stringify({ ...existing, mcpServers: { ...servers, colibri: start } }, null, 2)}\n`;
-  if (existsSync(path) && readFileSync(path, 'utf8') === text) return `${path} already starts Colibri`;
+  const text = `${toJson({ ...existing, mcpServers: { ...mcpServers, colibri: start } })}\n`;
+  if (before === text) return `${path} already starts Colibri`;
   writeFileSync(path, text);
   return `${path} starts Colibri for Claude Code and every client that reads it`;
 }
 
-function readJson(path: string): unknown {
+function readJson(path: string, text: string): object {
   try {
-    return JSON.parse(readFileSync(path, 'utf8'));
+    return JSON.parse(text) as object;
   } catch (error) {
     throw new UsageError(
       `${path} is not JSON (${asError(error).message}). Fix it, then run this again; nothing was changed.`,
@@ -89,6 +114,6 @@ function ignoreFolder(folder: string): string {
   return `${folder} is ready and kept out of git`;
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+function toJson(value: object): string {
+  return JSON.stringify(value, null, 2);
 }

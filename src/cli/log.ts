@@ -1,23 +1,15 @@
 import { existsSync } from 'node:fs';
 import type { Config } from '../config.ts';
+import { READING_TOOLS } from '../domains/rules.ts';
 import { parseInstant } from '../instant.ts';
 import { formatId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
-import { callLines, PROOF_LEGEND } from './call-text.ts';
-import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
-import {
-  callData,
-  callsAfter,
-  concerning,
-  type Filter,
-  isReading,
-  newestCalls,
-  newestPosition,
-  type PastCall,
-} from './history.ts';
+import { PROOF_LEGEND, printCall } from './call-text.ts';
+import { command, EXIT, UsageError } from './command.ts';
+import { callsAfter, concerning, newestCalls, newestPosition, type PastCall } from './history.ts';
 import { withDatabase } from './open.ts';
 import type { Output } from './output.ts';
-import { proveCalls, readSignedLog, type SignedLog } from './proof-status.ts';
+import { proveCalls, readSignedLog } from './proof-status.ts';
 import { parseRecordId } from './record-id.ts';
 import { type Stopping, untilStopped } from './stopping.ts';
 import { printable } from './text.ts';
@@ -26,7 +18,7 @@ const LIMIT_DEFAULT = 50;
 const FOLLOW_MS = 500;
 
 /** Calls and thoughts in the order in which they happened. */
-export const log: Command = {
+export const log = command({
   name: 'log',
   usage: '[--task ID] [--session ID] [--since TIME] [--limit N] [--all] [--follow]',
   summary: 'show calls and thoughts: who, what, why, and how well they are proved',
@@ -39,35 +31,36 @@ export const log: Command = {
     all: { type: 'boolean', help: 'also successful reads' },
     follow: { type: 'boolean', short: 'f', help: 'stay and show new calls as they arrive' },
   },
-  positionals: [0, 0],
-  async run(invocation) {
-    const { values, out, config } = invocation;
-    const settings = config();
-    const filter = readFilter(invocation);
+  async run({ values, out, config: readConfig }) {
+    const config = readConfig();
+    const task = readId(values.task, TASKS);
+    const ids = [task, readId(values.session, SESSIONS)].flatMap((id) => id ?? []);
+    const filter = filterOf(ids, readTime(values.since), values.all === true);
     const limit = readLimit(values.limit);
     const stopping = values.follow === true ? untilStopped() : undefined;
-    if (stopping !== undefined) await waitForDatabase(settings, stopping, out);
+    if (stopping !== undefined) await waitForDatabase(config, stopping, out);
     if (stopping?.stopped === true) return EXIT.fine;
-    return await withDatabase(settings, async (storage) => {
+    return await withDatabase(config, async (storage) => {
       const reported = new Set<string>();
       const print = async (calls: readonly PastCall[]) => {
-        if (calls.length === 0) return;
-        const signed = await readSignedLog(settings, storage);
-        const wrong = await storage.read((tx) => printCalls(storage, tx, signed, calls, out));
-        reportNew(wrong, reported, out);
+        if (calls.length > 0) reportNew(await printCalls(calls, config, storage, out), reported, out);
       };
       // One snapshot for both: a call between two snapshots would be shown twice or not at all.
       const [calls, through] = await storage.read(async (tx) => [
-        await newestCalls(tx, await filter(tx), limit, readId(values.task, TASKS)),
+        await newestCalls(tx, await filter(tx), limit, task),
         await newestPosition(tx),
       ]);
       if (calls.length === 0 && !out.json) out.line(through === 0 ? 'Nothing yet.' : 'Nothing matches.');
       await print(calls);
-      if (stopping !== undefined) await follow(storage, through, stopping, filter, print);
+      await stopping?.follow(through, FOLLOW_MS, async (position) => {
+        const news = await storage.read(async (tx) => callsAfter(tx, await filter(tx), position));
+        await print(news.calls);
+        return news.through;
+      });
       return reported.size > 0 ? EXIT.found : EXIT.fine;
     });
   },
-};
+});
 
 const MESSAGES_MAX = 5;
 
@@ -91,77 +84,41 @@ async function waitForDatabase(config: Config, stopping: Stopping, out: Output):
   }
 }
 
-/** Prints the calls that end after `through`, until the user stops it. */
-async function follow(
-  storage: StorageEngine,
-  through: number,
-  stopping: Stopping,
-  filter: FilterReader,
-  print: (calls: readonly PastCall[]) => Promise<void>,
-): Promise<void> {
-  for (let position = through; !stopping.stopped; ) {
-    const news = await storage.read(async (tx) => {
-      const { calls, through } = await callsAfter(tx, position);
-      return { calls: calls.length === 0 ? calls : calls.filter(await filter(tx)), through };
-    });
-    await print(news.calls);
-    // There may be more than one page: only an empty one is a reason to wait.
-    if (news.through === position) await stopping.pause(FOLLOW_MS);
-    position = news.through;
-  }
-}
-
 /** Prints the calls, each with how well it is proved. Answers what was found wrong, in sentences. */
-async function printCalls(
-  storage: StorageEngine,
-  tx: Reader,
-  signed: SignedLog,
-  calls: readonly PastCall[],
-  out: Output,
-): Promise<string[]> {
-  const { states, findings } = await proveCalls(storage, tx, signed, calls);
-  for (const call of calls) {
-    const proof = states.get(call.position) ?? 'unsigned';
-    if (out.json) out.verbatim(JSON.stringify({ ...callData(call), proof }));
-    else for (const line of callLines(call, proof, out)) out.line(line);
+async function printCalls(calls: readonly PastCall[], config: Config, storage: StorageEngine, out: Output) {
+  const signed = await readSignedLog(config, storage);
+  const proved = await storage.read((tx) => proveCalls(signed, tx, calls));
+  for (const call of proved.calls) {
+    if (out.json) out.verbatim(JSON.stringify(call));
+    else printCall(call, out);
   }
-  return [
-    ...(signed.refused === undefined ? [] : [signed.refused]),
-    ...findings.map(({ message }) => message),
-  ];
+  return [...signed.refusal, ...proved.findings].map(({ message }) => message);
 }
 
 /** The records of a session grow, so each read asks again. */
-type FilterReader = (tx: Reader) => Promise<Filter>;
-
-function readFilter({ values }: Invocation): FilterReader {
-  const since = values.since === undefined ? undefined : readTime(String(values.since));
-  const ids = [readId(values.task, TASKS), readId(values.session, SESSIONS)].filter((id) => id !== undefined);
-  return async (tx) => {
+function filterOf(ids: readonly string[], since: string, all: boolean) {
+  return async (tx: Reader) => {
     const subjects = await Promise.all(ids.map((id) => concerning(tx, id)));
-    return (call) =>
-      (values.all === true || call.row.outcome !== 'ok' || !isReading(call.row)) &&
-      (since === undefined || call.row.at >= since) &&
+    return (call: PastCall) =>
+      (all || call.row.outcome !== 'ok' || !READING_TOOLS.has(call.row.tool)) &&
+      call.row.at >= since &&
       subjects.every((concerns) => concerns(call));
   };
 }
 
-function readId(value: unknown, table: StateTable): string | undefined {
-  if (typeof value !== 'string') return undefined;
-  const [, id] = parseRecordId(value, [table]);
-  return formatId(table, id);
+function readId(given: string | undefined, table: StateTable): string | undefined {
+  return given === undefined ? undefined : formatId(table, parseRecordId(given, [table])[1]);
 }
 
-function readTime(text: string): string {
-  const time = parseInstant(text);
+/** Every time is at or after the empty text. */
+function readTime(given = ''): string {
+  const time = given === '' ? given : parseInstant(given);
   if (time !== undefined) return time;
-  throw new UsageError(`--since takes a time such as 2026-01-31 or 2026-01-31T12:00Z, not "${text}".`);
+  throw new UsageError(`--since takes a time such as 2026-01-31 or 2026-01-31T12:00Z, not "${given}".`);
 }
 
-function readLimit(value: unknown): number {
-  if (value === undefined) return LIMIT_DEFAULT;
-  const limit = Number(value);
-  if (!Number.isSafeInteger(limit) || limit < 1)
-    throw new UsageError(`--limit takes a whole number from 1, not "${String(value)}".`);
-  return limit;
+function readLimit(given = String(LIMIT_DEFAULT)): number {
+  const limit = Number(given);
+  if (Number.isSafeInteger(limit) && limit > 0) return limit;
+  throw new UsageError(`--limit takes a whole number from 1, not "${given}".`);
 }

@@ -3,11 +3,10 @@ import { parseArgs } from 'node:util';
 import { readConfig } from '../config.ts';
 import { asError, ColibriError, type ErrorCode } from '../errors.ts';
 import { nearest } from '../nearest.ts';
-import { type Command, EXIT, optionsForParser, UsageError } from './command.ts';
+import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
 import { COMMANDS } from './commands.ts';
-import { COMMON, commandHelp, generalHelp, helpHang } from './help.ts';
+import { COMMON, commandHelp, generalHelp, helpHang, version } from './help.ts';
 import { createOutput, type Output } from './output.ts';
-import { version } from './version.ts';
 
 /** Codes for errors in the command or the settings, not in the data. */
 const MISTAKES: readonly ErrorCode[] = [
@@ -21,42 +20,53 @@ const MISTAKES: readonly ErrorCode[] = [
 process.exitCode = await main(process.argv.slice(2));
 
 /** Without arguments the server for a client, or help on a terminal; otherwise the named command. */
-async function main(argv: readonly string[]): Promise<number> {
-  const [name, ...rest] = argv;
-  if (name === undefined) return await withoutArguments();
+async function main([name, ...rest]: readonly string[]): Promise<number> {
+  if (name === undefined && process.stdin.isTTY !== true) return await serve();
+  const out = openOutput(rest.includes('--json'));
   if (name === 'help' && rest[0] !== undefined) return await main([rest[0], '--help']);
-  if (name === '--help' || name === '-h' || name === 'help') return help(generalHelp(COMMANDS));
-  if (name === '--version' || name === '-v') return print(version());
+  if (name === undefined || ['help', '--help', '-h'].includes(name)) return help(generalHelp(COMMANDS), out);
+  if (name === '--version' || name === '-v') {
+    out.verbatim(version());
+    return EXIT.fine;
+  }
   const command = COMMANDS.find((candidate) => candidate.name === name);
-  if (command !== undefined) return await runCommand(command, rest);
-  const meant = nearest(
-    name,
-    COMMANDS.map((candidate) => candidate.name),
-  );
-  return complain(
-    `colibri has no command "${name}".${meant === undefined ? '' : ` Did you mean ${meant}?`} "colibri --help" lists them.`,
-  );
+  if (command !== undefined) return await runCommand(command, rest, out);
+  const names = COMMANDS.map((candidate) => candidate.name);
+  out.error(`colibri has no command "${name}".${didYouMean(name, names)} "colibri --help" lists them.`);
+  return EXIT.usage;
 }
 
-async function runCommand(command: Command, argv: readonly string[]): Promise<number> {
-  const out = openOutput(argv.includes('--json'));
+async function runCommand(command: Command, args: readonly string[], out: Output): Promise<number> {
   try {
-    const options = optionsForParser({ ...command.options, ...COMMON });
-    const { values, positionals } = parse(Object.keys(options), () =>
-      parseArgs({ args: [...argv], options, allowPositionals: true }),
-    );
-    if (values.help === true) return help(commandHelp(command));
-    const [min, max] = command.positionals;
+    const { values, positionals } = parse(command, args);
+    if (values.help === true) return help(commandHelp(command), out);
+    const [min, max] = command.positionals ?? [0, 0];
     if (positionals.length < min || positionals.length > max)
       throw new UsageError(`usage: colibri ${`${command.name} ${command.usage}`.trim()}  (see --help)`);
     return await command.run({ values, positionals, out, config: () => readConfig() });
   } catch (thrown) {
     const error = asError(thrown);
     out.error(`colibri ${command.name}: ${error.message}`);
-    return error instanceof UsageError || (error instanceof ColibriError && MISTAKES.includes(error.code))
-      ? EXIT.usage
-      : EXIT.found;
+    const isMistake = error instanceof ColibriError && MISTAKES.includes(error.code);
+    return error instanceof UsageError || isMistake ? EXIT.usage : EXIT.found;
   }
+}
+
+function parse(command: Command, args: readonly string[]): Pick<Invocation, 'values' | 'positionals'> {
+  const options = { ...command.options, ...COMMON };
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true });
+  } catch (thrown) {
+    const [complaint = ''] = asError(thrown).message.split('. ');
+    const unknown = /^Unknown option '--([^']+)'/.exec(complaint)?.[1];
+    const hint = unknown === undefined ? '' : didYouMean(unknown, Object.keys(options), '--');
+    throw new UsageError(`${complaint}.${hint} --help lists what it takes.`);
+  }
+}
+
+function didYouMean(word: string, known: readonly string[], prefix = ''): string {
+  const meant = nearest(word, known);
+  return meant === undefined ? '' : ` Did you mean ${prefix}${meant}?`;
 }
 
 function openOutput(json: boolean): Output {
@@ -66,47 +76,18 @@ function openOutput(json: boolean): Output {
     if (error.code !== 'EPIPE') throw error;
   });
   const { NO_COLOR, TERM, COLUMNS } = process.env;
-  return createOutput({
-    json,
-    stdout,
-    stderr,
-    colour: (NO_COLOR === undefined || NO_COLOR === '') && TERM !== 'dumb',
-    columns: COLUMNS,
-  });
+  const colour = (NO_COLOR === undefined || NO_COLOR === '') && TERM !== 'dumb';
+  return createOutput({ json, stdout, stderr, colour, columns: COLUMNS });
 }
 
-function parse<T>(options: readonly string[], read: () => T): T {
-  try {
-    return read();
-  } catch (thrown) {
-    const [complaint = ''] = asError(thrown).message.split('. ');
-    const meant = nearest(/'--([^']+)'/.exec(complaint)?.[1] ?? '', options);
-    const hint =
-      complaint.startsWith('Unknown option') && meant !== undefined ? ` Did you mean --${meant}?` : '';
-    throw new UsageError(`${complaint}.${hint} --help lists what it takes.`);
-  }
-}
-
-async function withoutArguments(): Promise<number> {
-  if (process.stdin.isTTY === true) return help(generalHelp(COMMANDS));
-  // A module of its own beside this one: importing it must not start it for the other commands.
+async function serve(): Promise<number> {
+  // A module of its own next to this one: importing it must not start it for the other commands.
   const server = (await import(new URL('server.js', import.meta.url).href)) as { main(): Promise<void> };
   await server.main();
   return EXIT.fine;
 }
 
-function help(text: string): number {
-  const out = openOutput(false);
+function help(text: string, out: Output): number {
   for (const line of text.split('\n')) out.line(line, helpHang(line));
   return EXIT.fine;
-}
-
-function print(text: string): number {
-  process.stdout.write(`${text}\n`);
-  return EXIT.fine;
-}
-
-function complain(text: string): number {
-  process.stderr.write(`${text}\n`);
-  return EXIT.usage;
 }

@@ -1,16 +1,60 @@
+import { type Booted, type Stages, withStages } from '../boot.ts';
+import { wiredTools } from '../catalogue.ts';
+import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
+import { createDiagnostics } from '../diagnostics.ts';
+import { ownerTools } from '../domains/owner/index.ts';
+import { capabilitiesFor } from '../modes.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { openSqlite } from '../storage/sqlite/engine.ts';
+import { assertPresent } from '../storage/sqlite/file.ts';
+import type { LogSigner } from '../trust/signer.ts';
+import { UsageError } from './command.ts';
+import { version } from './help.ts';
+import type { Output } from './output.ts';
+
+type Work<Given, T> = (given: Given) => Promise<T>;
 
 /** Runs `work` on the configured database. Commands that go through here read and never write. */
-export async function withDatabase<T>(
-  config: Config,
-  work: (storage: StorageEngine) => Promise<T>,
-): Promise<T> {
+export async function withDatabase<T>(config: Config, work: Work<StorageEngine, T>): Promise<T> {
   const storage = await openSqlite({ path: config.dbPath, readOnly: true });
   try {
     return await work(storage);
   } finally {
     await storage.close();
   }
+}
+
+/** Who calls from the command line, where nobody says otherwise. */
+export function actorOf({ agentId }: Config): string {
+  return agentId ?? 'colibri-cli';
+}
+
+/** Runs `work` with the fourteen tools that agents have. */
+export async function withTools<T>(config: Config, out: Output, work: Work<Stages, T>): Promise<T> {
+  // Only what went wrong: a command says the rest itself.
+  const diagnostics = createDiagnostics((...parts) => out.error(parts.join(' ')), 'error');
+  const toolsOf = (booted: Booted) => wiredTools(config, systemClock, version(), () => booted);
+  return await withStages(config, diagnostics, toolsOf, work);
+}
+
+export type OwnerStages = Stages & { readonly signer: LogSigner };
+
+/** Runs `work` with the owner's acts on a database that is there and whose log can be signed. */
+export async function withOwner<T>(config: Config, out: Output, work: Work<OwnerStages, T>): Promise<T> {
+  if (capabilitiesFor(config.mode).database !== 'file')
+    throw new UsageError(`Nothing is signed in mode ${config.mode}. Unset COLIBRI_MODE for this command.`);
+  assertPresent(config.dbPath);
+  const failures: string[] = [];
+  const diagnostics = createDiagnostics((...parts) => failures.push(parts.join(' ')), 'error');
+  return await withStages(config, diagnostics, ownerTools, async (stages) => {
+    const { signer } = stages;
+    if (signer === undefined)
+      throw new Error([...failures, `${config.dbPath} cannot be written, so nothing was signed.`].join('\n'));
+    // Why the log is not signed is part of the command's own answer.
+    const { refused } = signer.state();
+    for (const failure of failures)
+      if (refused === undefined || !failure.includes(refused)) out.error(failure);
+    return await work({ ...stages, signer });
+  });
 }

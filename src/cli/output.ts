@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream';
+import { EXIT } from './command.ts';
 import { wrap } from './text.ts';
 
 const COLOURS = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, cyan: 36 } as const;
@@ -15,8 +16,8 @@ export interface Output {
   line(text?: string, hang?: number): void;
   /** Exactly as it is: for what is copied or read by a program. */
   verbatim(text: string): void;
-  /** With --json prints `value`; otherwise runs `people`. */
-  data(value: unknown, people: () => void): void;
+  /** With --json prints `value`; otherwise runs `people`. Answers the exit code. */
+  data(value: unknown, people: () => void, isFine?: boolean): number;
   paint(colour: Colour, text: string): string;
   progress(label: string): Progress;
   error(text: string): void;
@@ -28,10 +29,6 @@ export interface Progress {
 }
 
 const WIDTH_DEFAULT = 80;
-const BAR_WIDTH_MAX = 30;
-const BAR_WIDTH_MIN = 5;
-/** The space before the bar and ` 100 %` after it. */
-const BAR_MARGIN = 7;
 const REDRAW_MS = 100;
 
 export function createOutput(options: {
@@ -44,7 +41,7 @@ export function createOutput(options: {
 }): Output {
   const { json, stdout, stderr } = options;
   const colour = options.colour && stdout.isTTY === true;
-  const columns = stdout.columns ?? asColumns(options.columns);
+  const columns = stdout.columns ?? (Math.max(0, Math.trunc(Number(options.columns))) || undefined);
   const wrapWidth = columns ?? Number.POSITIVE_INFINITY;
   return {
     json,
@@ -52,30 +49,27 @@ export function createOutput(options: {
     wrapWidth,
     line: (text = '', hang) => void stdout.write(`${wrap(text, wrapWidth, hang).join('\n')}\n`),
     verbatim: (text) => void stdout.write(`${text}\n`),
-    data: (value, people) => (json ? void stdout.write(`${JSON.stringify(value, null, 2)}\n`) : people()),
+    data(value, people, isFine = true) {
+      if (json) stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+      else people();
+      return isFine ? EXIT.fine : EXIT.found;
+    },
     paint: (name, text) => (colour ? `\u001b[${COLOURS[name]}m${text}\u001b[0m` : text),
     progress: (label) =>
       stderr.isTTY === true && !json
         ? drawProgress(stderr, label, stderr.columns ?? WIDTH_DEFAULT)
         : { update() {}, end() {} },
-    error: (text) =>
-      void stderr.write(
-        `${text
-          .split('\n')
-          .flatMap((line) => wrap(line, stderr.columns ?? Number.POSITIVE_INFINITY))
-          .join('\n')}\n`,
-      ),
+    error(text) {
+      for (const line of text.split('\n'))
+        stderr.write(`${wrap(line, stderr.columns ?? Number.POSITIVE_INFINITY).join('\n')}\n`);
+    },
   };
-}
-
-function asColumns(text: string | undefined): number | undefined {
-  const columns = Number(text);
-  return Number.isSafeInteger(columns) && columns > 0 ? columns : undefined;
 }
 
 /** A bar must fit on one line, or it could not be redrawn. */
 function drawProgress(stderr: Writable, label: string, columns: number): Progress {
-  const width = Math.max(BAR_WIDTH_MIN, Math.min(BAR_WIDTH_MAX, columns - label.length - BAR_MARGIN - 1));
+  const around = `${label}  100 % `.length;
+  const width = Math.max(5, Math.min(30, columns - around));
   let last = 0;
   return {
     update(done, total) {

@@ -1,24 +1,25 @@
-import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { VerifierKey } from '../integrity/note-key.ts';
+import { inclusionProof, type NodeReader } from '../integrity/proofs.ts';
+import { logNodes } from '../log/tree.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { keyIn, openIfValid } from '../trust/opening.ts';
 import { originOfKey } from '../trust/origin.ts';
 import { readView, signability } from '../trust/own-log.ts';
 import type { Finding } from '../verify/finding.ts';
-import { verify } from '../verify/verify.ts';
-import { collectEvidence, ownKey, type StampedEvidence } from './evidence.ts';
+import type { Source, SourceHead, SourceRow } from '../verify/source.ts';
+import { DatabaseSource } from '../verify/sources/database.ts';
+import { isPosition } from '../verify/sources/forms.ts';
+import { check, collectEvidence, ownKey, type StampedEvidence } from './evidence.ts';
 import type { PastCall } from './history.ts';
-import { partOfLog } from './log-part.ts';
 
 /**
- * How well a call is proved. `anchored` and `checkpointed`: its rows, what lies beside them and what they wrote were
+ * How well a call is proved. `anchored` and `checkpointed`: its rows, their attached data and what they wrote were
  * checked now, under a signed head that is kept elsewhere or in the database. `unsigned`: no head covers it.
  */
 export type ProofState = 'anchored' | 'checkpointed' | 'unsigned' | 'wrong';
 
-export type AnchorSource = 'git' | 'tsr' | 'file';
-const ANCHOR_SOURCES: readonly AnchorSource[] = ['git', 'tsr', 'file'];
+const ANCHOR_SOURCES = ['git', 'tsr', 'file'] as const;
 
 /** A signed head of the log under which rows can be proved. */
 interface ProvingHead {
@@ -28,39 +29,29 @@ interface ProvingHead {
   readonly where: string;
 }
 
-export interface AnchorHead extends ProvingHead {
-  readonly source: AnchorSource;
-  /** What a time-stamping authority says. */
-  readonly time?: string;
-}
-
 /** What is signed of a log, collected before its rows are read. */
-export interface SignedLog {
-  readonly key: VerifierKey | undefined;
-  /** The newest head of rows that are there. */
-  readonly newest: ProvingHead | undefined;
-  /** Heads that are kept elsewhere, the smallest first. */
-  readonly anchors: readonly AnchorHead[];
-  /** Why a server would not sign this log any more. */
-  readonly refused: string | undefined;
-  readonly remarks: readonly string[];
-}
+export type SignedLog = Awaited<ReturnType<typeof readSignedLog>>;
 
-export async function readSignedLog(config: Config, storage: StorageEngine): Promise<SignedLog> {
+export async function readSignedLog(config: Config, storage: StorageEngine) {
   const { origin } = await storage.read(readView);
   // What is lost or forged outside the log is for `colibri verify` to report.
-  const { evidence, remarks } = collectEvidence(config, config.dbPath, origin, () => undefined);
+  const { evidence, remarks } = collectEvidence(config, config.dbPath, origin);
   const own = ownKey(config, origin);
   const newest = await storage.read((tx) => newestHead(tx, own));
   const key = own ?? keyIn(newest?.key);
-  const anchors = evidence.flatMap((one) =>
-    key === undefined || newest === undefined ? [] : anchorHead(one, key, newest.key),
-  );
+  const anchors = evidence.flatMap((one) => anchorHead(one, key, newest?.key));
+  const { refused: message } = own === undefined ? {} : await signability(storage, config);
+  const refusal: Finding[] =
+    message === undefined ? [] : [{ kind: 'bad-head', table: 'log_heads', record: config.dbPath, message }];
   return {
+    storage,
     key,
+    /** The newest head of rows that are there. */
     newest,
+    /** Heads that are kept elsewhere, the smallest first. */
     anchors: anchors.sort((a, b) => a.size - b.size),
-    refused: own === undefined ? undefined : (await signability(storage, config)).refused,
+    /** Why a server would not sign this log any more. */
+    refusal,
     remarks: own === undefined && newest !== undefined ? [...remarks, STRANGER] : remarks,
   };
 }
@@ -71,10 +62,8 @@ const STRANGER =
 /** Where the newest rows were cut off, a kept checkpoint still covers older ones. */
 async function newestHead(tx: Reader, own: VerifierKey | undefined): Promise<ProvingHead | undefined> {
   const { origin, heads, last } = await readView(tx);
-  const head = heads
-    .filter(({ key }) => isTrusted(key, own, origin))
-    .sort((a, b) => b.size - a.size)
-    .at(0);
+  const trusted = heads.filter(({ key }) => isTrusted(key, own, origin));
+  const head = trusted.sort((a, b) => b.size - a.size).at(0);
   if (head === undefined || head.size <= last.position) return head && { ...head, where: 'the newest head' };
   const kept = await tx.get<{ size: number; note: string }>(
     'SELECT size, note FROM checkpoints WHERE key = ? AND size <= ? ORDER BY size DESC LIMIT 1',
@@ -87,106 +76,140 @@ async function newestHead(tx: Reader, own: VerifierKey | undefined): Promise<Pro
 /** The user's own key; without one, the key that the name of the log belongs to. */
 function isTrusted(key: string, own: VerifierKey | undefined, origin: string | undefined): boolean {
   if (own !== undefined) return key.startsWith(`${own.name}+${own.id}+`);
-  try {
-    return originOfKey(key) === origin;
-  } catch {
-    return false;
-  }
+  return keyIn(key) !== undefined && originOfKey(key) === origin;
 }
 
 /** A forged anchor counts as none. */
-function anchorHead(
-  { source, where, note, time }: StampedEvidence,
-  opening: VerifierKey,
-  key: string,
-): AnchorHead[] {
+function anchorHead(evidence: StampedEvidence, opening?: VerifierKey, key?: string) {
+  const { source, where, note, time } = evidence;
   const kind = ANCHOR_SOURCES.find((one) => one === source);
-  const opened = openIfValid(note, [opening]);
-  if (kind === undefined || opened === undefined || opened.size === 0) return [];
-  const head = { source: kind, where, key, size: opened.size, checkpoint: note };
-  return [time === undefined ? head : { ...head, time }];
+  const { size = 0 } = (opening && openIfValid(note, [opening])) ?? {};
+  if (kind === undefined || key === undefined || size === 0) return [];
+  return [{ source: kind, where, key, size, checkpoint: note, ...(time && { time }) }];
 }
 
-/** Which rows hold under one head, and what is wrong with the others. */
-export interface Proved {
-  /** Rows that hold, with everything they carried and wrote. */
-  readonly holds: ReadonlySet<number>;
-  /** Rows that are themselves as they were signed, whatever became of the records they wrote. */
-  readonly signed: ReadonlySet<number>;
-  readonly findings: readonly Finding[];
-  readonly remarks: readonly string[];
-}
-
-/** Lets the verifier check some rows under one head. What it finds speaks of these rows and what they wrote. */
+/** Lets the verifier check some rows under one head. What it finds concerns these rows and what they wrote. */
 export async function proveUnder(
-  storage: StorageEngine,
+  { storage, key }: SignedLog,
   tx: Reader,
-  signed: SignedLog,
   head: ProvingHead | undefined,
   positions: readonly number[],
   /** A record of which every call is among these rows. */
   complete?: string,
-): Promise<Proved> {
-  const covered = positions.filter((position) => position <= (head?.size ?? 0));
-  if (head === undefined || covered.length === 0)
-    return { holds: new Set(), signed: new Set(), findings: [], remarks: [] };
-  const run = async (rows: readonly number[]) => {
-    const findings: Finding[] = [];
-    const { remarks } = await verify(partOfLog(storage, tx, head, rows, complete), {
-      report: (finding) => void findings.push(finding),
-      now: systemClock.now(),
-      keys: { trusted: signed.key === undefined ? [] : [signed.key] },
-    });
-    return { findings, remarks };
-  };
+) {
+  const covered = positions.filter((position) => isPosition(position) && position <= (head?.size ?? 0));
+  const run = async (rows: readonly number[]) =>
+    head === undefined || rows.length === 0
+      ? { findings: [], verdict: { remarks: [] } }
+      : await check(partOfLog(storage, tx, head, rows, complete), key);
   const first = await run(covered);
   // A text may be absent because the owner erased it. Finding the call that says so reads the whole log.
   const isTextAbsent = first.findings.some(({ kind, table }) => kind === 'missing' && table === 'texts');
-  const { findings, remarks } = isTextAbsent ? await run([...covered, ...(await erasures(tx))]) : first;
-  const isRow = ({ table }: Finding) => table === 'actions' || table === 'log_heads';
+  const erasures = "SELECT position FROM actions WHERE tool = 'owner_erase'";
+  const acts = isTextAbsent ? await tx.all<{ position: number }>(erasures) : [];
+  const { findings, verdict } =
+    acts.length === 0 ? first : await run([...covered, ...acts.map(({ position }) => position)]);
+  const ofRows = findings.filter(({ table }) => table === 'actions' || table === 'log_heads');
   return {
+    /** Rows that hold, with everything they carried and wrote. */
     holds: without(covered, findings),
-    signed: without(covered, findings.filter(isRow)),
+    /** Rows that are themselves as they were signed, whatever became of the records they wrote. */
+    signed: without(covered, ofRows),
     findings,
-    remarks,
+    remarks: verdict.remarks,
   };
 }
 
-/** A finding without a position, such as a head that does not open, speaks of all rows. */
+/** A finding without a position, such as a head that does not open, concerns all rows. */
 function without(positions: readonly number[], findings: readonly Finding[]): Set<number> {
   const wrong = new Set(findings.map(({ position }) => position));
   return new Set(wrong.has(undefined) ? [] : positions.filter((position) => !wrong.has(position)));
 }
 
-async function erasures(tx: Reader): Promise<number[]> {
-  const rows = await tx.all<{ position: number }>("SELECT position FROM actions WHERE tool = 'owner_erase'");
-  return rows.map(({ position }) => position);
-}
+export type ProvedCall = PastCall & { readonly proof: ProofState };
 
-/** The state of each call, by the position it ended at, and everything that is wrong. */
-export async function proveCalls(
-  storage: StorageEngine,
-  tx: Reader,
-  signed: SignedLog,
-  calls: readonly PastCall[],
-): Promise<{ readonly states: ReadonlyMap<number, ProofState>; readonly findings: readonly Finding[] }> {
+/** The calls with the state of each, and everything that is wrong. */
+export async function proveCalls(signed: SignedLog, tx: Reader, calls: readonly PastCall[]) {
   const positions = calls.flatMap(rowsOf);
-  const checkpointed = await proveUnder(storage, tx, signed, signed.newest, positions);
-  const anchored = await proveUnder(storage, tx, signed, signed.anchors.at(-1), positions);
+  const checkpointed = await proveUnder(signed, tx, signed.newest, positions);
+  const anchored = await proveUnder(signed, tx, signed.anchors.at(-1), positions);
   const reach = signed.newest?.size ?? 0;
   const stateOf = (call: PastCall): ProofState => {
     const rows = rowsOf(call);
-    if (!rows.every((position) => position <= reach)) return 'unsigned';
-    if (!rows.every((position) => checkpointed.holds.has(position))) return 'wrong';
+    if (rows.some((position) => position <= reach && !checkpointed.holds.has(position))) return 'wrong';
+    if (rows.some((position) => position > reach)) return 'unsigned';
     return rows.every((position) => anchored.holds.has(position)) ? 'anchored' : 'checkpointed';
   };
-  return {
-    states: new Map(calls.map((call) => [call.position, stateOf(call)])),
-    findings: checkpointed.findings,
-  };
+  const proved = calls.map((call): ProvedCall => ({ ...call, proof: stateOf(call) }));
+  return { calls: proved, findings: checkpointed.findings };
 }
 
 /** Both rows of a call. */
-export function rowsOf({ entered, position }: PastCall): number[] {
-  return entered === undefined ? [position] : [entered, position];
+export function rowsOf({ row, position }: PastCall): number[] {
+  return [row.sequence_no, position];
+}
+
+/** Rows per query. */
+const PAGE = 100;
+
+/**
+ * Some rows of a log in a database, each with its proof under one head, as a source for the verifier: what it says then
+ * holds for these rows, without reading the whole log.
+ */
+function partOfLog(
+  storage: StorageEngine,
+  tx: Reader,
+  head: SourceHead & { readonly size: number },
+  positions: readonly number[],
+  complete = '',
+): Source {
+  const database = new DatabaseSource(storage, tx);
+  return {
+    whole: false,
+    ...(/^[TA]-/.test(complete) && { complete: new Set([complete]) }),
+    origin: () => database.origin(),
+    heads: () => Promise.resolve([head]),
+    kept: () => Promise.resolve([]),
+    count: () => Promise.resolve(positions.length),
+    rows: () => readRows(tx, head.size, positions),
+    texts: (digests) => database.texts(digests),
+    states: (table, ids) => database.states(table, ids),
+    checkRest: () => Promise.resolve(),
+  };
+}
+
+type PartRow = SourceRow & { readonly [column in 'previous' | 'salt' | 'body']: string | null };
+
+async function* readRows(tx: Reader, size: number, positions: readonly number[]) {
+  const nodes = logNodes(tx);
+  const ordered = [...new Set(positions)].sort((a, b) => a - b);
+  for (let i = 0; i < ordered.length; i += PAGE) {
+    const page = ordered.slice(i, i + PAGE);
+    const found = await tx.all<PartRow>(
+      `SELECT a.position, a.text, a.content_hash, a.chain_hash, b.chain_hash AS previous, p.salt, p.body
+       FROM actions a
+       LEFT JOIN actions b ON b.position = a.position - 1
+       LEFT JOIN action_payloads p ON p.position = a.position
+       WHERE a.position IN (${page.map(() => '?').join(', ')}) ORDER BY a.position`,
+      ...page,
+    );
+    const rows: SourceRow[] = [];
+    for (const { previous, salt, body, ...row } of found)
+      rows.push({
+        ...row,
+        ...(previous !== null && { previous_chain_hash: previous }),
+        ...(body !== null && { payload: { salt: salt ?? '', body } }),
+        ...(await proofOf(nodes, row.position, size)),
+      });
+    yield rows;
+  }
+}
+
+/** Where rows are gone there is no proof, and the verifier says so. */
+async function proofOf(nodes: NodeReader, position: number, size: number): Promise<Pick<SourceRow, 'proof'>> {
+  try {
+    return { proof: await inclusionProof(nodes, position - 1, size) };
+  } catch {
+    return {};
+  }
 }

@@ -1,12 +1,12 @@
 import { resolve } from 'node:path';
 import { writeReport } from '../report/report.ts';
-import { type Command, EXIT } from './command.ts';
+import { command } from './command.ts';
 import { withDatabase } from './open.ts';
 
 const NAME_DEFAULT = 'colibri-report.html';
 
 /** Writes the whole log as one page that checks itself in any browser. */
-export const report: Command = {
+export const report = command({
   name: 'report',
   usage: '[-o FILE.html]',
   summary: 'write one HTML file that shows the log and checks it in the browser',
@@ -15,27 +15,20 @@ export const report: Command = {
   options: {
     output: { type: 'string', short: 'o', value: 'FILE', help: `where to write it (${NAME_DEFAULT})` },
   },
-  positionals: [0, 0],
   async run({ values, out, config }) {
     const { dbPath, configDir, workspace } = config();
-    const path = resolve(typeof values.output === 'string' ? values.output : NAME_DEFAULT);
+    const path = resolve(values.output ?? NAME_DEFAULT);
     const bar = out.progress('writing');
     return await withDatabase(config(), async (storage) => {
       const request = { dbPath, configDir, workspace, onProgress: bar.update };
       const written = await writeReport(storage, request, path).finally(() => bar.end());
       const { origin, rows, bytes, checkpointedThrough } = written;
-      out.data({ path, origin, rows, bytes, checkpointed_through: checkpointedThrough }, () => {
+      return out.data({ path, origin, rows, bytes, checkpointed_through: checkpointedThrough }, () => {
         out.line(`${path}: ${rows} audit rows, ${Math.ceil(bytes / 1024)} KB`);
-        if (checkpointedThrough < rows)
-          out.line(
-            out.paint(
-              'yellow',
-              `Audit rows ${checkpointedThrough + 1} to ${rows} are not signed. "colibri doctor" shows why.`,
-            ),
-          );
+        const unsigned = `Audit rows ${checkpointedThrough + 1} to ${rows} are not signed. "colibri doctor" shows why.`;
+        if (checkpointedThrough < rows) out.line(out.paint('yellow', unsigned));
         out.line(out.paint('dim', 'Open it in a browser: it checks itself there.'));
       });
-      return EXIT.fine;
     });
   },
-};
+});

@@ -1,21 +1,30 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** For a command that keeps running: whether it was told to stop. */
-export interface Stopping {
-  readonly stopped: boolean;
-  /** Ends early when it is time to stop. */
-  pause(ms: number): Promise<void>;
-}
+export type Stopping = ReturnType<typeof untilStopped>;
 
-/** From now on, Ctrl-C, SIGTERM and a closed output stop the command, and it can still close its files. */
-export function untilStopped(): Stopping {
+/**
+ * For a command that keeps running: from now on, Ctrl-C, SIGTERM and a closed output stop it, and it can still close its
+ * files.
+ */
+export function untilStopped() {
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   process.stdout.once('error', () => stop.abort());
+  const { signal } = stop;
+  const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => undefined);
   return {
     get stopped() {
-      return stop.signal.aborted;
+      return signal.aborted;
     },
-    pause: (ms) => sleep(ms, undefined, { signal: stop.signal }).catch(() => undefined),
+    /** Ends early when it is time to stop. */
+    pause,
+    /** Repeats `step` with the position that the step before it reached, and pauses where that was no further one. */
+    async follow(from: number, ms: number, step: (position: number) => Promise<number>): Promise<void> {
+      for (let position = from; !signal.aborted; ) {
+        const reached = await step(position);
+        if (reached === position) await pause(ms);
+        position = reached;
+      }
+    },
   };
 }

@@ -1,3 +1,5 @@
+import { stripVTControlCharacters } from 'node:util';
+
 /** Text by somebody else, made safe for a terminal: control and direction characters become visible. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) =>
@@ -5,21 +7,14 @@ export function printable(text: string): string {
   );
 }
 
-/** Our own colours; text by others has none left, see `printable`. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: an escape sequence begins with one
-const PAINT = /\u001b\[\d+m/g;
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
 
-/** Columns a terminal needs for `text`: wide scripts and emoji take two, colours none. */
+/** Columns a terminal needs for `text`: wide scripts and emoji take two, combining marks and colours none. */
 export function displayWidth(text: string): number {
   let width = 0;
-  for (const c of text.replace(PAINT, ''))
-    width += /\p{Mn}|\p{Me}/u.test(c)
-      ? 0
-      : /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u.test(
-            c,
-          )
-        ? 2
-        : 1;
+  for (const c of stripVTControlCharacters(text))
+    width += /\p{Mn}|\p{Me}/u.test(c) ? 0 : WIDE.test(c) ? 2 : 1;
   return width;
 }
 

@@ -1,6 +1,6 @@
 import type { Finding } from '../verify/finding.ts';
+import type { HeadStatus } from '../verify/rules/heads.ts';
 import type { Anchoring, Checkpointed, Verdict } from '../verify/verdict.ts';
-import { EXIT } from './command.ts';
 import type { Output } from './output.ts';
 import { printable } from './text.ts';
 
@@ -8,88 +8,92 @@ import { printable } from './text.ts';
 export interface Verified {
   readonly what: 'database' | 'bundle' | 'proof';
   readonly path: string;
-  /** Whether every row of the log was there to be read. */
-  readonly whole: boolean;
-  readonly verdict: Verdict;
   readonly findings: readonly Finding[];
-  /** Things worth knowing that are not wrong, those of the verdict included. */
-  readonly remarks: readonly string[];
   /** Further members of the JSON. */
-  readonly data?: object;
-  /** Further lines for people, after the ranges. */
-  readonly print?: (out: Output) => void;
-}
-
-/** Prints a verdict and answers the exit code. */
-export function showVerified(verified: Verified, out: Output): number {
-  const { verdict, findings, remarks, whole } = verified;
-  const ok = findings.length === 0;
-  out.data(dataOf(verified), () => {
-    printFindings(findings, out);
-    if (!ok) out.line();
-    printRanges(verdict, whole, out);
-    verified.print?.(out);
-    for (const remark of remarks) out.line(out.paint('yellow', printable(remark)));
-    printConclusion(findings, out);
-  });
-  return ok ? EXIT.fine : EXIT.found;
-}
-
-function dataOf({ what, path, whole, verdict, findings, remarks, data }: Verified): object {
-  return {
-    ok: findings.length === 0,
-    what,
-    path,
-    origin: verdict.origin,
-    size: verdict.size,
-    root: verdict.root,
-    // Of a part of a log, nothing can be said of all rows up to one.
-    intact_through: whole ? verdict.intactThrough : null,
-    replayed_through: whole ? verdict.replayedThrough : null,
-    checkpointed_through: verdict.checkpointedThrough,
-    checkpointed_by: verdict.checkpointed,
-    anchored_through: verdict.anchoredThrough,
-    anchored_by: verdict.anchoredBy,
-    unanchored_tail: whole ? verdict.unanchoredTail : null,
-    erased: verdict.erased,
-    ...data,
-    remarks,
-    findings,
-  };
+  readonly data: object;
+  /** Lines for people, after the findings. */
+  readonly print: (out: Output) => void;
 }
 
 const FINDINGS_SHOWN_MAX = 20;
 
-/** One finding per line, the first ones, and how many there are. */
-export function printFindings(findings: readonly Finding[], out: Output): void {
-  for (const { kind, record, message } of findings.slice(0, FINDINGS_SHOWN_MAX))
-    out.line(`${out.paint('red', kind.padEnd(14))} ${printable(record)}  ${printable(message)}`, 15);
-  const more = findings.length - FINDINGS_SHOWN_MAX;
-  if (more > 0) out.line(`… and ${more} more; --json prints all of them.`);
+/** Prints what was found and answers the exit code. */
+export function showVerified({ what, path, findings, data, print }: Verified, out: Output): number {
+  const ok = findings.length === 0;
+  const printAll = () => {
+    for (const { kind, record, message } of findings.slice(0, FINDINGS_SHOWN_MAX))
+      out.line(`${out.paint('red', kind.padEnd(14))} ${printable(record)}  ${printable(message)}`, 15);
+    const more = findings.length - FINDINGS_SHOWN_MAX;
+    if (more > 0) out.line(`… and ${more} more; --json prints all of them.`);
+    if (!ok) out.line();
+    print(out);
+    const count = findings.length === 1 ? 'One thing is wrong.' : `${findings.length} things are wrong.`;
+    out.line(ok ? out.paint('green', 'Nothing is wrong.') : out.paint('red', count));
+  };
+  return out.data({ ok, what, path, ...data, findings }, printAll, ok);
 }
 
-export function printConclusion(findings: readonly Finding[], out: Output): void {
-  const count = findings.length === 1 ? 'One thing is wrong.' : `${findings.length} things are wrong.`;
-  out.line(findings.length === 0 ? out.paint('green', 'Nothing is wrong.') : out.paint('red', count));
+/** What a verdict comes to, with what else is to be said about this file. */
+export function describeVerdict(
+  verdict: Verdict,
+  /** Whether every row of the log was there to be read. */
+  whole: boolean,
+  more: Partial<Verified> & { readonly remarks?: readonly string[] },
+): Pick<Verified, 'data' | 'print'> {
+  const remarks = [...(more.remarks ?? []), ...verdict.remarks];
+  const compared = verdict.judged.find(({ source }) => source === 'against');
+  const against = compared && {
+    verdict: COMPARISONS.find(([, statuses]) => statuses.includes(compared.status))?.[0] ?? 'not comparable',
+    size: compared.size,
+    message: compared.message,
+  };
+  return {
+    data: {
+      origin: verdict.origin,
+      size: verdict.size,
+      root: verdict.root,
+      // Of a part of a log, nothing can be said of all rows up to one.
+      intact_through: whole ? verdict.intactThrough : null,
+      replayed_through: whole ? verdict.replayedThrough : null,
+      checkpointed_through: verdict.checkpointedThrough,
+      checkpointed_by: verdict.checkpointed,
+      anchored_through: verdict.anchoredThrough,
+      anchored_by: verdict.anchoredBy,
+      unanchored_tail: whole ? verdict.unanchoredTail : null,
+      erased: verdict.erased,
+      ...(against && { against }),
+      ...more.data,
+      remarks,
+    },
+    print(out) {
+      printRanges(verdict, whole, out);
+      if (against) out.line(`against               ${against.verdict}: ${printable(against.message)}`);
+      more.print?.(out);
+      for (const remark of remarks) out.line(out.paint('yellow', printable(remark)));
+    },
+  };
 }
+
+const COMPARISONS: readonly (readonly [verdict: string, statuses: readonly HeadStatus[]])[] = [
+  ['consistent', ['consistent']],
+  ['inconsistent', ['cut', 'rewritten']],
+];
 
 function printRanges(verdict: Verdict, whole: boolean, out: Output): void {
-  const rows = (count: number) => count.toLocaleString('en').padStart(12);
-  const anchors = verdict.anchoredBy.map((source) => ANCHOR_NAMES[source]).join(', ');
-  const keys = verdict.checkpointed
-    .filter(({ known }) => known)
-    .map(nameOf)
-    .join(', ');
-  const by = (names: string) => (names === '' ? '' : `  by ${names}`);
-  if (whole) {
-    out.line(
-      `intact through        ${rows(verdict.intactThrough)} of ${verdict.size.toLocaleString('en')} audit rows`,
-    );
-    out.line(`replayed through      ${rows(verdict.replayedThrough)}`);
-  }
-  out.line(`checkpointed through  ${rows(verdict.checkpointedThrough)}${by(keys)}`);
-  out.line(`anchored through      ${rows(verdict.anchoredThrough)}${by(anchors)}`);
-  if (whole) out.line(`unanchored tail       ${rows(verdict.unanchoredTail)}`);
+  const size = `of ${verdict.size.toLocaleString('en')} audit rows`;
+  const keys = verdict.checkpointed.filter(({ known }) => known).map(nameOf);
+  const anchors = verdict.anchoredBy.map((source) => ANCHOR_NAMES[source]);
+  const by = (names: readonly string[]) => (names.length === 0 ? '' : ` by ${names.join(', ')}`);
+  const lines: readonly (readonly [label: string, rows: number, more: string, ofPart: boolean])[] = [
+    ['intact through', verdict.intactThrough, size, false],
+    ['replayed through', verdict.replayedThrough, '', false],
+    ['checkpointed through', verdict.checkpointedThrough, by(keys), true],
+    ['anchored through', verdict.anchoredThrough, by(anchors), true],
+    ['unanchored tail', verdict.unanchoredTail, '', false],
+  ];
+  for (const [label, rows, more, ofPart] of lines)
+    if (whole || ofPart)
+      out.line(`${label.padEnd(22)}${rows.toLocaleString('en').padStart(12)} ${more}`.trimEnd());
 }
 
 function nameOf({ key, vouched }: Checkpointed): string {

@@ -1,130 +1,96 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { systemClock } from '../clock.ts';
-import { openBundle } from '../export/open-bundle.ts';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type OpenedFiles, openBundle } from '../export/open-bundle.ts';
 import { describeCertificateText } from '../export/summary.ts';
-import type { VerifierKey } from '../integrity/note-key.ts';
 import { exactText } from '../integrity/utf8.ts';
+import { ANCHOR_REF, commitsHeld } from '../trust/anchors-git.ts';
+import { checkStamp } from '../trust/anchors-tsr.ts';
+import { keyIn } from '../trust/opening.ts';
+import { ProgramError } from '../trust/programs.ts';
 import type { Finding } from '../verify/finding.ts';
 import type { Evidence } from '../verify/rules/heads.ts';
+import { commitAlgorithm, commitPreimage } from '../verify/sources/anchor-file.ts';
 import { bundleSource } from '../verify/sources/bundle.ts';
-import { type CarriedSource, damagedSource } from '../verify/sources/carried.ts';
+import { type CarriedAnchor, type CarriedSource, damagedSource } from '../verify/sources/carried.ts';
 import { CERTIFICATE_BYTES_MAX, certificateSource } from '../verify/sources/certificate.ts';
 import { SourceError } from '../verify/sources/files.ts';
-import { checkProofFile, isProofFile, type ProofVerdict } from '../verify/sources/proofs.ts';
+import { checkProofFile, isProofFile } from '../verify/sources/proofs.ts';
 import type { Verdict } from '../verify/verdict.ts';
-import { verify } from '../verify/verify.ts';
-import { type Against, againstEvidence } from './against.ts';
-import { type LookedUp, lookUpAnchors } from './carried-anchors.ts';
-import { EXIT, type Invocation, UsageError } from './command.ts';
-import { folderOf, ownKey } from './evidence.ts';
+import { authoritiesOf, check, folderOf, outsideFinding, ownKey } from './evidence.ts';
 import type { Output } from './output.ts';
 import { printable } from './text.ts';
-import {
-  ANCHOR_NAMES,
-  keyId,
-  printConclusion,
-  printFindings,
-  showVerified,
-  type Verified,
-} from './verdict.ts';
-
-/** What whoever verifies brings along. */
-export interface Brought {
-  readonly key: { readonly text: string; readonly parsed: VerifierKey } | undefined;
-  readonly against: Against | undefined;
-}
+import { ANCHOR_NAMES, describeVerdict, keyId, type Verified } from './verdict.ts';
+import type { ToVerify } from './verify-database.ts';
 
 /** Verifies a bundle: a folder or a zip. */
-export async function showBundle(path: string, brought: Brought, invocation: Invocation): Promise<number> {
+export async function verifyBundle(given: ToVerify): Promise<Verified> {
+  let files: OpenedFiles | undefined;
   try {
-    const files = await openBundle(path);
-    try {
-      const source = await bundleSource(files);
-      return showVerified(await verifyCarried('bundle', path, source, brought, invocation), invocation.out);
-    } finally {
-      files.close();
-    }
+    files = await openBundle(given.path);
+    return await verifyCarried('bundle', await bundleSource(files), given);
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
-    const source = damagedSource(error.message);
-    return showVerified(await verifyCarried('bundle', path, source, brought, invocation), invocation.out);
+    return await verifyCarried('bundle', damagedSource(error.message), given);
+  } finally {
+    files?.close();
   }
 }
 
 /** Verifies a certificate, or a proof that was taken out of a bundle. */
-export async function showProof(path: string, brought: Brought, invocation: Invocation): Promise<number> {
+export async function verifyProof(given: ToVerify): Promise<Verified> {
+  const { path } = given;
   const text = statSync(path).size > CERTIFICATE_BYTES_MAX ? undefined : exactText(readFileSync(path));
-  if (text !== undefined && isProofFile(text)) return showProofFile(path, text, brought, invocation);
-  const source = text === undefined ? damagedSource('it is too large or not UTF-8') : certificateSource(text);
-  const told = text === undefined ? [] : describeCertificateText(text);
-  return showVerified(await verifyCarried('proof', path, source, brought, invocation, told), invocation.out);
+  if (text === undefined)
+    return await verifyCarried('proof', damagedSource('it is too large or not UTF-8'), given);
+  if (isProofFile(text)) return verifyProofFile(text, given);
+  return await verifyCarried('proof', certificateSource(text), given, describeCertificateText(text));
 }
 
 async function verifyCarried(
   what: 'bundle' | 'proof',
-  path: string,
   source: CarriedSource,
-  { key, against }: Brought,
-  invocation: Invocation,
+  given: ToVerify,
   told: readonly string[] = [],
 ): Promise<Verified> {
-  const config = invocation.config();
-  const findings: Finding[] = [];
-  const report = (finding: Finding) => void findings.push(finding);
+  const { config, path, key, against, out } = given;
   const origin = await source.origin();
-  const trusted = key?.parsed ?? ownKey(config, origin);
-  const authority = readAuthority(invocation);
-  const anchors = lookUpAnchors(source.anchors, config, { origin, authority }, report);
-  const bar = invocation.out.progress('verifying');
-  const verdict = await verify(source, {
-    report,
-    now: systemClock.now(),
-    keys: { trusted: trusted === undefined ? [] : [trusted] },
-    evidence: [
-      ...anchors.flatMap(anchorEvidence),
-      ...(against === undefined ? [] : [againstEvidence(against)]),
-    ],
-    onProgress: bar.update,
-  }).finally(() => bar.end());
+  const trusted = keyIn(key) ?? ownKey(config, origin);
+  const { anchors, ...outside } = lookUpAnchors(source.anchors, origin, given);
+  const evidence = [...outside.evidence, against ?? []].flat();
+  const checked = await check(source, trusted, { evidence, bar: out.progress('verifying') });
+  const { verdict } = checked;
+  const findings = [...outside.findings, ...checked.findings];
   const keyFrom = key !== undefined ? '--key' : trusted !== undefined ? 'known' : 'bundle';
   const about = what === 'bundle' ? { scope: source.subject } : { subject: source.subject };
+  const summary = `${source.subject}: each of its audit rows is in the log that the checkpoint of ${verdict.size} rows signs`;
   return {
     what,
     path,
-    whole: source.whole,
-    verdict,
     findings,
-    remarks: verdict.remarks,
-    data: { ...about, key_from: keyFrom, anchors: anchors.map(describeAnchor) },
-    print(out) {
-      if (!source.whole && findings.length === 0)
-        out.line(
-          `${source.subject}: each of its audit rows is in the log that the checkpoint of ${verdict.size} rows signs`,
-        );
-      printKeys(verdict, keyFrom, out);
-      printAnchors(anchors, out);
-      // Only what is proved is told: of one that is wrong, the findings are all there is to say.
-      if (findings.length === 0) for (const line of told) out.line(printable(line));
-    },
+    ...describeVerdict(verdict, source.whole, {
+      data: { ...about, key_from: keyFrom, anchors },
+      print(out) {
+        if (!source.whole && findings.length === 0) out.line(summary);
+        printKeys(verdict, keyFrom, out);
+        printAnchors(anchors, out);
+        // Only what is proved is told: of one that is wrong, the findings are all there is to say.
+        if (findings.length === 0) for (const line of told) out.line(printable(line));
+      },
+    }),
   };
 }
 
-function anchorEvidence({ kind, name, note, found }: LookedUp): Evidence[] {
-  return found === undefined ? [] : [{ source: kind, where: name, note }];
-}
-
 /** Whose word the signatures are. `bundle`: the key came with what it signs. */
-type KeyFrom = '--key' | 'known' | 'bundle';
-
-const KEY_SENTENCES: Readonly<Record<KeyFrom, string>> = {
+const KEY_SENTENCES = {
   '--key': 'the one you gave.',
   known: 'the one that this user’s folder holds for this log.',
   bundle:
     'which came with it: it agrees with itself, but that does not show who signed it. Give the key you know with --key.',
 };
 
-function printKeys({ checkpointed }: Verdict, keyFrom: KeyFrom, out: Output): void {
+function printKeys({ checkpointed }: Verdict, keyFrom: keyof typeof KEY_SENTENCES, out: Output): void {
   const [first, ...more] = checkpointed.filter(({ known }) => known);
   if (first === undefined) return;
   const others = more.length === 0 ? '' : `, and ${more.length} more that it leads to`;
@@ -132,86 +98,101 @@ function printKeys({ checkpointed }: Verdict, keyFrom: KeyFrom, out: Output): vo
   out.line(out.paint(keyFrom === 'bundle' ? 'yellow' : 'green', sentence));
 }
 
-function readAuthority({ values }: Invocation): string | undefined {
-  if (typeof values.ca !== 'string') return undefined;
-  const path = resolve(values.ca);
-  if (!existsSync(path)) throw new UsageError(`There is no file ${path}.`);
-  return path;
+type LookedUp = ReturnType<typeof lookUpAnchors>['anchors'][number];
+
+/**
+ * Looks for anchors where the maker of the bundle could not have put them: commits in the repository of the workspace,
+ * tokens under the authorities that the user trusts. An anchor that is not found is named, never counted.
+ */
+function lookUpAnchors(carried: readonly CarriedAnchor[], origin: string | undefined, given: ToVerify) {
+  const { workspace } = given.config;
+  const known = () => authoritiesOf(folderOf(given.config, origin));
+  const authorities = given.authority === undefined ? known() : [given.authority];
+  const held = heldHere(carried.filter(({ kind }) => kind === 'git').map(commitId), workspace);
+  const evidence: Evidence[] = [];
+  const findings: Finding[] = [];
+  const anchors = carried.map((anchor) => {
+    const { kind, name, size, note, time: claimed_time, ref } = anchor;
+    const commit = kind === 'git' ? commitId(anchor) : undefined;
+    const stamp = kind === 'git' ? undefined : checkCarriedStamp(anchor, authorities);
+    const message = `${name} is not a time stamp of the checkpoint of ${size} audit rows by an authority that you named.`;
+    if (stamp?.state === 'wrong') findings.push(outsideFinding('bad-anchor', name, message));
+    const found =
+      commit !== undefined && held.has(commit)
+        ? `the repository of ${workspace}`
+        : stamp?.state === 'valid' && `an authority you named, at ${stamp.time}`;
+    if (found) evidence.push({ source: kind, where: name, note });
+    const check =
+      commit === undefined
+        ? 'With the certificate of its authority: colibri verify … --ca FILE, or openssl ts -verify with the checkpoint as data'
+        : `In a clone of the repository it was pushed to: git fetch origin ${ref ?? ANCHOR_REF} && git cat-file commit ${commit}`;
+    const place = { kind, name, size, ...(commit !== undefined && { commit, ref }), claimed_time };
+    return { ...place, ...(found ? { checked: true, found } : { checked: false, check }) };
+  });
+  return { anchors, evidence, findings };
 }
 
-function describeAnchor({ kind, name, size, commit, ref, time, found, check }: LookedUp): object {
-  return {
-    kind,
-    name,
-    size,
-    ...(kind === 'git' && { commit, ref }),
-    claimed_time: time,
-    checked: found !== undefined,
-    ...(found === undefined ? { check } : { found }),
-  };
+/** The commits that the repository of the workspace holds. */
+function heldHere(commits: readonly string[], workspace: string): ReadonlySet<string> {
+  try {
+    return commits.length === 0 ? new Set() : commitsHeld(workspace, commits);
+  } catch (error) {
+    // Without git, nothing was looked up, and nothing is counted as found.
+    if (error instanceof ProgramError) return new Set();
+    throw error;
+  }
+}
+
+/** Computed from its bytes, so that it cannot be claimed. */
+function commitId({ bytes }: CarriedAnchor): string {
+  const algorithm = commitAlgorithm(bytes).replace('-', '').toLowerCase();
+  return createHash(algorithm).update(commitPreimage(bytes)).digest('hex');
+}
+
+/** openssl needs files, and a bundle may be a zip. */
+function checkCarriedStamp({ note, bytes }: CarriedAnchor, authorities: readonly string[]) {
+  const folder = mkdtempSync(join(tmpdir(), 'colibri-token-'));
+  try {
+    const [notePath, tokenPath] = [join(folder, 'note'), join(folder, 'token')];
+    writeFileSync(notePath, note);
+    writeFileSync(tokenPath, bytes);
+    return checkStamp({ notePath, tokenPath, note }, authorities);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 /** The oldest of each kind says since when, the newest how far; the others say nothing more. */
 function printAnchors(anchors: readonly LookedUp[], out: Output): void {
-  for (const kind of ['git', 'tsr'] as const)
+  for (const kind of ['git', 'tsr'])
     for (const isFound of [true, false]) {
-      const some = anchors.filter(
-        (anchor) => anchor.kind === kind && (anchor.found !== undefined) === isFound,
-      );
-      for (const anchor of new Set([some[0], some.at(-1)]))
-        if (anchor !== undefined) printAnchor(anchor, out);
+      const some = anchors.filter(({ kind: one, checked }) => one === kind && checked === isFound);
+      for (const anchor of new Set([...some.slice(0, 1), ...some.slice(-1)])) printAnchor(anchor, out);
       if (some.length > 2) out.line(`… and ${some.length - 2} between them; --json prints all.`);
     }
 }
 
-function printAnchor({ kind, size, commit, time, found, check }: LookedUp, out: Output): void {
-  const what =
-    kind === 'git'
-      ? `git commit ${printable(commit ?? '')}`
-      : `${ANCHOR_NAMES.tsr} claiming ${printable(time ?? 'no time')}`;
-  out.line(
-    found === undefined
-      ? out.paint(
-          'yellow',
-          `Not checked here: ${what}, of the checkpoint of ${size} rows. ${printable(check)}`,
-        )
-      : out.paint('green', `Anchored: ${what}, of the checkpoint of ${size} rows, in ${printable(found)}.`),
-  );
+function printAnchor(anchor: LookedUp, out: Output): void {
+  const { size, commit, claimed_time } = anchor;
+  const token = `${ANCHOR_NAMES.tsr} claiming ${printable(claimed_time ?? 'no time')}`;
+  const what = `${commit === undefined ? token : `git commit ${commit}`}, of the checkpoint of ${size} rows`;
+  if ('found' in anchor) out.line(out.paint('green', `Anchored: ${what}, in ${printable(anchor.found)}.`));
+  else out.line(out.paint('yellow', `Not checked here: ${what}. ${printable(anchor.check)}`));
 }
 
-function showProofFile(
-  path: string,
-  text: string,
-  { key, against }: Brought,
-  invocation: Invocation,
-): number {
-  const { out } = invocation;
-  const config = invocation.config();
-  const findings: Finding[] = [];
-  let verdict: ProofVerdict | undefined;
+/** A file that proves one thing: it has no ranges, only what it shows. */
+function verifyProofFile(text: string, given: ToVerify): Verified {
+  const { path } = given;
+  const keyOf = (origin: string) => given.key ?? folderOf(given.config, origin)?.verifierKey();
   try {
-    verdict = checkProofFile(text, {
-      keyOf: (origin) => key?.text ?? folderOf(config, origin)?.verifierKey(),
-      against: against?.note,
-    });
+    const proof = checkProofFile(text, { keyOf, against: given.against?.note });
+    const { subject, origin, size, line, key } = proof;
+    const data = { subject, origin, size, proves: [line], key };
+    return { what: 'proof', path, findings: [], data, print: (out) => out.line(printable(line)) };
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
-    findings.push({
-      kind: 'bad-checkpoint',
-      table: 'proof',
-      record: path,
-      message: `It shows nothing: ${error.message}.`,
-    });
+    const message = `It shows nothing: ${error.message}.`;
+    const finding: Finding = { kind: 'bad-checkpoint', table: 'proof', record: path, message };
+    return { what: 'proof', path, findings: [finding], data: { proves: [] }, print: () => undefined };
   }
-  const { subject, origin, size, line, key: signer } = verdict ?? {};
-  const proves = line === undefined ? [] : [line];
-  out.data(
-    { ok: findings.length === 0, what: 'proof', path, subject, origin, size, proves, key: signer, findings },
-    () => {
-      printFindings(findings, out);
-      for (const sentence of proves) out.line(printable(sentence));
-      printConclusion(findings, out);
-    },
-  );
-  return findings.length === 0 ? EXIT.fine : EXIT.found;
 }

@@ -1,45 +1,45 @@
 import { existsSync } from 'node:fs';
-import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import { asError } from '../errors.ts';
-import type { VerifierKey } from '../integrity/note-key.ts';
-import type { StorageEngine } from '../storage/engine.ts';
+import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { openSqlite } from '../storage/sqlite/engine.ts';
+import { headIn, keyIn } from '../trust/opening.ts';
 import { readView } from '../trust/own-log.ts';
 import { PathMemory } from '../trust/path-memory.ts';
-import type { Finding } from '../verify/finding.ts';
-import type { HeadStatus, Judged } from '../verify/rules/heads.ts';
+import { auditRow, type Finding } from '../verify/finding.ts';
+import { damagedSource, isIncluded } from '../verify/sources/carried.ts';
 import { DatabaseSource } from '../verify/sources/database.ts';
-import type { Verdict } from '../verify/verdict.ts';
-import { verify } from '../verify/verify.ts';
-import { type Against, againstEvidence, checkProvedRecord } from './against.ts';
-import { collectEvidence, outsideFinding, ownKey } from './evidence.ts';
+import type { Against } from './brought.ts';
+import { check, collectEvidence, outsideFinding, ownKey } from './evidence.ts';
 import type { Output } from './output.ts';
-import { printable } from './text.ts';
-import type { Verified } from './verdict.ts';
+import { describeVerdict, type Verified } from './verdict.ts';
 
-export interface DatabaseToVerify {
+/** A file to verify, and what the user brings along. */
+export interface ToVerify {
   readonly config: Config;
   readonly path: string;
-  readonly key?: VerifierKey | undefined;
-  readonly against?: Against | undefined;
   readonly out: Output;
+  /** A verifier key in its text form. */
+  readonly key?: string | undefined;
+  readonly against?: Against | undefined;
+  /** The certificate of a time-stamping authority. */
+  readonly authority?: string | undefined;
 }
 
 /** Verifies a database and compares it with everything known about it elsewhere. Never changes a byte of it. */
-export async function verifyDatabase(given: DatabaseToVerify): Promise<Verified> {
+export async function verifyDatabase(given: ToVerify): Promise<Verified> {
   const { config, path } = given;
   if (!existsSync(path)) {
     const before = new PathMemory(config.configDir, path).seen().join(', ');
     const message = `The database ${path} was the log ${before} and is gone.`;
-    return unreadable(path, outsideFinding('missing', path, message));
+    return await unreadable(path, outsideFinding('missing', path, message));
   }
   let storage: StorageEngine;
   try {
     storage = await openSqlite({ path, readOnly: true });
   } catch (thrown) {
     const message = `${path} cannot be read: ${asError(thrown).message}`;
-    return unreadable(path, { kind: 'damaged', table: 'file', record: path, message });
+    return await unreadable(path, { kind: 'damaged', table: 'file', record: path, message });
   }
   try {
     return await verifyOpened(storage, given);
@@ -48,49 +48,34 @@ export async function verifyDatabase(given: DatabaseToVerify): Promise<Verified>
   }
 }
 
-async function verifyOpened(storage: StorageEngine, given: DatabaseToVerify): Promise<Verified> {
+async function verifyOpened(storage: StorageEngine, given: ToVerify): Promise<Verified> {
   const { config, path, against, out } = given;
-  const findings: Finding[] = [];
-  const report = (finding: Finding) => void findings.push(finding);
   const origin = await readOrigin(storage, config, path);
-  const outside = collectEvidence(config, path, origin, report);
-  const key = given.key ?? ownKey(config, origin);
-  const bar = out.progress('verifying');
-  const options = {
-    report,
-    now: systemClock.now(),
-    keys: { trusted: key === undefined ? [] : [key] },
-    evidence: [...outside.evidence, ...(against === undefined ? [] : [againstEvidence(against)])],
-    onProgress: bar.update,
-  };
-  const verdict = await storage
-    .read((tx) => verify(new DatabaseSource(storage, tx), options))
-    .finally(() => bar.end());
-  if (against !== undefined) await storage.read((tx) => checkProvedRecord(against, tx, report));
-  const compared = verdict.judged.find(({ source }) => source === 'against');
+  const outside = collectEvidence(config, path, origin);
+  const evidence = [...outside.evidence, against ?? []].flat();
+  const key = keyIn(given.key) ?? ownKey(config, origin);
+  const { verdict, findings } = await storage.read((tx) =>
+    check(new DatabaseSource(storage, tx), key, { evidence, bar: out.progress('verifying') }),
+  );
+  const proved = against === undefined ? [] : await storage.read((tx) => checkProvedRecord(against, tx));
   return {
     what: 'database',
     path,
-    whole: true,
-    verdict,
-    findings,
-    remarks: [...outside.remarks, ...verdict.remarks],
-    ...(compared !== undefined && describeComparison(compared)),
+    findings: [...outside.findings, ...findings, ...proved],
+    ...describeVerdict(verdict, true, { remarks: outside.remarks }),
   };
 }
 
-const COMPARISONS: Readonly<Partial<Record<HeadStatus, string>>> = {
-  consistent: 'consistent',
-  cut: 'inconsistent',
-  rewritten: 'inconsistent',
-};
-
-function describeComparison({ status, size, message }: Judged): Pick<Verified, 'data' | 'print'> {
-  const verdict = COMPARISONS[status] ?? 'not comparable';
-  return {
-    data: { against: { verdict, size, message } },
-    print: (out) => out.line(`against               ${verdict}: ${printable(message)}`),
-  };
+/** The record that a proof was made for must still be the one at its position. */
+async function checkProvedRecord({ where, note, proof }: Against, tx: Reader): Promise<Finding[]> {
+  const head = headIn(note);
+  if (proof === undefined || head === undefined) return [];
+  const position = proof.index + 1;
+  const sql = 'SELECT content_hash FROM actions WHERE position = ?';
+  const row = await tx.get<{ content_hash: string }>(sql, position);
+  if (row === undefined || isIncluded(proof.index, proof.proof, row.content_hash, head)) return [];
+  const message = `${where} proves another record than the audit row at ${position}.`;
+  return [{ kind: 'altered', table: 'actions', record: auditRow(position), position, message }];
 }
 
 /** The name the log gives itself. Where damage hides it, the one remembered for the path. */
@@ -103,22 +88,8 @@ async function readOrigin(storage: StorageEngine, config: Config, path: string):
   }
 }
 
-function unreadable(path: string, finding: Finding): Verified {
-  const verdict: Verdict = {
-    origin: undefined,
-    size: 0,
-    root: '',
-    intactThrough: 0,
-    replayedThrough: 0,
-    checkpointed: [],
-    checkpointedThrough: 0,
-    anchoredThrough: 0,
-    anchoredBy: [],
-    unanchoredTail: 0,
-    findings: 1,
-    erased: [],
-    judged: [],
-    remarks: [],
-  };
-  return { what: 'database', path, whole: true, verdict, findings: [finding], remarks: [] };
+async function unreadable(path: string, finding: Finding): Promise<Verified> {
+  const { verdict } = await check(damagedSource(finding.message), undefined);
+  const nothing = { ...verdict, root: '', remarks: [] };
+  return { what: 'database', path, findings: [finding], ...describeVerdict(nothing, true, {}) };
 }

@@ -1,18 +1,15 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
-import { asError } from '../errors.ts';
-import { parseVerifierKey, type VerifierKey } from '../integrity/note-key.ts';
 import { PathMemory } from '../trust/path-memory.ts';
-import { readIfPresent } from '../trust/private-files.ts';
-import { readAgainst } from './against.ts';
-import { type Command, UsageError } from './command.ts';
-import { showVerified } from './verdict.ts';
-import { showBundle, showProof } from './verify-carried.ts';
-import { verifyDatabase } from './verify-database.ts';
+import { existingFile, readAgainst, readKey } from './brought.ts';
+import { command, UsageError } from './command.ts';
+import { showVerified, type Verified } from './verdict.ts';
+import { verifyBundle, verifyProof } from './verify-carried.ts';
+import { type ToVerify, verifyDatabase } from './verify-database.ts';
 
 /** Checks everything and says how far it can be trusted, and by whom. */
-export const verify: Command = {
+export const verify = command({
   name: 'verify',
   usage: '[DB|BUNDLE|PROOF] [--against CHECKPOINT] [--key VKEY] [--ca FILE]',
   summary: 'check every record, hash and signature, and say how far they reach',
@@ -32,31 +29,38 @@ export const verify: Command = {
     },
   },
   positionals: [0, 1],
-  async run(invocation) {
-    const config = invocation.config();
-    const { key, against } = invocation.values;
-    const path = invocation.positionals[0] === undefined ? config.dbPath : resolve(invocation.positionals[0]);
-    const brought = {
-      key: typeof key === 'string' ? readKey(key) : undefined,
-      against: typeof against === 'string' ? readAgainst(against) : undefined,
-    };
+  async run({ values: { key, against, ca }, positionals: [given], out, config: readConfig }) {
+    const config = readConfig();
+    const path = given === undefined ? config.dbPath : resolve(given);
     const kind = kindOf(path, config);
-    if (kind === 'bundle') return await showBundle(path, brought, invocation);
-    if (kind === 'proof') return await showProof(path, brought, invocation);
-    if (invocation.values.ca !== undefined)
+    if (kind === 'database' && ca !== undefined)
       throw new UsageError(
         '--ca goes with a bundle or a proof. For a database, name the authority once: colibri anchor --tsr FILE --ca FILE.',
       );
-    const { out } = invocation;
-    const database = { config, path, key: brought.key?.parsed, against: brought.against, out };
-    return showVerified(await verifyDatabase(database), out);
+    const toVerify = {
+      config,
+      path,
+      out,
+      key: key === undefined ? undefined : readKey(key),
+      against: against === undefined ? undefined : readAgainst(against),
+      authority: ca === undefined ? undefined : existingFile(ca),
+    };
+    return showVerified(await VERIFIERS[kind](toVerify), out);
   },
+});
+
+type Kind = Verified['what'];
+
+const VERIFIERS: Readonly<Record<Kind, (given: ToVerify) => Promise<Verified>>> = {
+  database: verifyDatabase,
+  bundle: verifyBundle,
+  proof: verifyProof,
 };
 
 const HEAD_BYTES = 4_096;
 
 /** A bundle is a folder or a zip, a proof begins with its format or is JSON, a database with SQLite's header. */
-function kindOf(path: string, config: Config): 'database' | 'bundle' | 'proof' {
+function kindOf(path: string, config: Config): Kind {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat === undefined) {
     if (new PathMemory(config.configDir, path).seen().length > 0) return 'database';
@@ -82,24 +86,5 @@ function readHead(path: string): string {
     return buffer.toString('latin1', 0, readSync(fd, buffer, 0, HEAD_BYTES, 0));
   } finally {
     closeSync(fd);
-  }
-}
-
-function readKey(given: string): { text: string; parsed: VerifierKey } {
-  const text = (isFile(given) ? (readIfPresent(given) ?? '') : given).trim();
-  try {
-    return { text, parsed: parseVerifierKey(text) };
-  } catch (error) {
-    throw new UsageError(
-      `--key is not a verifier key (${asError(error).message}). It looks like name+id+base64; "colibri checkpoint --json" prints this log's.`,
-    );
-  }
-}
-
-function isFile(path: string): boolean {
-  try {
-    return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
-  } catch {
-    return false;
   }
 }

@@ -14,9 +14,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Sqlite from 'better-sqlite3';
 import { afterAll, describe, expect, test } from 'vitest';
-import { CLIENTS } from '../../src/cli/clients.ts';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { COMMON } from '../../src/cli/help.ts';
+import { CLIENTS } from '../../src/cli/init.ts';
 import { APPLICATION_ID, SCHEMA_VERSION } from '../../src/storage/sqlite/schema.ts';
 import { NODE } from '../driver/server-process.ts';
 

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { CLIENTS } from '../../src/cli/clients.ts';
+import { CLIENTS } from '../../src/cli/init.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 

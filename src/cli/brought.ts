@@ -1,0 +1,83 @@
+import { existsSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { asError } from '../errors.ts';
+import { parseVerifierKey } from '../integrity/note-key.ts';
+import { parseTlogProof, type TlogProof } from '../integrity/tlog-proof.ts';
+import { readIfPresent } from '../trust/private-files.ts';
+import type { Evidence } from '../verify/rules/heads.ts';
+import { UsageError } from './command.ts';
+
+/** A checkpoint that somebody kept and brings back to compare. */
+export interface Against extends Evidence {
+  /** Where it came with the inclusion proof of a record. */
+  readonly proof?: TlogProof;
+}
+
+const META_KEY = 'colibri/checkpoint';
+
+/** Takes a checkpoint in any form: a note, a proof, or a client's `_meta` as JSON; in a file or as the text itself. */
+export function readAgainst(given: string): Against {
+  const { where = 'the checkpoint given', text } = fileOrText(given);
+  if (text.startsWith('c2sp.org/tlog-proof@')) {
+    const proof = orUsage(`${where} is not a proof`, () => parseTlogProof(text));
+    return { source: 'against', where, note: proof.checkpoint, proof };
+  }
+  const note = noteIn(text);
+  if (note !== undefined) return { source: 'against', where, note };
+  const shown = JSON.stringify(given.slice(0, 80));
+  throw new UsageError(`--against takes a file or the text of a checkpoint, not ${shown}.`);
+}
+
+/** A verifier key in its text form, given as such or in a file. */
+export function readKey(given: string): string {
+  const text = fileOrText(given).text.trim();
+  const hint = 'It looks like name+id+base64; "colibri checkpoint --json" prints this log\'s.';
+  orUsage('--key is not a verifier key', () => parseVerifierKey(text), hint);
+  return text;
+}
+
+/** The full path of a file that must be there. */
+export function existingFile(path: string): string {
+  if (!existsSync(path)) throw new UsageError(`There is no file ${resolve(path)}.`);
+  return resolve(path);
+}
+
+function fileOrText(given: string): { readonly where?: string; readonly text: string } {
+  const where = resolve(given);
+  try {
+    if (!statSync(where).isFile()) return { text: given };
+  } catch {
+    // Not a path, or one that leads nowhere.
+    return { text: given };
+  }
+  return { where, text: readIfPresent(where) ?? '' };
+}
+
+function noteIn(text: string): string | undefined {
+  const note = /^\s*["{]/.test(text) ? noteInJson(text) : text;
+  // A shell drops the last newline, and a terminal shows "\n" for a newline.
+  const lines = note?.includes('\n') === false ? note.replaceAll('\\n', '\n') : note;
+  return lines?.includes('\n\n') ? `${lines.trimEnd()}\n` : undefined;
+}
+
+/** The note as a JSON text, or in a result that a client kept, however deep `_meta` is in it. */
+function noteInJson(text: string): string | undefined {
+  let note: string | undefined;
+  try {
+    const whole: unknown = JSON.parse(text, (name, value: unknown) => {
+      if (name === META_KEY && typeof value === 'string') note ??= value;
+      return value;
+    });
+    return typeof whole === 'string' ? whole : note;
+  } catch {
+    return undefined;
+  }
+}
+
+function orUsage<T>(complaint: string, read: () => T, hint = ''): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new UsageError(`${complaint} (${asError(error).message}). ${hint}`.trimEnd());
+  }
+}
