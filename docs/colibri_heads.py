@@ -27,9 +27,6 @@ class HeadRules:
                 head.signer, self.roots[head.size] = signer, {}
             except ValueError as error:
                 self.finding(head.where, f"the signed head cannot be believed: {error}")
-        newest = self.newest_head()
-        if newest and not self.source.whole:
-            self.roots = {newest.size: {"root": newest.root}}  # The proofs of a part lead to it.
 
     def check_signatures(self):
         """Heads and kept checkpoints are signed by known keys and fit the log; every row is under a head."""
@@ -45,7 +42,7 @@ class HeadRules:
                 self.check_head(head, given_up)
         if self.source.origin is None and not self.source.heads:
             self.remarks.append("nothing in this log was ever signed")
-        elif self.source.whole and self.vouched < self.size:
+        elif self.vouched < self.size:
             self.finding(f"#{self.vouched + 1} to #{self.size}", "signed by nobody")
 
     def known_keys(self):
@@ -75,7 +72,7 @@ class HeadRules:
         agrees = there.get("root") == head.root
         if head.signer.name != self.source.origin:
             self.finding(head.where, "it is about another log")
-        elif head.size == 0 or not self.source.whole:
+        elif head.size == 0:
             return
         elif not agrees and head.size <= given_up:
             self.remarks.append(f"{head.where}: the owner has given it up")

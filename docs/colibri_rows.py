@@ -73,15 +73,14 @@ class LogCheck(ToolRules, HeadRules):
         """A row has its place, hashes and form; then what it says is held against what came before."""
         where, self.row_hash = f"#{stored.position}", sha256(stored.text)
         self.size += 1
-        if self.source.whole:
-            self.check_links(where, stored)
+        self.check_links(where, stored)
         row = read_row(stored.text)
         faults = form_faults(row, stored.position)
         if faults:
             self.finding(where, f"the form of the row is wrong: {', '.join(faults)}")
             return
         self.check_time(where, row)
-        if self.source.whole and self.size in self.roots:
+        if self.size in self.roots:
             self.roots[self.size] = {
                 "size": self.size, "root": self.tree.root(), "frontier": "".join(self.tree.peaks),
                 "chain_hash": self.chain_hash, "at": row["at"],
@@ -197,13 +196,11 @@ class LogCheck(ToolRules, HeadRules):
         """Only a writing call that went well has effects: those that its tool has, in their order."""
         due, tool, found = [], row["tool"], row["effects"]
         rule = getattr(self, tool, self.owner_act) if tool in WRITING_TOOLS else None
-        if row["outcome"] == "ok" and rule and (self.source.whole or rule == self.owner_act):
+        if row["outcome"] == "ok" and rule:
             try:
                 due = rule(where, row, args, answer)
             except (LookupError, TypeError, ValueError):
                 self.finding(where, "it speaks of something that does not exist")
-        elif row["outcome"] == "ok" and rule:
-            due = found  # In part of a log, nobody can tell.
         elif row["outcome"] == "ok" and tool not in READING_TOOLS:
             self.finding(where, "there is no tool of this name")
         sealed = [{"seal": None, **effect} for effect in found]
@@ -228,7 +225,7 @@ class LogCheck(ToolRules, HeadRules):
             else:
                 self.check_columns(name, row, effect, self.due.get((table, name), {}))
                 self.check_thought(name, row)
-        for table, name in self.written if self.source.whole else []:
+        for table, name in self.written:
             self.finding(name, "a call wrote it and it is gone")
 
     def check_columns(self, name, row, effect, due):

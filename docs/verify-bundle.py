@@ -16,7 +16,7 @@ import zipfile
 sys.dont_write_bytecode = True  # Leaves nothing behind.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from colibri_formats import Tree, canonical, is_hex, read_base64, read_canonical, root_by_proof, sha256
+from colibri_formats import Tree, is_hex, read_base64, read_canonical, root_by_proof, sha256
 from colibri_heads import Head
 from colibri_rows import ZEROS, LogCheck, StoredRow, main
 from colibri_tools import TABLES, record_id
@@ -49,18 +49,13 @@ class BundleSource:
     def __init__(self, files):
         self.files, self.faults = files, []
         self.marker = self.read_marker()
-        self.whole, self.origin = self.marker["scope"] == "log", self.marker["origin"]
+        self.origin = self.marker["origin"]
         self.keys = {line.split("+")[1]: line for line in self.lines("keys")}
         self.heads = list(self.signed_heads("heads/()([0-9a-f]{8})"))
         self.checkpoints = list(self.signed_heads("checkpoints/([1-9][0-9]{0,14})-([0-9a-f]{8})"))
-        self.links = {} if self.whole else self.objects("links.jsonl", position=int, previous=str)
         self.payloads = self.objects("payloads.jsonl", position=int, body=str, salt=str)
         self.texts = self.objects("texts.jsonl", digest=str, salt=str, text=str)
-        texts = self.lines("log.jsonl")
-        positions = range(1, len(texts) + 1) if self.whole else sorted(self.links)
-        if len(positions) != len(texts):
-            raise ValueError("links.jsonl does not fit log.jsonl")
-        self.row_texts = dict(zip(positions, texts))
+        self.row_texts = dict(enumerate(self.lines("log.jsonl"), 1))
 
     def file_text(self, name):
         """A file as text, empty where it is absent. Bytes that are no UTF-8 are kept as such."""
@@ -88,9 +83,8 @@ class BundleSource:
         """The marker says what the bundle is about, in values of a fixed form."""
         text = self.file_text("bundle.json")
         marker = (read_canonical(text[:-1]) if text.endswith("\n") else None) or {}
-        names = {"kind", "version", "scope", "origin", "rows", "size", "root", "chain_hash"}
-        has_form = set(marker) == names and (marker["kind"], marker["version"]) == ("colibri-bundle", 2)
-        has_form = has_form and re.fullmatch("log|A-[0-9]{4,15}", str(marker["scope"]))
+        names = {"kind", "version", "origin", "size", "root", "chain_hash"}
+        has_form = set(marker) == names and (marker["kind"], marker["version"]) == ("colibri-bundle", 3)
         if not has_form or not re.fullmatch("colibri/[0-9a-f]{32}|None", str(marker["origin"])):
             raise ValueError("bundle.json is missing, or is not the marker of a bundle of this version")
         return marker
@@ -143,28 +137,17 @@ class BundleCheck(LogCheck):
             self.finding("keys", "they are not the keys that signed something here")
         self.check_newest()
         self.check_seals()
-        if not self.source.whole:
-            self.check_part()
         for position in set(self.source.payloads) - set(self.source.row_texts):
             self.finding(f"#{position}", "a payload of a row that is not there")
         self.check_files()
         for name, what in self.source.faults:
             self.finding(name, what)
 
-    def summary(self):
-        """Of part of a log there is no root but that of the signed head."""
-        newest = self.newest_head()
-        if self.source.whole or not newest:
-            return super().summary()
-        return f"{self.source.marker['scope']}: {self.size} audit rows, each under the root {newest.root}"
-
     def check_marker(self):
         """The marker gives the number of rows, and the root and chain hash of the log."""
-        newest, marker = self.newest_head(), self.source.marker
-        due = (self.size, self.tree.root(), self.chain_hash)
-        if not self.source.whole:
-            due = (newest.size, newest.root, None) if newest else (0, None, None)
-        if (self.size, *due) != (marker["rows"], marker["size"], marker["root"], marker["chain_hash"]):
+        marker = self.source.marker
+        found = (self.size, self.tree.root(), self.chain_hash)
+        if found != (marker["size"], marker["root"], marker["chain_hash"]):
             self.finding("bundle.json", "it speaks of another log than the one that is here")
 
     def check_newest(self):
@@ -183,26 +166,22 @@ class BundleCheck(LogCheck):
         for session in [row for row in state["sessions"] if row["status"] == "finalized"]:
             only, name = session["sealed_task_id"], record_id("sessions", session["id"])
             records = [row for row in state["session_records"] if row["session_id"] == session["id"]]
-            records = [self.seal_record(row, thoughts) for row in records if only in (None, row["task_id"])]
-            tree = Tree(record["hash"] for record in records)
+            leaves = [self.leaf(row, thoughts) for row in records if only in (None, row["task_id"])]
+            tree = Tree(leaves)
             seal = {"leaf_count": tree.size, "merkle_root": tree.root(), "tree_depth": tree.depth()}
             if {**session, **seal} != session:
                 self.finding(name, "its records do not give its seal")
-            seal.update(position=session["position"], session_id=name, records=records)
-            seal.update(sealed_task_id=only and record_id("tasks", only))
-            self.belonging.add(f"seals/{name}.json")
-            if self.source.file_text(f"seals/{name}.json") != f"{canonical(seal)}\n":
-                self.finding(f"seals/{name}.json", "it is not what the records of the session give")
-            if self.source.whole and self.newest_head() and session["position"] <= self.newest_head().size:
+            self.belonging.add(f"seals/{name}")
+            if self.source.lines(f"seals/{name}") != leaves:
+                self.finding(f"seals/{name}", "it is not what the records of the session give")
+            if self.newest_head() and session["position"] <= self.newest_head().size:
                 self.check_proof(name, session["position"])
 
-    def seal_record(self, record, thoughts):
-        """A record as a seal lists it: a thought with its hash, or a change with that of its audit row."""
-        shown, record_hash = record_id("thoughts", record["ref"]), thoughts.get(record["ref"], ZEROS)
+    def leaf(self, record, thoughts):
+        """The hash of a record: that of a thought, or of the audit row of a change."""
         if record["kind"] == "change":
-            shown, record_hash = f"#{record['ref']}", sha256(self.source.row_texts.get(record["ref"], ""))
-        task = record_id("tasks", record["task_id"])
-        return {"hash": record_hash, "kind": record["kind"], "record": shown, "task_id": task}
+            return sha256(self.source.row_texts.get(record["ref"], ""))
+        return thoughts.get(record["ref"], ZEROS)
 
     def check_proof(self, name, position):
         """A proof leads from the audit row, which it carries, to the root of the newest head."""
@@ -217,24 +196,6 @@ class BundleCheck(LogCheck):
         leaf = Tree([sha256(text)]).root()
         if not has_form or root_by_proof(position - 1, newest.size, leaf, hashes) != newest.root:
             self.finding(file_name, f"it does not prove that #{position} is in the log that was signed")
-
-    def check_part(self):
-        """Of part of a log each row is proved and linked, and the session it is about was made in it."""
-        self.belonging.add("links.jsonl")
-        if not self.newest_head():
-            self.finding("heads", "part of a log needs a signed head")
-            return
-        before, made = {0: ZEROS}, set()
-        for position, link in self.source.links.items():
-            text, previous = self.source.row_texts[position], link["previous"]
-            self.check_proof(position, position)
-            if not is_hex(previous) or before.get(position - 1, previous) != previous:
-                self.finding(f"#{position}", "its link does not follow from the row before")
-            before[position] = sha256(sha256(text) + previous)
-            effects = (read_canonical(text) or {}).get("effects", [])
-            made.update(effect["id"] for effect in effects if effect["previous"] == 0)
-        if self.source.marker["scope"] not in made:
-            self.finding(self.source.marker["scope"], "the call that made it is not here")
 
     def check_files(self):
         """Exactly the files that belong here are here, anchors are named after their hash, sums are right."""

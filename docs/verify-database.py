@@ -26,8 +26,6 @@ DERIVED_COLUMNS = {"is_final", "queue", "unmet", "urgency"}
 class DatabaseSource:
     """Reads a log from the tables of a database."""
 
-    whole = True
-
     def __init__(self, db):
         self.db = db
         self.origin = next((origin for origin, in db.execute("SELECT origin FROM log")), None)

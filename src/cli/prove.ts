@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { buildCertificate, formatCertificate } from '../export/certificate.ts';
-import { buildConsistency } from '../export/consistency.ts';
+import { buildConsistency } from '../export/proofs.ts';
+import { LOG, STATE } from '../verify/sources/forms.ts';
 import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
 import { withDatabase } from './open.ts';
 import { normalRecordId } from './record-id.ts';
@@ -32,11 +33,12 @@ export const prove: Command = {
     );
     const path = write(formatCertificate(certificate), values.output, fileNameOf(id));
     if (path === undefined) return EXIT.fine;
-    const { rows, state } = certificate;
-    const anchors = Object.keys(certificate.anchors).length;
-    const seals = Object.keys(certificate.seals).length;
-    out.data({ path, subject: id, rows: rows.length, records: state.length, seals, anchors }, () =>
-      out.line(`${path}: ${id}, ${rows.length} audit rows, each with its proof`),
+    const { files } = certificate;
+    const filesIn = (folder: string) => Object.keys(files).filter((name) => name.startsWith(folder)).length;
+    const [rows, records] = [files[LOG]?.length ?? 0, files[STATE]?.length ?? 0];
+    const data = { rows, records, seals: filesIn('seals/'), anchors: filesIn('anchors/') };
+    out.data({ path, subject: id, ...data }, () =>
+      out.line(`${path}: ${id}, ${rows} audit rows, each with its proof`),
     );
     return EXIT.fine;
   },

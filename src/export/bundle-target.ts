@@ -11,7 +11,7 @@ import {
   rmSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { formatSums, MARKER, SUMS } from '../verify/sources/layout.ts';
+import { formatSums, MARKER, SUMS } from '../verify/sources/forms.ts';
 import { openBundle } from './open-bundle.ts';
 import { writeFully, ZipWriter } from './zip.ts';
 

@@ -7,8 +7,8 @@ import { type FoundAnchor, findAnchors } from '../trust/anchors.ts';
 import { KeyFolder } from '../trust/key-folder.ts';
 import { openIfValid } from '../trust/opening.ts';
 import { isOrigin, originOfKey } from '../trust/origin.ts';
+import { claimedSize } from '../verify/rules/heads.ts';
 import { anchorFile, readAnchor } from '../verify/sources/anchor-file.ts';
-import { claimedSize } from '../verify/sources/carried.ts';
 
 /** A signed head as it is stored. Nothing about it is believed. */
 export interface StoredHead {
@@ -124,22 +124,17 @@ export function requireNewest(heads: Heads, through: number, size: number): Sign
   return head;
 }
 
+/** Audit rows of the log. */
+export async function countRows(tx: Reader): Promise<number> {
+  return (await tx.get<{ size: number }>('SELECT count(*) AS size FROM actions'))?.size ?? 0;
+}
+
 export function assertNotCut(heads: Heads, size: number): void {
   const signed = newestHead(heads)?.size ?? 0;
   if (signed > size)
     throw new Error(
       `The log has ${size} audit rows, but ${signed} were signed: its newest rows are gone. "colibri verify" tells more.`,
     );
-}
-
-/** Without the rows between, one head is all that can be compared. */
-export function onlyHead({ origin, anchors }: Heads, head: SignedHead): Heads {
-  return {
-    origin,
-    newest: [head],
-    kept: [],
-    anchors: anchors.filter((anchor) => anchor.head.note === head.note),
-  };
 }
 
 function stored(key: string, note: string, size: number): StoredHead {

@@ -1,4 +1,3 @@
-import { WHOLE_LOG } from '../verify/sources/layout.ts';
 import type { WrittenBundle } from './bundle.ts';
 
 const PAGE = `  verify.html       shows all of it in a browser and checks it there, with no network; take the page from a source you
@@ -11,38 +10,30 @@ const ANCHORS = `  anchors/          what others may hold of a checkpoint, each 
                     does not show that anybody has them
 `;
 
-const LINKS = `  links.jsonl       for each line of log.jsonl its position and the chain_hash of the row before it
-`;
-
 /** What someone reads who finds the bundle and has never heard of Colibri. */
 export function readmeText(written: WrittenBundle, hasPage: boolean): string {
-  const { origin, scope, rows, size, checkpointedThrough, anchors } = written;
-  const isWhole = scope === WHOLE_LOG;
-  const name = origin ?? '(never signed)';
-  const what = isWhole
-    ? `It holds the whole log ${name}: ${rows} audit rows, of which a signed checkpoint covers ${checkpointedThrough}.`
-    : `It holds the session ${scope} of the log ${name}: ${rows} of ${size} audit rows, each with its own proof.`;
+  const { origin = '(never signed)', size, checkpointedThrough, anchors } = written;
   return `A Colibri bundle
 ================
 
-${what}
+It holds the whole log ${origin}: ${size} audit rows, of which a signed checkpoint covers ${checkpointedThrough}.
 Everything here can be checked without Colibri, with sha256sum, openssl and a few lines of any language.
 
   SHA256SUMS        run "sha256sum -c SHA256SUMS"
   bundle.json       what this is; size, root and chain_hash of the log as exported
   log.jsonl         one audit row a line, in order; the SHA-256 of a line is the row's content_hash
-${isWhole ? '' : LINKS}  payloads.jsonl    what calls were given and answered: SHA-256(salt, body) is the row's args_hash or result_hash. The salt
+  payloads.jsonl    what calls were given and answered: SHA-256(salt, body) is the row's args_hash or result_hash. The salt
                     is 16 bytes, written here as 32 hex digits; the body is hashed as UTF-8
   texts.jsonl       the free texts: SHA-256(salt, text) is the digest that stands in their place everywhere else. A text
-                    that is not here was erased by the owner, and a row of the log says so
+                    that is not here was erased by the owner, and a row of the log says so. In the order of their digests
   state.jsonl       tasks, thoughts, sessions, session records; the SHA-256 of a line is the hash in the effects of the
                     audit row named by its "position", the last one that wrote it
   checkpoint        the newest signed head of the log (C2SP tlog-checkpoint: origin, size, base64 root, signature)
   heads/            the newest head of each key, by the id of the key
   checkpoints/      heads that were kept, by size and key
   keys              the keys that signed them, one a line: name+id+base64(0x01, Ed25519 public key)
-  seals/            for each sealed session its root and its records in order
-  proofs/           C2SP tlog-proof files: that a row is in the log the checkpoint signs
+  seals/            for each sealed session the hashes of its records in order; their root is in its row of state.jsonl
+  proofs/           C2SP tlog-proof files: that the row which sealed a session is in the log the checkpoint signs
 ${anchors > 0 ? ANCHORS : ''}${hasPage ? PAGE : ''}
 The log is a tree after RFC 6962 (section 2.1). A leaf is SHA-256(0x00, content_hash), an inner node
 SHA-256(0x01, left, right), hashes as 32 bytes. The chain is SHA-256(content_hash + chain_hash before), hashes as 64 hex

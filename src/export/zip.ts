@@ -2,8 +2,7 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { isEntryName } from '../verify/sources/files.ts';
-import type { Unpacker } from '../verify/sources/zip.ts';
-import * as format from '../verify/sources/zip-format.ts';
+import * as format from '../verify/sources/zip.ts';
 
 /** Beyond these a zip needs its 64-bit extension, which this writer leaves out. */
 const BYTES_MAX = 0xffffffff;
@@ -31,7 +30,7 @@ export class ZipWriter {
         yield chunk;
       }
     };
-    this.#at += format.LOCAL_BYTES + name.length;
+    this.#at += format.localHeader({ name, crc, packed: 0, size }).length;
     const begun = this.#at;
     for await (const packed of through(measured(), zlib.createDeflateRaw())) this.#append(packed);
     const entry = { name, crc, packed: this.#at - begun, size, offset };
@@ -43,9 +42,7 @@ export class ZipWriter {
   }
 
   close(): void {
-    const start = this.#at;
-    for (const entry of this.#entries) this.#append(format.centralHeader(entry));
-    this.#append(format.endRecord(this.#entries.length, this.#at - start, start));
+    this.#append(format.directoryOf(this.#entries, this.#at));
     closeSync(this.#fd);
   }
 
@@ -61,7 +58,7 @@ export class ZipWriter {
 }
 
 /** How Node undoes what the writer did. */
-export const NODE_UNPACKER: Unpacker = {
+export const NODE_UNPACKER: format.Unpacker = {
   inflate: (packed) => through(packed, zlib.createInflateRaw()),
   crc32,
 };

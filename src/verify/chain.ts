@@ -1,9 +1,9 @@
 import type { Clock } from '../clock.ts';
 import { LIMITS } from '../limits.ts';
-import { formatId, parseId, SESSION_RECORDS, THOUGHTS } from '../log/tables.ts';
+import { formatId, parseId, SESSION_RECORDS, SESSIONS, TASKS, THOUGHTS } from '../log/tables.ts';
 import type { Reader } from '../storage/engine.ts';
 import type { Finding } from './finding.ts';
-import { type Subject, SubsetSource } from './sources/subset.ts';
+import { PartSource, rowsBehind, type Subject } from './sources/part.ts';
 import { verify } from './verify.ts';
 
 /** Something that is not as it was written. `position` counts the records of the subject from 1; 0 is the subject itself. */
@@ -43,7 +43,9 @@ export interface ChainOptions {
 /** Verifies what a task or a session rests on: its audit rows, its records, and whether the rules allow what they say. */
 export async function verifyChain(tx: Reader, subject: Subject, options: ChainOptions): Promise<ChainReport> {
   const pause = pauseEvery(options.clock, options.pause);
-  const source = new SubsetSource(tx, subject, pause);
+  const table = subject.kind === 'task' ? TASKS : SESSIONS;
+  const rows = await rowsBehind(tx, table, subject.id, { around: true, pause });
+  const source = new PartSource(tx, rows, { complete: formatId(table, subject.id) });
   const findings: Finding[] = [];
   await verify(source, {
     report: (finding) => findings.push(finding),

@@ -16,7 +16,7 @@ export interface PlayedLog {
   readonly report: string;
   readonly folder: string;
   readonly zip: string;
-  readonly sessionZip: string;
+  readonly session: string;
   readonly certificate: string;
 }
 
@@ -77,13 +77,13 @@ export async function playLog(): Promise<PlayedLog> {
     report: colibri.path('report.html'),
     folder: colibri.path('whole'),
     zip: colibri.path('whole.zip'),
-    sessionZip: colibri.path('session.zip'),
+    session: colibri.path('session.json'),
     certificate: colibri.path('certificate.json'),
   };
   await mustRun(colibri, ['report', '-o', paths.report]);
   await mustRun(colibri, ['export', '-o', paths.folder]);
   await mustRun(colibri, ['export', '-o', paths.zip]);
-  await mustRun(colibri, ['export', '--session', 'A-0001', '-o', paths.sessionZip]);
+  await mustRun(colibri, ['prove', 'A-0001', '-o', paths.session]);
   await mustRun(colibri, ['prove', 'T-0001', '-o', paths.certificate]);
   return { colibri, git, ...paths };
 }

@@ -394,7 +394,7 @@ describe('the page in a bundle', () => {
     ),
     () => EMPTY_PAGE,
     async ({ page }) => {
-      const verdict = await choose(page, log.sessionZip);
+      const verdict = await choose(page, log.session);
 
       expect(verdict).toMatchObject({
         tone: 'good',
@@ -429,7 +429,7 @@ describe('the page in a bundle', () => {
     proving('verdict.ranges', 'gives the ranges of the command line, whatever it is given'),
     () => EMPTY_PAGE,
     async ({ page }) => {
-      for (const path of [log.folder, log.zip, log.sessionZip, log.certificate]) {
+      for (const path of [log.folder, log.zip, log.session, log.certificate]) {
         const { findings, ranges } = await choose(page, path);
 
         expect({ findings, ranges }, path).toEqual(await verifyAsStranger(path));

@@ -48,7 +48,7 @@ beforeAll(async () => {
   log = await playRealLog(new Playground());
   places = await anchorEverywhere(log.colibri);
   bundle = log.colibri.path('original');
-  await exportTo(log, bundle, undefined, readFileSync(PAGE, 'utf8'));
+  await exportTo(log, bundle, readFileSync(PAGE, 'utf8'));
 });
 
 afterAll(async () => {
@@ -62,9 +62,8 @@ test(
   ),
   async () => {
     await exportTo(log, log.colibri.path('bundle.zip'));
-    await exportTo(log, log.colibri.path('session'), log.session);
 
-    for (const path of [bundle, log.colibri.path('bundle.zip'), log.colibri.path('session')]) {
+    for (const path of [bundle, log.colibri.path('bundle.zip')]) {
       const python = await checkWithPython(path);
       expect(python.output).toContain('nothing is wrong');
       expect(python.code).toBe(0);
@@ -97,7 +96,7 @@ test(
       'log.jsonl',
       'payloads.jsonl',
       'proofs/A-0001.tlog-proof',
-      'seals/A-0001.json',
+      'seals/A-0001',
       'state.jsonl',
       'texts.jsonl',
       'verify.html',

@@ -1,11 +1,11 @@
 import { inclusionProof, nodesInMemory } from '../../src/integrity/proofs.ts';
 import { leafHash } from '../../src/integrity/tree.ts';
-import { GENESIS } from '../../src/log/row.ts';
 import {
   CERTIFICATE_KIND,
   CERTIFICATE_VERSION,
   formatCertificate,
 } from '../../src/verify/sources/certificate.ts';
+import { payloadLine, proofLine, textLine } from '../../src/verify/sources/forms.ts';
 import type { ForgedLog, JsonObject } from './forge.ts';
 
 /** A certificate of an audit row that somebody put together by hand, with whatever heads they like. */
@@ -16,27 +16,35 @@ export async function makeCertificate(
 ): Promise<string> {
   const stored = log.stored();
   const nodes = nodesInMemory(stored.map(({ content_hash }) => leafHash(content_hash)));
-  const rows = await Promise.all(
-    positions.map(async (position) => ({
-      position,
-      previous: stored[position - 2]?.chain_hash ?? GENESIS,
-      proof: await inclusionProof(nodes, position - 1, stored.length),
-      text: stored[position - 1]?.text ?? '',
-    })),
+  const proofs = await Promise.all(
+    positions.map(async (position) =>
+      proofLine({ position, proof: await inclusionProof(nodes, position - 1, stored.length) }),
+    ),
   );
   const payloads = positions.flatMap((position) => log.payloadAt(position) ?? []);
   const digests = payloads.flatMap(({ body }) => Object.values(JSON.parse(body) as JsonObject));
-  const texts = digests.flatMap((digest) => {
-    const kept = log.texts.get(String(digest));
-    return kept === undefined ? [] : [{ digest: String(digest), ...kept }];
+  const texts = digests.map(String).flatMap((digest) => {
+    const kept = log.texts.get(digest);
+    return kept === undefined ? [] : [textLine({ digest, ...kept })];
   });
   return formatCertificate({
-    ...{
-      kind: CERTIFICATE_KIND,
-      version: CERTIFICATE_VERSION,
-      subject: `#${positions[0]}`,
-      origin: log.origin,
+    kind: CERTIFICATE_KIND,
+    version: CERTIFICATE_VERSION,
+    subject: `#${positions[0]}`,
+    origin: log.origin,
+    files: {
+      'log.jsonl': positions.map((position) => stored[position - 1]?.text ?? ''),
+      'proofs.jsonl': proofs,
+      'payloads.jsonl': payloads.map(payloadLine),
+      'texts.jsonl': texts.sort(),
+      'state.jsonl': [],
+      keys: heads.map(({ key }) => key),
+      ...Object.fromEntries(
+        heads.map(({ key, checkpoint }) => [
+          `heads/${key.split('+')[1]}`,
+          checkpoint.split('\n').slice(0, -1),
+        ]),
+      ),
     },
-    ...{ heads, rows, payloads, texts, state: [], seals: {}, anchors: {} },
   });
 }

@@ -13,7 +13,7 @@ import { readRemembered } from '../../src/trust/memory.ts';
 import type { Finding } from '../../src/verify/finding.ts';
 import type { Evidence } from '../../src/verify/rules/heads.ts';
 import type { Source } from '../../src/verify/source.ts';
-import { bundleSource } from '../../src/verify/sources/bundle.ts';
+import { bundleSource } from '../../src/verify/sources/carried.ts';
 import { certificateSource } from '../../src/verify/sources/certificate.ts';
 import { DatabaseSource } from '../../src/verify/sources/database.ts';
 import type { Verdict } from '../../src/verify/verdict.ts';
@@ -66,9 +66,9 @@ function remembered({ configDir, origin }: Place): Evidence[] {
 }
 
 /** Writes what `colibri export` makes of the database. */
-export async function exportTo(place: Place, path: string, session?: string): Promise<void> {
+export async function exportTo(place: Place, path: string): Promise<void> {
   const { dbPath, configDir, folder } = place;
-  const request = { dbPath, configDir, workspace: folder, ...(session !== undefined && { session }) };
+  const request = { dbPath, configDir, workspace: folder };
   await withStorage(place, (storage) => writeBundle(storage, request, path));
 }
 
@@ -97,7 +97,7 @@ export async function proveTo(place: Place, subject: string, path: string): Prom
 
 export async function judgeCertificate(place: Place, text: string, knowsKey = true): Promise<Judgement> {
   judged.certificate += 1;
-  return await judge(certificateSource(text), place, [], knowsKey);
+  return await judge(await certificateSource(text), place, [], knowsKey);
 }
 
 async function judge(

@@ -66,10 +66,10 @@ export class Workshop {
     return { place, expected: [...found, ...[damage?.(place.dbPath, log) ?? []].flat()] };
   }
 
-  /** A folder and a zip of the whole log, or of one session. */
-  async bundles(place: Place, session?: string): Promise<{ readonly folder: string; readonly zip: string }> {
+  /** A folder and a zip of the log. */
+  async bundles(place: Place): Promise<{ readonly folder: string; readonly zip: string }> {
     const [folder, zip] = [join(place.folder, 'bundle'), join(place.folder, 'bundle.zip')];
-    for (const path of [folder, zip]) await exportTo(place, path, session);
+    for (const path of [folder, zip]) await exportTo(place, path);
     return { folder, zip };
   }
 

@@ -59,10 +59,10 @@ test(
       'review to done by builder',
     ]);
     expect(lines.filter((line) => line.includes('Θ'))).toHaveLength(2);
-    expect(certificate.seals['A-0001']).toHaveLength(7);
+    expect(linesOf(certificate, 'seals/A-0001')).toHaveLength(7);
     expect(lines).toContain('A-0001 sealed at #34 over 7 records');
     // Refused steps concern the task too: their calls are among the rows.
-    expect(certificate.rows.some(({ text }) => text.includes('ERR_INVALID_TRANSITION'))).toBe(true);
+    expect(linesOf(certificate, 'log.jsonl').join()).toContain('ERR_INVALID_TRANSITION');
   },
 );
 
@@ -89,17 +89,20 @@ test('a certificate is proved against the oldest anchored checkpoint that covers
 
   const [before, after] = await Promise.all([prove(log, 'T-0003'), prove(log, 'T-0004')]);
 
-  expect(before.heads[0]?.checkpoint.split('\n')[1]).toBe('44');
-  expect(Object.keys(before.anchors)).toHaveLength(2);
-  expect(after.heads[0]?.checkpoint.split('\n')[1]).toBe('46');
-  expect(after.anchors).toEqual({});
+  const head = `heads/${key.split('+')[1]}`;
+  const anchors = ({ files }: Certificate) =>
+    Object.keys(files).filter((name) => name.startsWith('anchors/'));
+  expect(linesOf(before, head)[1]).toBe('44');
+  expect(anchors(before)).toHaveLength(2);
+  expect(linesOf(after, head)[1]).toBe('46');
+  expect(anchors(after)).toEqual([]);
 });
 
 test('a certificate of a thought shows no other thought', async () => {
   const certificate = await prove(log, 'Θ-0002');
 
-  expect(certificate.rows).toHaveLength(2);
-  expect(certificate.texts.filter(({ text }) => text.startsWith('naïve'))).toHaveLength(1);
+  expect(linesOf(certificate, 'log.jsonl')).toHaveLength(2);
+  expect(linesOf(certificate, 'texts.jsonl').filter((line) => line.includes('"naïve'))).toHaveLength(1);
 });
 
 test.each(['T-9999', 'Θ-9999', 'A-9999', '#9999'])('there is no certificate of %s', async (subject) => {
@@ -125,78 +128,112 @@ test(proving('verdict.key', 'another key, or a checkpoint of another history, is
   expect((await checkCertificate(text, { trustedKey: other })).findings).not.toEqual([]);
 });
 
+/** The certificate with other lines in a file; with none, without the file. */
+function edited(
+  c: Certificate,
+  name: string,
+  edit: (lines: readonly string[]) => readonly string[] | undefined,
+) {
+  const { [name]: _, ...others } = c.files;
+  const lines = edit(linesOf(c, name));
+  return { ...c, files: lines === undefined ? others : { ...others, [name]: lines } };
+}
+
+const editing =
+  (name: string, edit: (lines: readonly string[]) => readonly string[] | undefined) => (c: Certificate) =>
+    edited(c, name, edit);
+
+const withAnchors = (c: Certificate, anchors: (given: [string, string][]) => [string, string][]) => {
+  const isAnchor = (name: string) => name.startsWith('anchors/');
+  const given = Object.entries(c.files).flatMap(([name, data]): [string, string][] =>
+    isAnchor(name) ? [[name, String(data)]] : [],
+  );
+  const others = Object.entries(c.files).filter(([name]) => !isAnchor(name));
+  return { ...c, files: Object.fromEntries([...others, ...anchors(given)]) };
+};
+
+const emptied = (line: string) => {
+  const { body, position, salt } = JSON.parse(line) as { body: string; position: number; salt: string };
+  return JSON.stringify({ body: '', position, salt: salt + Buffer.from(body).toString('hex') });
+};
+
+const [SEAL, ROWS, PROOFS] = ['seals/A-0001', 'log.jsonl', 'proofs.jsonl'];
+const without = (count: number) => (lines: readonly string[]) => lines.slice(count);
+const swapped = ([a = '', b = '', ...rest]: readonly string[]) => [b, a, ...rest];
+
 const FORGERIES: Readonly<Record<string, (certificate: Certificate) => unknown>> = {
-  'a row left out': (c) => ({ ...c, rows: c.rows.slice(1) }),
-  'a call left out': (c) => ({ ...c, rows: c.rows.slice(2) }),
-  'a proof left out': (c) => ({ ...c, rows: c.rows.with(0, { ...row(c, 0), proof: [] }) }),
-  'proofs swapped': (c) => ({
-    ...c,
-    rows: c.rows
-      .with(0, { ...row(c, 0), proof: row(c, 1).proof })
-      .with(1, { ...row(c, 1), proof: row(c, 0).proof }),
-  }),
-  'another place': (c) => ({ ...c, rows: c.rows.with(0, { ...row(c, 0), position: 1 }) }),
-  'another link': (c) => ({ ...c, rows: c.rows.with(1, { ...row(c, 1), previous: '0'.repeat(64) }) }),
-  'a text left out': (c) => ({ ...c, texts: c.texts.slice(1) }),
-  'a text changed': (c) => ({ ...c, texts: c.texts.map((one) => ({ ...one, text: `${one.text}!` })) }),
-  'a text too many': (c) => ({ ...c, texts: [...c.texts, { digest: sha256Hex(''), salt: '', text: '' }] }),
-  'a payload emptied into its salt': (c) => ({
-    ...c,
-    payloads: c.payloads.map((one) => ({
-      ...one,
-      body: '',
-      salt: one.salt + Buffer.from(one.body).toString('hex'),
-    })),
-  }),
-  'the task’s row left out': (c) => ({ ...c, state: c.state.slice(1) }),
-  'the task’s row changed': (c) => ({
-    ...c,
-    state: c.state.map((line) => line.replace('"progress":100', '"progress":99')),
-  }),
-  'another task’s row': (c) => ({
-    ...c,
-    state: [...c.state.slice(0, 1), (c.state[0] ?? '').replace('"id":3', '"id":4'), ...c.state.slice(1)],
-  }),
-  'no seal': (c) => ({ ...c, seals: {} }),
-  'a seal of no session': (c) => ({ ...c, seals: { ...c.seals, 'A-0099': sealed(c) } }),
-  'an empty seal': (c) => ({ ...c, seals: { 'A-0001': [] } }),
-  'sealed records swapped': (c) => ({ ...c, seals: { 'A-0001': sealed(c).toReversed() } }),
-  'a sealed record left out': (c) => ({ ...c, seals: { 'A-0001': sealed(c).slice(1) } }),
-  'a sealed record in capitals': (c) => ({
-    ...c,
-    seals: { 'A-0001': sealed(c).map((hash) => hash.toUpperCase()) },
-  }),
-  'no payloads': (c) => ({ ...c, payloads: [] }),
-  'a payload that belongs to nothing': (c) => ({
-    ...c,
-    payloads: [...c.payloads, { body: '{}', position: 999, salt: '' }],
-  }),
-  'payloads swapped': (c) => ({ ...c, payloads: c.payloads.toReversed() }),
-  'rows swapped': (c) => ({ ...c, rows: c.rows.toReversed() }),
-  'no head': (c) => ({ ...c, heads: [] }),
-  'another name': (c) => ({ ...c, origin: `colibri/${'0'.repeat(32)}` }),
-  'an anchor under another name': (c) => ({
-    ...c,
-    anchors: Object.fromEntries(
-      Object.entries(c.anchors).map(([name, data]) => [name.replace('/', '/0'), data]),
+  'a row left out': (c) => edited(edited(c, ROWS, without(1)), PROOFS, without(1)),
+  'a row left out, but not its proof': editing(ROWS, without(1)),
+  'a call left out': (c) => edited(edited(c, ROWS, without(2)), PROOFS, without(2)),
+  'a row changed': editing(ROWS, ([a = '', ...rest]) => [a.replace('builder', 'burglar'), ...rest]),
+  'a hash of a proof left out': editing(PROOFS, ([a = '', ...rest]) => [
+    a.replace(/"[0-9a-f]{64}",/, ''),
+    ...rest,
+  ]),
+  'no proofs': editing(PROOFS, () => undefined),
+  'a proof too many': editing(PROOFS, (lines) => [...lines, lines.at(-1) ?? '']),
+  'proofs swapped': editing(PROOFS, swapped),
+  'a proof in another spelling': editing(PROOFS, ([a = '', ...rest]) => [a.replace(':', ': '), ...rest]),
+  'another place': editing(PROOFS, ([a = '', ...rest]) => [
+    a.replace(/"position":\d+/, '"position":1'),
+    ...rest,
+  ]),
+  'a text left out': editing('texts.jsonl', without(1)),
+  'a text changed': editing('texts.jsonl', (lines) => lines.map((line) => line.replace('"}', '!"}'))),
+  'a text too many': editing('texts.jsonl', (lines) => [
+    ...lines,
+    `{"digest":"${sha256Hex('')}","salt":"","text":""}`,
+  ]),
+  'a text twice': editing('texts.jsonl', ([a = '', ...rest]) => [a, a, ...rest]),
+  'texts swapped': editing('texts.jsonl', swapped),
+  'a payload emptied into its salt': editing('payloads.jsonl', (lines) => lines.map(emptied)),
+  'the task’s row left out': editing('state.jsonl', without(1)),
+  'the task’s row changed': editing('state.jsonl', (lines) =>
+    lines.map((line) => line.replace('"progress":100', '"progress":99')),
+  ),
+  'another task’s row': editing('state.jsonl', ([a = '', ...rest]) => [
+    a,
+    a.replace('"id":3', '"id":4'),
+    ...rest,
+  ]),
+  'no seal': editing(SEAL, () => undefined),
+  'a seal of no session': (c) => edited(c, 'seals/A-0099', () => linesOf(c, SEAL)),
+  'an empty seal': editing(SEAL, () => []),
+  'sealed records swapped': editing(SEAL, (lines) => lines.toReversed()),
+  'a sealed record left out': editing(SEAL, without(1)),
+  'a sealed record in capitals': editing(SEAL, (lines) => lines.map((hash) => hash.toUpperCase())),
+  'no payloads': editing('payloads.jsonl', () => []),
+  'a payload that belongs to nothing': editing('payloads.jsonl', (lines) => [
+    ...lines,
+    '{"body":"{}","position":999,"salt":""}',
+  ]),
+  'payloads swapped': editing('payloads.jsonl', (lines) => lines.toReversed()),
+  'rows swapped': (c) =>
+    edited(
+      edited(c, ROWS, (lines) => lines.toReversed()),
+      PROOFS,
+      (lines) => lines.toReversed(),
     ),
-  }),
-  'an anchor spelled in another way': (c) => ({
-    ...c,
-    anchors: Object.fromEntries(Object.entries(c.anchors).map(([name, data]) => [name, ` ${data}`])),
-  }),
-  'an anchor of nothing here': (c) => ({
-    ...c,
-    anchors: { [`anchors/${sha256Hex('')}.tsr`]: '' },
-  }),
-  'another version': (c) => ({ ...c, version: 1 }),
+  'no head': (c) => edited(c, `heads/${key.split('+')[1]}`, () => undefined),
+  'no key': editing('keys', () => []),
+  'a key too many': editing('keys', (lines) => [...lines, generateNoteKey('x').verifierKey]),
+  'a letter beside the log': (c) => edited(c, 'letter.txt', () => ['Trust me.']),
+  'a marker of a bundle': (c) => edited(c, 'bundle.json', () => ['{}']),
+  'a name that leads out': (c) => edited(c, '../letter.txt', () => ['Trust me.']),
+  'another name': (c) => ({ ...c, origin: `colibri/${'0'.repeat(32)}` }),
+  'an anchor under another name': (c) =>
+    withAnchors(c, (given) => given.map(([name, data]) => [name.replace('/', '/0'), data])),
+  'an anchor spelled in another way': (c) =>
+    withAnchors(c, (given) => given.map(([name, data]) => [name, ` ${data}`])),
+  'an anchor of nothing here': (c) => withAnchors(c, () => [[`anchors/${sha256Hex('')}.tsr`, '']]),
+  'a file that is no list of lines': (c) => ({ ...c, files: { ...c.files, keys: `${key}\n` } }),
+  'a line that is two': editing('state.jsonl', (lines) => [lines.join('\n')]),
+  'another version': (c) => ({ ...c, version: 2 }),
   'another kind': (c) => ({ ...c, kind: 'colibri-bundle' }),
   'another subject': (c) => ({ ...c, subject: 'T-0001' }),
   'the session as its subject': (c) => ({ ...c, subject: 'A-0002' }),
   'a subject that writes': (c) => ({ ...c, subject: '\u001b[2J' }),
-  'an unknown member': (c) => ({ ...c, note: 'trust me' }),
-  'nothing at all': () => ({}),
-  'a list': () => [],
+  'nothing at all': () => ({ files: {} }),
 };
 
 test.each(Object.entries(FORGERIES))(proving('certificate.damage', '%s is found'), async (_, forge) => {
@@ -208,14 +245,30 @@ test.each(Object.entries(FORGERIES))(proving('certificate.damage', '%s is found'
   for (const { message } of findings) expect(message).toMatch(/^[^\p{Cc}]+\.$/u);
 });
 
-test.each(['', '{', '[[[[', 'null', '{"kind":1,"kind":2}', '\uFEFF{}', 'c2sp.org/tlog-proof@v1\n\n', '\0'])(
-  proving('bundle.hostile', '%j is a finding, never a crash'),
-  async (text) => {
-    const { findings } = await checkCertificate(text);
+test(proving('certificate.damage', 'a member too many is found'), async () => {
+  const text = formatCertificate(await prove(log, log.task));
 
-    expect(findings.map(({ kind }) => kind)).toEqual(['damaged']);
-  },
-);
+  const { findings } = await checkCertificate(text.replace('"kind"', '"note": "trust me",\n  "kind"'));
+
+  expect(findings.map(({ kind }) => kind)).toEqual(['damaged']);
+});
+
+test.each([
+  '',
+  '{',
+  '{}\n',
+  '[]\n',
+  '[[[[',
+  'null',
+  '{"kind":1,"kind":2}',
+  '\uFEFF{}',
+  'c2sp.org/tlog-proof@v1\n\n',
+  '\0',
+])(proving('bundle.hostile', '%j is a finding, never a crash'), async (text) => {
+  const { findings } = await checkCertificate(text);
+
+  expect(findings.map(({ kind }) => kind)).toEqual(['damaged']);
+});
 
 test(proving('certificate.damage', 'after any byte was changed a certificate does not hold'), async () => {
   const random = seededRandom('certificate damage');
@@ -231,12 +284,7 @@ test(proving('certificate.damage', 'after any byte was changed a certificate doe
   }
 });
 
-function row({ rows }: Certificate, index: number): Certificate['rows'][number] {
-  const found = rows[index];
-  if (found === undefined) throw new Error(`the certificate has no row ${index}`);
-  return found;
-}
-
-function sealed({ seals }: Certificate): readonly string[] {
-  return seals['A-0001'] ?? [];
+function linesOf({ files }: Certificate, name: string): readonly string[] {
+  const lines = files[name];
+  return Array.isArray(lines) ? lines : [];
 }

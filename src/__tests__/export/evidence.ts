@@ -12,8 +12,8 @@ import type { StorageEngine } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 import type { Finding } from '../../verify/finding.ts';
 import type { Source } from '../../verify/source.ts';
-import { bundleSource } from '../../verify/sources/bundle.ts';
-import { type CarriedAnchor, type CarriedSource, damagedSource } from '../../verify/sources/carried.ts';
+import type { CarriedAnchor } from '../../verify/sources/anchor-file.ts';
+import { bundleSource, type CarriedSource, damagedSource } from '../../verify/sources/carried.ts';
 import { type Certificate, certificateSource } from '../../verify/sources/certificate.ts';
 import { DatabaseSource } from '../../verify/sources/database.ts';
 import { SourceError } from '../../verify/sources/files.ts';
@@ -28,14 +28,9 @@ interface Trust {
 
 const SCRIPT = fileURLToPath(new URL('../../../docs/verify-bundle.py', import.meta.url));
 
-export async function exportTo(
-  log: RealLog,
-  path: string,
-  session?: string,
-  page?: string,
-): Promise<WrittenBundle> {
+export async function exportTo(log: RealLog, path: string, page?: string): Promise<WrittenBundle> {
   const { dbPath, configDir } = log;
-  return await reading(log, (storage) => writeBundle(storage, { dbPath, configDir, session, page }, path));
+  return await reading(log, (storage) => writeBundle(storage, { dbPath, configDir, page }, path));
 }
 
 export async function prove(log: RealLog, subject: string): Promise<Certificate> {
@@ -89,7 +84,7 @@ export async function checkBundle(path: string, trust: Trust = {}): Promise<Chec
 }
 
 export async function checkCertificate(text: string, trust: Trust = {}): Promise<CheckedCarried> {
-  return await checkCarried(certificateSource(text), trust);
+  return await checkCarried(await certificateSource(text), trust);
 }
 
 interface CheckedCarried extends Checked {

@@ -10,7 +10,7 @@ import { openBundle } from '../../export/open-bundle.ts';
 import { NODE_UNPACKER, ZipWriter } from '../../export/zip.ts';
 import { openZipBlob } from '../../verify/sources/blobs.ts';
 import { type Files, isEntryName, SourceError } from '../../verify/sources/files.ts';
-import { crc32 } from '../../verify/sources/zip-format.ts';
+import { crc32 } from '../../verify/sources/zip.ts';
 import { damage } from './evidence.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'colibri-zip-'));

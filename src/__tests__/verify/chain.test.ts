@@ -2,7 +2,7 @@ import type Sqlite from 'better-sqlite3';
 import { beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../clock.ts';
 import { type ChainReport, verifyChain } from '../../verify/chain.ts';
-import type { Subject } from '../../verify/sources/subset.ts';
+import type { Subject } from '../../verify/sources/part.ts';
 import { freshBench, tellStory } from './history.ts';
 import { inTampered, settleFile } from './tamper.ts';
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { rowText, SESSION_RECORDS, TASKS, THOUGHTS } from '../../log/tables.ts';
-import { SourceError } from '../../verify/sources/files.ts';
 import { textLine } from '../../verify/sources/forms.ts';
 import { HeldState, HeldTexts } from '../../verify/sources/held.ts';
 
@@ -13,7 +12,7 @@ const TEXTS = Array.from({ length: 1_000 }, (_, i) => ({
   digest: sha256Hex(`${i}`),
   salt: 's',
   text: `Θ ${i}`,
-}));
+})).sort((a, b) => (a.digest < b.digest ? -1 : 1));
 
 test('each of many texts is found by its digest', () => {
   const texts = new HeldTexts(held(TEXTS.map(textLine)));
@@ -39,12 +38,14 @@ test('a text that is not written as texts are is not found', () => {
     expect(new HeldTexts(held([odd])).find([text?.digest ?? '']), odd).toEqual(new Map());
 });
 
-test('digests that were made to collide are refused, whatever their number', () => {
-  const lines = Array.from({ length: 5_000 }, (_, i) =>
-    textLine({ digest: `00000000${sha256Hex(`${i}`).slice(8)}`, salt: '', text: '' }),
-  );
+test('of texts in another order at least one is not found', () => {
+  const lines = TEXTS.slice(0, 9).map(textLine);
+  for (let i = 0; i + 1 < lines.length; i += 1) {
+    const [one = '', other = ''] = lines.slice(i, i + 2);
+    const texts = new HeldTexts(held(lines.with(i, other).with(i + 1, one)));
 
-  expect(() => new HeldTexts(held(lines))).toThrow(SourceError);
+    expect(texts.find(TEXTS.slice(0, 9).map(({ digest }) => digest)).size).toBeLessThan(9);
+  }
 });
 
 const LINES = [

@@ -13,6 +13,16 @@ export interface AnchorText {
   readonly time?: string;
 }
 
+/** An anchor that somebody hands over: it is whole and speaks of a checkpoint that is there. Nothing shows that anybody else has it. */
+export interface CarriedAnchor extends AnchorText {
+  readonly kind: AnchorKind;
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  /** The checkpoint it speaks of, and the audit rows that this one claims to cover. */
+  readonly note: string;
+  readonly size: number;
+}
+
 const KINDS: Readonly<Record<string, AnchorKind>> = { commit: 'git', tsr: 'tsr' };
 
 export function anchorFile(kind: AnchorKind, digest: string): string {

@@ -1,37 +1,64 @@
-import { type Checkpoint, parseCheckpoint } from '../../integrity/checkpoint.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { verifyInclusion } from '../../integrity/proof-verifier.ts';
+import { parseTlogProof } from '../../integrity/tlog-proof.ts';
 import { leafHash } from '../../integrity/tree.ts';
-import { chainHash } from '../../log/row.ts';
-import { parseId, STATE_TABLES, type StateTable } from '../../log/tables.ts';
+import { formatId, parseId, STATE_TABLES, type StateTable } from '../../log/tables.ts';
 import { auditRow, type Finding, type Report } from '../finding.ts';
-import type { Source, Walked } from '../source.ts';
-import { type AnchorKind, type AnchorText, readAnchor, readAnchorName } from './anchor-file.ts';
-import { isCount, isObject, members } from './forms.ts';
-import type { HeldState } from './held.ts';
-import { WHOLE_LOG } from './layout.ts';
+import { headIn } from '../rules/heads.ts';
+import type { Source, SourceHead, SourceNote, SourceRow, SourceText, Walked } from '../source.ts';
+import type { CarriedAnchor } from './anchor-file.ts';
+import { type Files, Folder, HELD_BYTES_MAX, SourceError } from './files.ts';
+import * as forms from './forms.ts';
+import { HeldState, HeldTexts } from './held.ts';
+import { fileFinding, type Notes, readNotes } from './notes.ts';
+import { claimedPosition, numberedRows, PayloadCursor } from './rows.ts';
+import { isSealOver, type ShownSeal, shownSeals } from './seals.ts';
+import { NAMED_MAX, reportStrayTexts, strayPayload, strayState } from './strays.ts';
 
 /** A source that somebody hands over: a bundle or a certificate. */
 export interface CarriedSource extends Source {
-  /** `log`, a session, or what a certificate is about. Always of a fixed form, so that it may be printed. */
+  /** `log`, or what a certificate is about. Always of a fixed form, so that it may be printed. */
   readonly subject: string;
-  /** Anchors that it carries: each is whole and speaks of a checkpoint that is there. Nothing shows that anybody else has them. */
   readonly anchors: readonly CarriedAnchor[];
 }
 
-export interface CarriedAnchor extends AnchorText {
-  readonly kind: AnchorKind;
-  readonly name: string;
-  readonly bytes: Uint8Array;
-  /** The checkpoint it speaks of, and the audit rows that this one claims to cover. */
-  readonly note: string;
-  readonly size: number;
+/** What a certificate is, besides its files. */
+export interface About {
+  readonly subject: string;
+  readonly origin: string;
+}
+
+/**
+ * The files of a bundle as a source, or those of a certificate. Hostile input enters here: what cannot be read at all
+ * becomes a source with one finding, and nothing is thrown.
+ */
+export async function carriedSource(open: () => { files: Files; about?: About }): Promise<CarriedSource> {
+  try {
+    const { files, about } = open();
+    const folder = new Folder(files);
+    const marker = forms.readMarker(await folder.text(forms.MARKER));
+    if (about === undefined && marker === undefined)
+      throw new SourceError(`${forms.MARKER} is missing or damaged: this is no bundle of this version`);
+    const faults: Finding[] = [];
+    const notes = await readNotes(folder, faults);
+    if (about !== undefined && notes.heads.length === 0) throw new SourceError('nothing in it is signed');
+    const texts = new HeldTexts(await folder.whole(forms.TEXTS, HELD_BYTES_MAX));
+    const state = new HeldState(await folder.whole(forms.STATE, HELD_BYTES_MAX));
+    return new Carried({ folder, about, marker, notes, texts, state, faults });
+  } catch (error) {
+    if (error instanceof SourceError) return damagedSource(error.message);
+    throw error;
+  }
+}
+
+export async function bundleSource(files: Files): Promise<CarriedSource> {
+  return await carriedSource(() => ({ files }));
 }
 
 /** A source of which nothing can be read but why. */
 export function damagedSource(reason: string): CarriedSource {
   return {
-    subject: WHOLE_LOG,
+    subject: forms.WHOLE_LOG,
     anchors: [],
     whole: true,
     origin: () => Promise.resolve(undefined),
@@ -42,143 +69,322 @@ export function damagedSource(reason: string): CarriedSource {
     texts: () => Promise.resolve(new Map()),
     states: () => Promise.resolve(new Map()),
     checkRest(_, report) {
-      report({
-        kind: 'damaged',
-        table: 'bundle',
-        record: 'bundle',
-        message: `It cannot be read: ${reason}.`,
-      });
+      report(fileFinding('damaged', 'bundle', `It cannot be read: ${reason}.`));
       return Promise.resolve();
     },
   };
 }
 
-export function fileFinding(kind: Finding['kind'], name: string, message: string): Finding {
-  return { kind, table: name, record: name, message };
+interface Opened {
+  readonly folder: Folder;
+  readonly about: About | undefined;
+  readonly marker: forms.Marker | undefined;
+  readonly notes: Notes;
+  readonly texts: HeldTexts;
+  readonly state: HeldState;
+  /** What was found wrong on the way, to be reported with the rest. */
+  readonly faults: Finding[];
 }
 
-/** Checks as much of an anchor as can be checked alone. */
-export function openAnchor(
-  name: string,
-  bytes: Uint8Array,
-  notes: readonly string[],
-): CarriedAnchor | Finding {
-  const kind = readAnchorName(name, sha256Hex(bytes));
-  if (kind === undefined)
-    return fileFinding('bad-anchor', name, `${name} is not what its name says it must be.`);
-  for (const note of notes) {
-    const said = readAnchor(kind, bytes, note, sha256Hex(note));
-    if (said !== undefined) return { ...said, kind, name, bytes, note, size: claimedSize(note) };
+class Carried implements CarriedSource {
+  readonly subject: string;
+  readonly whole: boolean;
+  readonly complete?: ReadonlySet<string>;
+  readonly anchors: readonly CarriedAnchor[];
+  readonly #in: Opened;
+  #payloads = new PayloadCursor(nothing());
+  /** Of a certificate: its rows. */
+  readonly #rows = new Map<number, string>();
+  /** Reading the rows came to an end too early, which was said then. */
+  #isDamaged = false;
+
+  constructor(opened: Opened) {
+    const { about, notes } = opened;
+    this.subject = about?.subject ?? forms.WHOLE_LOG;
+    this.whole = about === undefined;
+    if (about !== undefined) this.complete = new Set(/^[TA]/.test(about.subject) ? [about.subject] : []);
+    this.anchors = notes.anchors;
+    this.#in = opened;
   }
-  return fileFinding('bad-anchor', name, `${name} speaks of no checkpoint that is there.`);
+
+  origin(): Promise<string | undefined> {
+    const { about, marker } = this.#in;
+    return Promise.resolve(about?.origin ?? marker?.origin ?? undefined);
+  }
+
+  heads(): Promise<readonly SourceHead[]> {
+    return Promise.resolve(this.#in.notes.heads.toSorted((a, b) => (a.key < b.key ? -1 : 1)));
+  }
+
+  kept(): Promise<readonly SourceNote[]> {
+    return Promise.resolve(this.#in.notes.kept);
+  }
+
+  count(): Promise<number> {
+    return Promise.resolve(this.#in.marker?.size ?? 0);
+  }
+
+  async *rows(): AsyncGenerator<readonly SourceRow[]> {
+    const { folder, faults } = this.#in;
+    this.#payloads = new PayloadCursor(payloadsIn(folder));
+    const log = folder.lines(forms.LOG);
+    try {
+      if (this.whole) yield* numberedRows(log, this.#payloads, (after) => faults.push(rowTooMany(after)));
+      else yield* this.#provedRows(log);
+    } catch (error) {
+      this.#isDamaged = true;
+      throw error;
+    }
+  }
+
+  texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>> {
+    return Promise.resolve(this.#in.texts.find(digests));
+  }
+
+  states(table: StateTable, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
+    return Promise.resolve(this.#in.state.find(table, ids));
+  }
+
+  async checkRest(walked: Walked, report: Report): Promise<void> {
+    if (this.#isDamaged) return;
+    const { folder, faults, notes } = this.#in;
+    if (!this.whole) await this.#checkSubject(walked, report);
+    else this.#checkNewest();
+    for (const finding of faults) report(finding);
+    for (const line of this.#payloads.unreadable) {
+      const message = `Line ${line} of ${forms.PAYLOADS} is no payload, or is misplaced.`;
+      report(fileFinding('malformed', forms.PAYLOADS, message));
+    }
+    await this.#checkStrays(walked, report);
+    // Where a row is lost, which is said already, the rest cannot be what it was.
+    if (this.whole && walked.isComplete) this.#checkMarker(walked, report);
+    const seals = await this.#checkSeals(walked, report);
+    const known = new Set([...notes.files, ...seals, ...faults.map(({ table }) => table)]);
+    const strays = this.#checkNames(known, walked, report);
+    if (this.whole) await checkSums(folder, strays, report);
+  }
+
+  /** Some rows of a log, each with its place and a proof of its own. */
+  async *#provedRows(log: AsyncIterable<readonly (string | undefined)[]>): AsyncGenerator<SourceRow[]> {
+    const { folder, faults } = this.#in;
+    const lines = ((await folder.text(forms.PROOFS, HELD_BYTES_MAX)) ?? '').split('\n').slice(0, -1);
+    const proofs = lines.map(forms.readProof);
+    let count = 0;
+    for await (const page of log) {
+      const rows: SourceRow[] = [];
+      for (const text of page) {
+        const line = proofs[count++];
+        const position = line?.position ?? claimedPosition(text) ?? 0;
+        const payload = await this.#payloads.take(position);
+        if (text !== undefined) this.#rows.set(position, text);
+        const proof = line !== undefined && { proof: line.proof };
+        rows.push({ position, text, ...(payload !== undefined && { payload }), ...proof });
+      }
+      yield rows;
+    }
+    await this.#payloads.finish();
+    if (proofs.length !== count || proofs.includes(undefined))
+      faults.push(fileFinding('altered', forms.PROOFS, `${forms.PROOFS} does not fit the rows of the log.`));
+  }
+
+  /**
+   * What it is about must be in it, with every call that wrote it: from the row of state along `previous` to the call that
+   * made it. Else a certificate of one record could pass for one of another.
+   */
+  async #checkSubject({ found }: Walked, report: Report): Promise<void> {
+    const { subject } = this;
+    const say = (message: string, position?: number) =>
+      report({ kind: 'missing', table: 'subject', record: subject, message, ...(position && { position }) });
+    const table = STATE_TABLES.find(({ prefix }) => subject.startsWith(`${prefix}-`));
+    const id = table === undefined ? undefined : parseId(table, subject);
+    const row = table === undefined || id === undefined ? undefined : this.#in.state.row(table, id);
+    if (subject.startsWith('#') ? !this.#rows.has(Number(subject.slice(1))) : row === undefined)
+      if (!found.has(subject)) say(`${subject} itself is not there.`);
+    if (table === undefined || row === undefined) return;
+    let by = subject;
+    for await (const position of historyOf(table, subject, row.position, (at) => this.#rows.get(at))) {
+      // What is known to be wrong may lead anywhere.
+      if (found.has(subject) || found.has(by)) return;
+      if (!this.#rows.has(position))
+        say(`Audit row ${position}, which wrote ${subject}, is not there.`, position);
+      by = auditRow(position);
+    }
+  }
+
+  /** `checkpoint` is the newest of the heads once more, under a name that is easy to find. */
+  #checkNewest(): void {
+    const { folder, faults, notes } = this.#in;
+    const name = forms.CHECKPOINT;
+    const newest = this.#head?.size;
+    const isOne = notes.heads.some(
+      ({ checkpoint }) => checkpoint === notes.checkpoint && headIn(checkpoint)?.size === newest,
+    );
+    if (notes.heads.length === 0 ? folder.names.has(name) : !isOne)
+      faults.push(fileFinding('altered', name, `${name} is not the newest of the heads that are there.`));
+  }
+
+  get #head() {
+    return headIn(this.#in.notes.heads.at(-1)?.checkpoint ?? '');
+  }
+
+  async #checkStrays(walked: Walked, report: Report): Promise<void> {
+    const { folder, state, texts } = this.#in;
+    for (const position of this.#payloads.strays.slice(0, NAMED_MAX))
+      if (!walked.isLost(position)) report(strayPayload(position));
+    const digests = () => texts.digests();
+    await reportStrayTexts({ count: texts.length, digests, bodies: () => bodiesIn(folder) }, walked, report);
+    for (const finding of state.faults) report(finding);
+    for (const table of STATE_TABLES) {
+      const made = walked.created.get(table.name) ?? 0;
+      // Of a whole log every row that it made was found, so that the others are those too many.
+      const some = this.whole ? state.ids(table).filter((id) => id > made) : state.unasked(table);
+      const stray = this.whole || walked.isComplete ? some.slice(0, NAMED_MAX) : [];
+      for (const id of stray)
+        if (!walked.isLost(Number(state.row(table, id)?.position)))
+          report(strayState(table.name, formatId(table, id)));
+    }
+  }
+
+  #checkMarker({ size, root, chainHash: chain_hash }: Walked, report: Report): void {
+    const { marker } = this.#in;
+    const name = forms.MARKER;
+    if (marker?.size === size && marker.root === root && marker.chain_hash === chain_hash) return;
+    const message = `${name} speaks of another number of rows than there are, or of another root or chain.`;
+    report(fileFinding('altered', name, message));
+  }
+
+  /** Seals list what the state says, and in a bundle a proof stands beside each that the checkpoint covers. Answers their files. */
+  async #checkSeals(walked: Walked, report: Report): Promise<string[]> {
+    const files: string[] = [];
+    for (const seal of shownSeals(this.#in.state, walked)) {
+      const name = forms.sealFile(seal.session);
+      const text = await this.#in.folder.text(name, HELD_BYTES_MAX);
+      const listed = text?.split('\n') ?? [];
+      const isSeal = listed.pop() === '' && isSealOver(seal, listed, this.complete);
+      if (!seal.isTorn && !isSeal) {
+        const message = `${name} is missing, or does not list the records of the session.`;
+        report(fileFinding('altered', name, message));
+      }
+      files.push(name);
+      if (this.whole && (await this.#checkSealProof(seal, walked, report)))
+        files.push(forms.proofFile(seal.session));
+    }
+    return files;
+  }
+
+  /** Answers whether there has to be a proof, or may be. */
+  async #checkSealProof({ session, position }: ShownSeal, walked: Walked, report: Report): Promise<boolean> {
+    const { folder, marker, notes } = this.#in;
+    const [head, contentHash] = [this.#head, walked.contentHashAt(position)];
+    const name = forms.proofFile(session);
+    if (head === undefined || contentHash === undefined || position > head.size) return false;
+    // Of a log that is not what was signed nothing can be proved, and whoever exports it leaves proofs out.
+    const isWhole = head.size === walked.size ? head.root === walked.root : head.size < walked.size;
+    if (!folder.names.has(name) && !(walked.isComplete && isWhole && head.origin === marker?.origin))
+      return false;
+    const isFit = (checkpoint: string) =>
+      checkpoint === notes.checkpoint || checkpoint === notes.heads.at(-1)?.checkpoint;
+    if (
+      walked.found.has(auditRow(position)) ||
+      isProofOf(position, contentHash, await folder.text(name), isFit)
+    )
+      return true;
+    const message = `${name} does not prove that audit row ${position} is in the log that the checkpoint signs.`;
+    report({ ...fileFinding('altered', name, message), position });
+    return true;
+  }
+
+  /** Exactly the files that belong in it, and no other. Answers those that do not. */
+  #checkNames(known: ReadonlySet<string>, { found }: Walked, report: Report): ReadonlySet<string> {
+    const { folder, notes } = this.#in;
+    const required = new Set(this.whole ? OF_A_BUNDLE : OF_A_CERTIFICATE);
+    for (const name of required)
+      if (!folder.names.has(name)) report(fileFinding('missing', name, `${name} is not there.`));
+    const optional = this.whole ? [forms.PAGE, ...(notes.heads.length > 0 ? [forms.CHECKPOINT] : [])] : [];
+    const isKnown = (name: string) =>
+      required.has(name) ||
+      known.has(name) ||
+      optional.includes(name) ||
+      found.has(/^(?:seals|proofs)\/(A-\d+)/.exec(name)?.[1] ?? '');
+    const strays = [...folder.names].filter((name) => !isKnown(name));
+    for (const name of strays) report(fileFinding('stray', name, `${name} does not belong here.`));
+    return new Set(strays);
+  }
 }
 
-/** How a head and a kept checkpoint are named for people, in the same words as those of a database. */
-export function headPlace(key: string): string {
-  return `the head of key ${key.split('+')[1]}`;
+const OF_BOTH = [forms.LOG, forms.PAYLOADS, forms.TEXTS, forms.STATE, forms.KEYS];
+const OF_A_BUNDLE = [...OF_BOTH, forms.MARKER, forms.README, forms.SUMS];
+const OF_A_CERTIFICATE = [...OF_BOTH, forms.PROOFS];
+
+async function* payloadsIn(folder: Folder): AsyncGenerator<readonly (forms.PayloadLine | undefined)[]> {
+  for await (const page of folder.lines(forms.PAYLOADS)) yield page.map(forms.readPayload);
 }
 
-export function keptPlace(size: number, key: string): string {
-  return `the kept checkpoint ${size} of key ${key.split('+')[1]}`;
+async function* bodiesIn(folder: Folder): AsyncGenerator<string> {
+  for await (const page of payloadsIn(folder)) for (const payload of page) yield payload?.body ?? '';
 }
 
-/** The number of rows in the second line of a note, before anybody has checked it. */
-export function claimedSize(note: string): number {
-  const size = Number(/^[^\n]*\n(\d{1,15})\n/.exec(note)?.[1]);
-  return isCount(size) ? size : 0;
+async function* nothing(): AsyncGenerator<never> {}
+
+function rowTooMany(after: number): Finding {
+  const message = `There is a line behind audit row ${after} that is no row of the log.`;
+  const position = after + 1;
+  const record = auditRow(position);
+  return { kind: 'stray', table: 'actions', record, position, columns: ['position'], message };
 }
 
-/** A row of a source that is not whole, as it was handed over. */
-export interface ShownRow {
-  readonly position: number;
-  readonly text: string;
-  /** The chain hash before it, where one is given. */
-  readonly previous?: string | undefined;
-  readonly proof?: readonly string[] | undefined;
-}
-
-/** Where two rows follow each other, the link of the second is the chain hash of the first. */
-export function checkLinks(rows: readonly ShownRow[], head: Checkpoint | undefined, report: Report): void {
-  rows.forEach((row, i) => {
-    const next = rows[i + 1];
-    if (next?.position !== row.position + 1 || row.previous === undefined || next.previous === undefined)
-      return;
-    const contentHash = sha256Hex(row.text);
-    if (chainHash(contentHash, row.previous) === next.previous) return;
-    // A row that was changed is not proved either, which is said already.
-    if (head === undefined || !isIncluded(row.position - 1, row.proof ?? [], contentHash, head)) return;
-    const [record, { position }] = [auditRow(next.position), next];
-    const message = `Audit row ${position} does not continue row ${position - 1}.`;
-    report({ kind: 'unlinked', table: 'actions', record, position, columns: ['chain_hash'], message });
-  });
-}
-
-/** Whether a proof leads from a row to the root of a head. */
-export function isIncluded(
-  index: number,
-  proof: readonly string[],
+/** Whether a tlog-proof leads from a row, which it carries, to the root of a checkpoint that fits. */
+function isProofOf(
+  position: number,
   contentHash: string,
-  { size, root }: Checkpoint,
+  text: string | undefined,
+  isFit: (checkpoint: string) => boolean,
 ): boolean {
   try {
-    verifyInclusion({ index, size, leafHash: leafHash(contentHash), root, proof });
+    const { index, proof, extra, checkpoint } = parseTlogProof(text ?? '');
+    const head = headIn(checkpoint);
+    if (index !== position - 1 || !isFit(checkpoint) || head === undefined) return false;
+    if (extra === undefined || sha256Hex(extra) !== contentHash) return false;
+    verifyInclusion({ index, size: head.size, leafHash: leafHash(contentHash), root: head.root, proof });
     return true;
   } catch {
     return false;
   }
 }
 
-/** What a note says of its log. Whether it is signed, the verifier finds out. */
-export function readHead(note: string): Checkpoint | undefined {
-  try {
-    return parseCheckpoint(note.slice(0, note.indexOf('\n\n') + 1));
-  } catch {
-    return undefined;
-  }
+/** Last, because most files have been read by then. */
+async function checkSums(folder: Folder, strays: ReadonlySet<string>, report: Report): Promise<void> {
+  const sums = await folder.sums();
+  const text = await folder.text(forms.SUMS, HELD_BYTES_MAX);
+  // A file that is missing or does not belong was reported as such.
+  if (!folder.names.has(forms.SUMS) || text === forms.formatSums(sums)) return;
+  const listed = new Set(text?.split('\n'));
+  const unlisted = [...sums].filter(([name, hash]) => name !== forms.SUMS && !listed.has(`${hash}  ${name}`));
+  const wrong = unlisted.map(([name]) => name).filter((name) => !strays.has(name));
+  if (wrong.length === 0 && unlisted.length > 0) return;
+  const message =
+    wrong.length === 0
+      ? `${forms.SUMS} lists something that is not there, or not in order.`
+      : `${wrong.slice(0, 3).join(', ')}${wrong.length > 3 ? ' and others' : ''} do not fit ${forms.SUMS}.`;
+  report({ kind: 'altered', table: forms.SUMS, record: wrong[0] ?? forms.SUMS, message });
 }
 
-/**
- * What it is about must be in it, with every call that wrote it: from the row of state along `previous` to the call that
- * made it. Else a certificate of one record could pass for one of another.
- */
-export function checkSubject(
-  subject: string,
-  state: HeldState,
-  rowAt: (position: number) => string | undefined,
-  { found }: Pick<Walked, 'found'>,
-  report: Report,
-): void {
-  const say = (message: string, position?: number) =>
-    report({ kind: 'missing', table: 'subject', record: subject, message, ...(position && { position }) });
-  if (subject.startsWith('#')) {
-    if (rowAt(Number(subject.slice(1))) === undefined) say(`${subject} itself is not there.`);
-    return;
-  }
-  const table = STATE_TABLES.find(({ prefix }) => subject.startsWith(`${prefix}-`));
-  const id = table === undefined ? undefined : parseId(table, subject);
-  const row = table === undefined || id === undefined ? undefined : state.row(table, id);
-  if (table === undefined || row === undefined) {
-    if (!found.has(subject)) say(`${subject} itself is not there.`);
-    return;
-  }
-  let position = Number(row.position);
-  let by = subject;
-  // What is known to be wrong may lead anywhere.
-  while (position > 0 && !found.has(subject) && !found.has(by)) {
-    const text = rowAt(position);
-    if (text === undefined) say(`Audit row ${position}, which wrote ${subject}, is not there.`, position);
-    const previous = text === undefined ? undefined : previousOf(text, table, subject);
+/** Positions of the calls that wrote a record, from the last one back along `previous`, as far as their rows are there. */
+export async function* historyOf(
+  { name }: StateTable,
+  record: string,
+  last: unknown,
+  textAt: (position: number) => unknown,
+): AsyncGenerator<number> {
+  for (let position = last; forms.isCount(position) && position > 0; ) {
+    yield position;
+    const { effects } = forms.members(String(await textAt(position)));
+    const effect: unknown = Array.isArray(effects)
+      ? effects.find((it) => forms.isObject(it) && it.table === name && it.id === record)
+      : undefined;
+    const previous = forms.isObject(effect) ? effect.previous : undefined;
     // A row that did not write it, or leads forward, is for the rules to name.
-    if (previous === undefined || previous >= position) return;
-    by = auditRow(position);
+    if (!forms.isCount(previous) || previous >= position) return;
     position = previous;
   }
-}
-
-/** The position that wrote the record before the call of this exit row did. */
-function previousOf(text: string, { name }: StateTable, subject: string): number | undefined {
-  const { effects } = members(text);
-  if (!Array.isArray(effects)) return undefined;
-  const effect: unknown = effects.find((it) => isObject(it) && it.table === name && it.id === subject);
-  return isObject(effect) && isCount(effect.previous) ? effect.previous : undefined;
 }

@@ -26,6 +26,18 @@ export class Cells {
     return noticingDamage(this.#tx, table);
   }
 
+  async origin(): Promise<string | undefined> {
+    const sql = 'SELECT origin FROM log ORDER BY id LIMIT 1';
+    const row = await this.from('log').get<{ origin: SqlValue }>(sql);
+    return row === undefined ? undefined : String(row.origin);
+  }
+
+  /** The text of an audit row, whatever it is. */
+  async textAt(position: number): Promise<SqlValue | undefined> {
+    const sql = 'SELECT text FROM actions WHERE position = ?';
+    return (await this.from('actions').get<{ text: SqlValue }>(sql, position))?.text;
+  }
+
   /** The rows whose column, with which `select` ends, has one of these values. */
   async among<T extends object>(table: string, select: string, values: readonly SqlValue[]): Promise<T[]> {
     const found: T[] = [];
@@ -192,6 +204,31 @@ const WIDTHS = [8, 64, PAGE].map((width) => ({
   width,
   marks: Array.from({ length: width }, () => '?').join(', '),
 }));
+
+/**
+ * Rows by a key that grows, a page at a time. `select` ends where the condition on the key goes on. A page that leads no
+ * further ends it: the file is damaged, or somebody stored numbers beyond 2^53, which are read alike.
+ */
+export async function* inPages<T extends object>(
+  tx: Reader,
+  select: string,
+  key: string,
+  params: readonly SqlValue[] = [],
+  first: number | string = Number.NEGATIVE_INFINITY,
+): AsyncGenerator<T> {
+  const sql = `${select} ${key} > ? ORDER BY ${key} LIMIT ${PAGE}`;
+  for (let last: SqlValue = first; ; ) {
+    const page: readonly T[] = await tx.all<T>(sql, ...params, last);
+    yield* page;
+    const end: SqlValue | undefined = Reflect.get(page.at(-1) ?? {}, key);
+    if (page.length < PAGE || end === undefined || !isBehind(end, last)) return;
+    last = end;
+  }
+}
+
+function isBehind(one: SqlValue, other: SqlValue): boolean {
+  return typeof one === 'string' ? one > String(other) : Number(one) > Number(other);
+}
 
 function noticingDamage(tx: Reader, table: string): Reader {
   async function noticing<T>(query: Promise<T>): Promise<T> {

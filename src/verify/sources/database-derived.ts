@@ -1,11 +1,10 @@
 import { formatId, TASKS } from '../../log/tables.ts';
-import { auditRow, type Report } from '../finding.ts';
+import { auditRow, type Finding, type Report } from '../finding.ts';
 import { BLOCK_ROWS } from '../rules/links.ts';
 import type { Walked } from '../source.ts';
 import type { TaskCall } from '../task-calls.ts';
 import type { FromTable, Noting } from './database.ts';
-
-const PAGE = 2_000;
+import { inPages } from './database-cells.ts';
 
 /** Everything that repeats what the log already says, so that finding is fast. Each must be exactly what it is derived from. */
 export async function checkDerived(
@@ -27,34 +26,60 @@ export async function checkDerived(
   for (const [table, part] of Object.entries(parts)) await noting(table, report, part);
 }
 
+type Cell = string | number;
+
+/** Holds the two columns of a table against what they must be. `describe` says what is wrong, or nothing where that follows from something else. */
+async function compare<K extends Cell, V extends Cell>(
+  from: FromTable,
+  [table, key, column]: readonly [table: string, key: string, column: string],
+  expected: ReadonlyMap<K, V>,
+  describe: (
+    key: K,
+    due: V | undefined,
+    actual: V | undefined,
+  ) => Omit<Finding, 'table' | 'kind'> | undefined,
+  report: Report,
+): Promise<void> {
+  const rows = await from(table).all<{ key: K; value: V }>(
+    `SELECT ${key} AS key, ${column} AS value FROM ${table}`,
+  );
+  const stored = new Map(rows.map((row) => [row.key, row.value]));
+  const tell = (one: K, due: V | undefined, actual: V | undefined) => {
+    const said = due === actual ? undefined : describe(one, due, actual);
+    if (said === undefined) return;
+    if (actual === undefined) report({ ...said, table, kind: 'missing' });
+    else if (due === undefined) report({ ...said, table, kind: 'stray' });
+    else report({ ...said, table, kind: 'altered', columns: [column] });
+  };
+  for (const [one, due] of expected) tell(one, due, stored.get(one));
+  for (const [one, actual] of stored) if (!expected.has(one)) tell(one, undefined, actual);
+}
+
 /** The marks of running calls must be exactly the writing calls that have no exit row. */
 async function checkOpenCalls(
   from: FromTable,
   { open, doubtful, isLost }: Walked,
   report: Report,
 ): Promise<void> {
-  const marks = await from('open_calls').all<{ position: number; process: string }>(
-    'SELECT position, process FROM open_calls',
+  const columns = ['open_calls', 'position', 'process'] as const;
+  await compare(
+    from,
+    columns,
+    open,
+    (position, process, said) => {
+      const record = auditRow(position);
+      if (process === undefined) {
+        const message = `open_calls marks ${position} as running, but no running call stands there.`;
+        return isLost(position) ? undefined : { record, message };
+      }
+      const message =
+        said === undefined
+          ? `The call at ${position} never ended, and open_calls does not say so.`
+          : `open_calls names another process for the call at ${position} than its row.`;
+      return said === undefined && doubtful.has(position) ? undefined : { record, position, message };
+    },
+    report,
   );
-  const marked = new Map(marks.map((mark) => [mark.position, mark.process]));
-  for (const [position, process] of open) {
-    const said = marked.get(position);
-    marked.delete(position);
-    if (said === process || (said === undefined && doubtful.has(position))) continue;
-    const message =
-      said === undefined
-        ? `The call at ${position} never ended, and open_calls does not say so.`
-        : `open_calls names another process for the call at ${position} than its row.`;
-    const base = { table: 'open_calls', record: auditRow(position), position, message };
-    report(
-      said === undefined ? { ...base, kind: 'missing' } : { ...base, kind: 'altered', columns: ['process'] },
-    );
-  }
-  for (const position of marked.keys()) {
-    if (isLost(position)) continue;
-    const message = `open_calls marks ${position} as running, but no running call stands there.`;
-    report({ kind: 'stray', table: 'open_calls', record: auditRow(position), message });
-  }
 }
 
 async function checkProcesses(
@@ -63,64 +88,59 @@ async function checkProcesses(
   report: Report,
 ): Promise<void> {
   if (!isComplete || lastSeen === undefined) return;
-  const rows = await from('processes').all<{ process: string; last_seen: string }>(
-    'SELECT process, last_seen FROM processes',
+  await compare(
+    from,
+    ['processes', 'process', 'last_seen'],
+    lastSeen,
+    (process, expected, actual) => {
+      const record = String(process);
+      if (expected === undefined)
+        return { record, message: 'processes names a process that never wrote a row.' };
+      if (actual === undefined)
+        return { record, message: 'processes does not name a process that wrote rows.' };
+      const message = 'processes has another time for a process than its last row.';
+      return { record, message, expected, actual: String(actual) };
+    },
+    report,
   );
-  const missing = new Map(lastSeen);
-  for (const { process, last_seen } of rows) {
-    const expected = missing.get(process);
-    missing.delete(process);
-    if (expected === last_seen) continue;
-    const base = { table: 'processes', record: String(process) };
-    if (expected === undefined)
-      report({ ...base, kind: 'stray', message: 'processes names a process that never wrote a row.' });
-    else
-      report({
-        ...{ ...base, kind: 'altered', columns: ['last_seen'], expected, actual: String(last_seen) },
-        message: 'processes has another time for a process than its last row.',
-      });
-  }
-  for (const process of missing.keys())
-    report({
-      kind: 'missing',
-      table: 'processes',
-      record: process,
-      message: 'processes does not name a process that wrote rows.',
-    });
 }
 
 async function checkBlocks(from: FromTable, { blocks, isComplete }: Walked, report: Report): Promise<void> {
-  const rows = await from('log_blocks').all<{ block: number; hash: string }>(
-    'SELECT block, hash FROM log_blocks ORDER BY block',
+  await compare(
+    from,
+    ['log_blocks', 'block', 'hash'],
+    new Map(blocks.entries()),
+    (block, expected, actual) => {
+      const record = `block ${block}`;
+      // Over rows that are not as they were written the root is another one, and that was said.
+      if (actual !== undefined && !isComplete) return undefined;
+      if (expected === undefined)
+        return { record, message: `There is a stored root of block ${block}, which is not full.` };
+      const position = (block + 1) * BLOCK_ROWS;
+      const what = actual === undefined ? 'is missing' : 'is wrong';
+      const message = `The stored root of audit rows ${block * BLOCK_ROWS + 1} to ${position} ${what}.`;
+      return { record, position, columns: ['hash'], message, expected, actual: actual ?? '' };
+    },
+    report,
   );
-  const stored = new Map(rows.map(({ block, hash }) => [block, hash]));
-  for (const [block, expected] of blocks.entries()) {
-    const actual = stored.get(block);
-    stored.delete(block);
-    // Over rows that are not as they were written the root is another one, and that was said.
-    if (actual === expected || (actual !== undefined && !isComplete)) continue;
-    const position = (block + 1) * BLOCK_ROWS;
-    const what = actual === undefined ? 'is missing' : 'is wrong';
-    const message = `The stored root of audit rows ${block * BLOCK_ROWS + 1} to ${position} ${what}.`;
-    const base = { table: 'log_blocks', record: `block ${block}`, position, columns: ['hash'], message };
-    report({ ...base, kind: actual === undefined ? 'missing' : 'altered', expected, actual: actual ?? '' });
-  }
-  for (const block of stored.keys()) {
-    if (!isComplete) continue;
-    const message = `There is a stored root of block ${block}, which is not full.`;
-    report({ kind: 'stray', table: 'log_blocks', record: `block ${block}`, message });
-  }
 }
 
 /** Walks two lists in the same order, so that what is in one of them only shows at once. */
 async function checkTaskCalls(
   from: FromTable,
   { taskCalls, doubtfulExits }: Walked,
-  tell: Report,
+  report: Report,
 ): Promise<void> {
   if (taskCalls === undefined) return;
-  const report = ({ call, ...finding }: ReturnType<typeof missingCall | typeof strayCall>) => {
-    if (!doubtfulExits.has(call)) tell(finding);
+  const tell = (kind: 'missing' | 'stray', { task, position }: TaskCall) => {
+    if (doubtfulExits.has(position)) return;
+    const record = formatId(TASKS, task);
+    const call = `the call of audit row ${position} was about ${record}`;
+    const message =
+      kind === 'missing'
+        ? `task_calls does not say that ${call}.`
+        : `task_calls says that ${call}, and it was not.`;
+    report({ kind, table: 'task_calls', record, message });
   };
   const expected = taskCalls.inOrder();
   let next = expected.next();
@@ -130,39 +150,26 @@ async function checkTaskCalls(
     // Bytes that only read like a number compare like one, and are none.
     const here = { task, position: typeof position === 'number' ? position : Number.MAX_VALUE };
     for (; next.done !== true && isBefore(next.value, here); next = expected.next())
-      report(missingCall(next.value));
+      tell('missing', next.value);
     if (next.done !== true && !isBefore(here, next.value)) next = expected.next();
-    else report(strayCall(here));
+    else tell('stray', here);
   }
-  for (; next.done !== true; next = expected.next()) report(missingCall(next.value));
+  for (; next.done !== true; next = expected.next()) tell('missing', next.value);
 }
 
 async function* storedCalls(from: FromTable): AsyncGenerator<{ task_id: number; position: number }> {
   let last = { task_id: Number.NEGATIVE_INFINITY, position: Number.NEGATIVE_INFINITY };
   for (;;) {
     const page = await from('task_calls').all<{ task_id: number; position: number }>(
-      'SELECT task_id, position FROM task_calls WHERE (task_id, position) > (?, ?) ORDER BY task_id, position LIMIT ?',
+      'SELECT task_id, position FROM task_calls WHERE (task_id, position) > (?, ?) ORDER BY task_id, position LIMIT 2000',
       last.task_id,
       last.position,
-      PAGE,
     );
     yield* page;
     const end = page.at(-1);
     if (end === undefined || (end.task_id === last.task_id && end.position <= last.position)) return;
     last = end;
   }
-}
-
-function missingCall({ task, position }: TaskCall) {
-  const record = formatId(TASKS, task);
-  const message = `task_calls does not say that the call of audit row ${position} was about ${record}.`;
-  return { kind: 'missing', table: 'task_calls', record, message, call: position } as const;
-}
-
-function strayCall({ task, position }: TaskCall) {
-  const record = formatId(TASKS, task);
-  const message = `task_calls says that the call of audit row ${position} was about ${record}, and it was not.`;
-  return { kind: 'stray', table: 'task_calls', record, message, call: position } as const;
 }
 
 /** Lists inside tasks that are repeated one row an entry. */
@@ -213,10 +220,8 @@ function isSameSet(a: readonly unknown[], b: readonly unknown[]): boolean {
 
 async function checkCounters(from: FromTable, { derivedOf }: Walked, report: Report): Promise<void> {
   const counters = TASKS.derived;
-  for await (const row of tasksWith<Readonly<Record<string, number>> & { id: number }>(
-    from,
-    `id, ${counters.join(', ')}`,
-  )) {
+  type Counters = Readonly<Record<string, number>> & { readonly id: number };
+  for await (const row of tasksWith<Counters>(from, `id, ${counters.join(', ')}`)) {
     const expected: Readonly<Record<string, number>> | undefined = derivedOf(row.id);
     if (expected === undefined) continue;
     const columns = counters.filter((column) => row[column] !== expected[column]);
@@ -225,32 +230,12 @@ async function checkCounters(from: FromTable, { derivedOf }: Walked, report: Rep
     const list = (values: Readonly<Record<string, number>>) =>
       columns.map((column) => `${column} ${values[column]}`).join(', ');
     const message = `In ${record}, ${columns.join(', ')} must be computed from other tasks and was changed.`;
-    report({
-      kind: 'altered',
-      table: 'tasks',
-      record,
-      columns,
-      message,
-      expected: list(expected),
-      actual: list(row),
-    });
+    const hashes = { expected: list(expected), actual: list(row) };
+    report({ kind: 'altered', table: 'tasks', record, columns, message, ...hashes });
   }
 }
 
-async function* tasksWith<T extends { readonly id: number }>(
-  from: FromTable,
-  columns: string,
-): AsyncGenerator<T> {
-  for (let last = Number.MIN_SAFE_INTEGER; ; ) {
-    const page = await from('tasks').all<T>(
-      `SELECT ${columns} FROM tasks WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,
-      last,
-      Number.MAX_SAFE_INTEGER,
-      PAGE,
-    );
-    yield* page;
-    const end = page.at(-1)?.id;
-    if (end === undefined || end <= last) return;
-    last = end;
-  }
+function tasksWith<T extends { readonly id: number }>(from: FromTable, columns: string): AsyncIterable<T> {
+  const select = `SELECT ${columns} FROM tasks WHERE id <= ${Number.MAX_SAFE_INTEGER} AND`;
+  return inPages<T>(from('tasks'), select, 'id');
 }

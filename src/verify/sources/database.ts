@@ -32,11 +32,8 @@ export class DatabaseSource implements Source {
     this.#cells = new Cells(tx);
   }
 
-  async origin(): Promise<string | undefined> {
-    const row = await this.#cells
-      .from('log')
-      .get<{ origin: SqlValue }>('SELECT origin FROM log ORDER BY id LIMIT 1');
-    return row === undefined ? undefined : String(row.origin);
+  origin(): Promise<string | undefined> {
+    return this.#cells.origin();
   }
 
   async heads(): Promise<SourceHead[]> {
@@ -67,10 +64,8 @@ export class DatabaseSource implements Source {
   }
 
   async count(): Promise<number> {
-    return (
-      (await this.#cells.from('actions').get<{ count: number }>('SELECT count(*) AS count FROM actions'))
-        ?.count ?? 0
-    );
+    const sql = 'SELECT count(*) AS count FROM actions';
+    return (await this.#cells.from('actions').get<{ count: number }>(sql))?.count ?? 0;
   }
 
   async *rows(): AsyncGenerator<SourceRow[]> {
@@ -120,14 +115,9 @@ export class DatabaseSource implements Source {
   /** The word index repeats the texts of a task: where these were changed, that was said. */
   async #isExplained(record: string, { found, badTexts }: Walked): Promise<boolean> {
     if (found.has(record)) return true;
-    const id = parseId(TASKS, record);
-    const row =
-      id === undefined
-        ? undefined
-        : await this.#tx.get<{ title: string; description: string }>(
-            'SELECT title, description FROM tasks WHERE id = ?',
-            id,
-          );
+    const sql = 'SELECT title, description FROM tasks WHERE id = ?';
+    const id = parseId(TASKS, record) ?? 0;
+    const row = await this.#tx.get<{ title: string; description: string }>(sql, id);
     return row !== undefined && (badTexts.has(row.title) || badTexts.has(row.description));
   }
 }

@@ -1,7 +1,8 @@
+import { sha256Hex, startSha256 } from '../../integrity/digest.ts';
 import { exactText } from '../../integrity/utf8.ts';
 import { DamagedSource } from '../source.ts';
 
-/** The files of a bundle, wherever they lie: a folder, a zip, a map of files in a browser. */
+/** The files of a bundle or a certificate, wherever they lie: a folder, a zip, a map of files in a browser. */
 export interface Files {
   readonly names: readonly string[];
   size(name: string): number;
@@ -18,7 +19,7 @@ export class SourceError extends DamagedSource {
   }
 }
 
-/** How many files a bundle may have. One session has a proof a row; a whole log a few files a session. */
+/** How many files a bundle may have: a few, and two a session. */
 export const FILES_MAX = 2_000_000;
 
 /** The name of a file inside a bundle: plain, at most one folder deep, and never a way out of it. */
@@ -26,11 +27,61 @@ export function isEntryName(name: string): boolean {
   return /^(?:[\w-][\w.-]{0,99}\/)?[\w-][\w.-]{0,99}$/.test(name);
 }
 
-/** Reads a file whole. */
-export async function readWhole(files: Files, name: string, bytesMax: number): Promise<Uint8Array> {
-  const size = files.size(name);
-  if (size > bytesMax) throw new SourceError(`${name} is larger than ${bytesMax} bytes`);
-  return await gather(files.stream(name), size, name);
+/** Far more than any of the small files needs. */
+const SMALL_BYTES_MAX = 1_048_576;
+/** What is held in memory while the rows are read. */
+export const HELD_BYTES_MAX = 2_147_483_647;
+
+/** The files of a bundle as they are read, each hashed as it passes, so that none is read twice for its sum. */
+export class Folder {
+  readonly names: ReadonlySet<string>;
+  readonly #files: Files;
+  readonly #sums = new Map<string, string>();
+
+  constructor(files: Files) {
+    if (files.names.length > FILES_MAX) throw new SourceError(`there are more than ${FILES_MAX} files`);
+    this.#files = files;
+    this.names = new Set(files.names);
+  }
+
+  /** A file's bytes; none where it is absent, which is reported with the list of files. */
+  async *stream(name: string): AsyncGenerator<Uint8Array> {
+    if (!this.names.has(name)) return;
+    const hash = startSha256();
+    for await (const chunk of this.#files.stream(name)) {
+      hash.update(chunk);
+      yield chunk;
+    }
+    this.#sums.set(name, hash.hex());
+  }
+
+  async whole(name: string, bytesMax = SMALL_BYTES_MAX): Promise<Uint8Array> {
+    if (!this.names.has(name)) return new Uint8Array();
+    const size = this.#files.size(name);
+    if (size > bytesMax) throw new SourceError(`${name} is larger than ${bytesMax} bytes`);
+    const bytes = await gather(this.#files.stream(name), size, name);
+    this.#sums.set(name, sha256Hex(bytes));
+    return bytes;
+  }
+
+  /** The text of a file; undefined where it is absent or not UTF-8. */
+  async text(name: string, bytesMax = SMALL_BYTES_MAX): Promise<string | undefined> {
+    return this.names.has(name) ? exactText(await this.whole(name, bytesMax)) : undefined;
+  }
+
+  lines(name: string): AsyncIterable<LinePage> {
+    return readLines(this.stream(name), name);
+  }
+
+  /** The sums of all files. */
+  async sums(): Promise<ReadonlyMap<string, string>> {
+    for (const name of this.names)
+      if (!this.#sums.has(name))
+        for await (const _ of this.stream(name)) {
+          // Reading is enough: the stream keeps the sum.
+        }
+    return this.#sums;
+  }
 }
 
 /** Puts the chunks of a stream together, which must be as many bytes as were promised. */

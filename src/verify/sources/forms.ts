@@ -1,10 +1,60 @@
 import { canonicalJson } from '../../integrity/canonical-json.ts';
 import { isHash } from '../../integrity/digest.ts';
 import { isOrigin } from '../../trust/origin.ts';
-import { BUNDLE_KIND, BUNDLE_VERSION, WHOLE_LOG } from './layout.ts';
 
-// One text for each thing a line of a bundle says. Whoever reads makes the line again and compares: a second spelling, a
+// What the files of a bundle and of a certificate are called, and one text for each thing a line of them says. The writers
+// in src/export and the sources here agree on both. Whoever reads makes the line again and compares: a second spelling, a
 // member too many or a member too few is another line. Everything that is read here was written by strangers.
+
+export const LOG = 'log.jsonl';
+/** Of a certificate: for each row of the log its position, and its proof under the newest head. */
+export const PROOFS = 'proofs.jsonl';
+export const PAYLOADS = 'payloads.jsonl';
+/** By digest, so that one is found by halving. */
+export const TEXTS = 'texts.jsonl';
+export const STATE = 'state.jsonl';
+/** The newest signed head. */
+export const CHECKPOINT = 'checkpoint';
+/** One verifier key a line. */
+export const KEYS = 'keys';
+/** Says what the folder is, and how long its log. */
+export const MARKER = 'bundle.json';
+export const README = 'README.txt';
+/** The page that shows and checks bundles; only where whoever exports has it. */
+export const PAGE = 'verify.html';
+export const SUMS = 'SHA256SUMS';
+
+/** What a source that holds all of a log is about. */
+export const WHOLE_LOG = 'log';
+
+/** The newest head that a key has signed. */
+export function headFile(keyId: string): string {
+  return `heads/${keyId}`;
+}
+
+/** A head that was kept. */
+export function keptFile(size: number, keyId: string): string {
+  return `checkpoints/${size}-${keyId}`;
+}
+
+/** The hashes of the records under a seal, one a line. */
+export function sealFile(sessionId: string): string {
+  return `seals/${sessionId}`;
+}
+
+/** The proof of the row that sealed a session. */
+export function proofFile(sessionId: string): string {
+  return `proofs/${sessionId}.tlog-proof`;
+}
+
+/** One line a file, as `sha256sum -c` reads them, in the order of their names. */
+export function formatSums(sums: ReadonlyMap<string, string>): string {
+  return [...sums]
+    .filter(([name]) => name !== SUMS)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, hash]) => `${hash}  ${name}\n`)
+    .join('');
+}
 
 export interface PayloadLine {
   readonly position: number;
@@ -18,24 +68,17 @@ export interface TextLine {
   readonly text: string;
 }
 
-/** Where a row of a bundle of one session stands, and the chain hash of the row before it. */
-export interface LinkLine {
+export interface ProofLine {
   readonly position: number;
-  readonly previous: string;
+  readonly proof: readonly string[];
 }
 
 export interface Marker {
-  /** `log`, or the session. */
-  readonly scope: string;
   readonly origin: string | null;
-  /** Audit rows in the bundle. */
-  readonly rows: number;
-  /** Audit rows of the log: of the whole one its last position, else what the checkpoint covers. */
+  /** The last position, and the tree and the chain up to there. */
   readonly size: number;
-  /** Of the tree over `size` rows; null where nothing is signed and not all rows are there. */
-  readonly root: string | null;
-  /** Of the last row; null where not all rows are there. */
-  readonly chain_hash: string | null;
+  readonly root: string;
+  readonly chain_hash: string;
 }
 
 export function payloadLine({ body, position, salt }: PayloadLine): string {
@@ -46,13 +89,13 @@ export function textLine({ digest, salt, text }: TextLine): string {
   return canonicalJson({ digest, salt, text });
 }
 
-export function linkLine({ position, previous }: LinkLine): string {
-  return canonicalJson({ position, previous });
+export function proofLine({ position, proof }: ProofLine): string {
+  return canonicalJson({ position, proof: [...proof] });
 }
 
-export function markerLine({ scope, origin, rows, size, root, chain_hash }: Marker): string {
-  const [kind, version] = [BUNDLE_KIND, BUNDLE_VERSION];
-  return canonicalJson({ kind, version, scope, origin, rows, size, root, chain_hash });
+/** All of the file, its newline too. */
+export function markerText({ origin, size, root, chain_hash }: Marker): string {
+  return `${canonicalJson({ kind: 'colibri-bundle', version: 3, origin, size, root, chain_hash })}\n`;
 }
 
 const BODY_START = '{"body":'.length;
@@ -83,39 +126,28 @@ export function readText(line: string | undefined): TextLine | undefined {
   return exact(line, { digest, salt, text }, textLine);
 }
 
-export function readLink(line: string | undefined): LinkLine | undefined {
-  const { position, previous } = members(line);
-  if (!isPosition(position) || !isText(previous) || !isHash(previous)) return undefined;
-  return exact(line, { position, previous }, linkLine);
+export function readProof(line: string): ProofLine | undefined {
+  const { position, proof } = members(line);
+  if (!isPosition(position) || !Array.isArray(proof) || !proof.every(isHashText)) return undefined;
+  return exact(line, { position, proof }, proofLine);
 }
 
-export function readMarker(line: string | undefined): Marker | undefined {
-  const { scope, origin, rows, size, root, chain_hash } = members(line);
-  const isMarker =
-    isText(scope) &&
-    (scope === WHOLE_LOG || isSessionId(scope)) &&
-    (origin === null || (isText(origin) && isOrigin(origin))) &&
-    isCount(rows) &&
-    isCount(size) &&
-    isHashOrNull(root) &&
-    isHashOrNull(chain_hash);
-  return isMarker ? exact(line, { scope, origin, rows, size, root, chain_hash }, markerLine) : undefined;
-}
-
-export function isSessionId(text: string): boolean {
-  return /^A-\d{4,15}$/.test(text);
-}
-
-/** What a certificate can be about: `T-0001`, `Θ-0001`, `A-0001` or `#12`. */
-export function isSubject(text: string): boolean {
-  return /^(?:[TAΘ]-\d{4,15}|#[1-9]\d{0,14})$/u.test(text);
+export function readMarker(text: string | undefined): Marker | undefined {
+  const { origin, size, root, chain_hash } = members(text);
+  const hasName = origin === null || (isText(origin) && isOrigin(origin));
+  if (!hasName || !isCount(size) || !isHashText(root) || !isHashText(chain_hash)) return undefined;
+  return exact(text, { origin, size, root, chain_hash }, markerText);
 }
 
 export function isText(value: unknown): value is string {
   return typeof value === 'string';
 }
 
-export function isPosition(value: unknown): value is number {
+function isHashText(value: unknown): value is string {
+  return isText(value) && isHash(value);
+}
+
+function isPosition(value: unknown): value is number {
   return isCount(value) && value > 0;
 }
 
@@ -139,10 +171,6 @@ function parse(text: string): unknown {
 
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function isHashOrNull(value: unknown): value is string | null {
-  return value === null || (isText(value) && isHash(value));
 }
 
 function exact<T>(line: string | undefined, value: T, write: (value: T) => string): T | undefined {

@@ -1,32 +1,22 @@
 import { formatId, STATE_TABLES, type StateTable } from '../../log/tables.ts';
 import type { Finding } from '../finding.ts';
 import type { SourceText } from '../source.ts';
-import { HeldLines, SourceError } from './files.ts';
-import { members, readText } from './forms.ts';
-import { STATE, TEXTS } from './layout.ts';
+import { HeldLines } from './files.ts';
+import { members, readText, STATE, TEXTS } from './forms.ts';
 
 /** Canonical JSON begins a line of texts with its digest: `{"digest":"…`. */
 const DIGEST_START = '{"digest":"'.length;
 const DIGEST_CHARS = 64;
-const STEPS_MAX = 1_000;
 
-/** The texts of a bundle, in memory as they lie, and where each is. Hostile input enters here. */
+/** Texts in the order of their digests, in memory as they lie. Hostile input enters here. */
 export class HeldTexts {
   readonly #lines: HeldLines;
-  /** Open addressing over the first digits of digests: line numbers from 1, 0 where free. 8 bytes a text, no strings. */
-  readonly #slots: Uint32Array;
 
   constructor(bytes: Uint8Array) {
     this.#lines = new HeldLines(bytes, TEXTS);
-    this.#slots = new Uint32Array(2 ** Math.ceil(Math.log2(2 * this.#lines.length + 2)));
-    for (let line = 0; line < this.#lines.length; line += 1) {
-      const digest = this.#digest(line);
-      const slot = this.#slot(digest);
-      // Of two lines with one digest the second is never found; their number tells that it is there.
-      if (this.#slots[slot] === 0) this.#slots[slot] = line + 1;
-    }
   }
 
+  /** A line that is misplaced hides itself or others, and a second of one digest shows by their number. */
   find(digests: readonly string[]): ReadonlyMap<string, SourceText> {
     const found = new Map<string, SourceText>();
     for (const digest of digests) {
@@ -36,54 +26,52 @@ export class HeldTexts {
     return found;
   }
 
-  #get(digest: string): SourceText | undefined {
-    const line = (this.#slots[this.#slot(digest)] ?? 0) - 1;
-    if (line < 0) return undefined;
-    const found = readText(this.#lines.text(line));
-    return found?.digest === digest ? { salt: found.salt, text: found.text } : undefined;
-  }
-
   get length(): number {
     return this.#lines.length;
   }
 
   /** What stands in the place of each digest. */
-  digests(): string[] {
-    return Array.from({ length: this.#lines.length }, (_, line) => this.#digest(line));
-  }
-
-  #digest(line: number): string {
-    const bytes = this.#lines.bytes(line).subarray(DIGEST_START, DIGEST_START + DIGEST_CHARS);
-    return String.fromCharCode(...bytes);
-  }
-
-  /** Where a digest is, or where it would go. */
-  #slot(digest: string): number {
-    const last = this.#slots.length - 1;
-    let slot = (Number.parseInt(digest.slice(0, 8), 16) | 0) & last;
-    let steps = 0;
-    for (let line = this.#slots[slot]; line; line = this.#slots[slot]) {
-      if (this.#digest(line - 1) === digest) return slot;
-      slot = (slot + 1) & last;
-      steps += 1;
-      // Digests scatter: among a million of them the longest way is some fifty steps.
-      if (steps > STEPS_MAX) throw new SourceError(`${TEXTS} holds digests that cannot be some`);
+  *digests(): Generator<string> {
+    for (let line = 0; line < this.#lines.length; line += 1) {
+      const bytes = this.#lines.bytes(line).subarray(DIGEST_START, DIGEST_START + DIGEST_CHARS);
+      yield String.fromCharCode(...bytes);
     }
-    return slot;
+  }
+
+  #get(digest: string): SourceText | undefined {
+    let [low, high] = [0, this.#lines.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const order = this.#compare(middle, digest);
+      if (order === 0) {
+        const found = readText(this.#lines.text(middle));
+        return found?.digest === digest ? { salt: found.salt, text: found.text } : undefined;
+      }
+      if (order < 0) low = middle + 1;
+      else high = middle;
+    }
+    return undefined;
+  }
+
+  #compare(line: number, digest: string): number {
+    const bytes = this.#lines.bytes(line);
+    for (let i = 0; i < DIGEST_CHARS; i += 1) {
+      const difference = (bytes[DIGEST_START + i] ?? 0) - digest.charCodeAt(i);
+      if (difference !== 0) return difference;
+    }
+    return 0;
   }
 }
 
-interface Indexed {
-  readonly ids: number[];
-  readonly lines: number[];
-}
-
-/** The rows of state of a bundle, in memory as they lie. Hostile input enters here. */
+/** Rows of state, in memory as they lie. Hostile input enters here. */
 export class HeldState {
   /** What is wrong with the lines themselves. */
   readonly faults: Finding[] = [];
   readonly #lines: HeldLines;
-  readonly #tables = new Map<string, Indexed>();
+  /** Of each table the line of each id. */
+  readonly #places = new Map<StateTable, Map<number, number>>(
+    STATE_TABLES.map((table) => [table, new Map()]),
+  );
   readonly #asked: Uint8Array;
 
   constructor(bytes: Uint8Array) {
@@ -105,9 +93,7 @@ export class HeldState {
         continue;
       }
       last = { index, id, name };
-      const rows = this.#rows(table);
-      rows.ids.push(id);
-      rows.lines.push(line);
+      this.#places.get(table)?.set(id, line);
     }
   }
 
@@ -115,7 +101,7 @@ export class HeldState {
   find(table: StateTable, ids: readonly number[]): ReadonlyMap<number, string> {
     const found = new Map<number, string>();
     for (const id of ids) {
-      const line = this.#line(table, id);
+      const line = this.#places.get(table)?.get(id);
       const text = line === undefined ? undefined : this.#lines.text(line);
       if (line === undefined || text === undefined) continue;
       this.#asked[line] = 1;
@@ -124,41 +110,19 @@ export class HeldState {
     return found;
   }
 
-  ids(table: StateTable): readonly number[] {
-    return this.#rows(table).ids;
+  ids(table: StateTable): number[] {
+    return [...(this.#places.get(table)?.keys() ?? [])];
   }
 
   /** The columns of a row. */
   row(table: StateTable, id: number): Readonly<Record<string, unknown>> | undefined {
-    const line = this.#line(table, id);
+    const line = this.#places.get(table)?.get(id);
     return line === undefined ? undefined : members(this.#lines.text(line));
   }
 
   /** The rows of a table that nobody asked for, by id. */
   unasked(table: StateTable): number[] {
-    const { ids, lines } = this.#rows(table);
-    return ids.filter((_, i) => this.#asked[lines[i] ?? 0] === 0);
-  }
-
-  #line(table: StateTable, id: number): number | undefined {
-    const { ids, lines } = this.#rows(table);
-    // Of a whole log all ids are there, so the first guess is right.
-    if (ids[id - 1] === id) return lines[id - 1];
-    let [low, high] = [0, ids.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((ids[middle] ?? 0) < id) low = middle + 1;
-      else high = middle;
-    }
-    return ids[low] === id ? lines[low] : undefined;
-  }
-
-  #rows({ name }: StateTable): Indexed {
-    const known = this.#tables.get(name);
-    if (known !== undefined) return known;
-    const rows = { ids: [], lines: [] };
-    this.#tables.set(name, rows);
-    return rows;
+    return this.ids(table).filter((id) => this.#asked[this.#places.get(table)?.get(id) ?? 0] === 0);
   }
 
   #fault(kind: Finding['kind'], table: string, record: string, message: string): void {
@@ -167,16 +131,13 @@ export class HeldState {
 }
 
 // In JSON without spaces a quote behind a comma begins a name, never a value: strings escape theirs, and rows nest nothing.
-const ID = /,"id":(\d{1,15}),/;
+// Session records begin with their id.
+const ID = /(?:,|^\{)"id":(\d{1,15}),/;
 const TABLE = /,"table":"(\w{1,40})"/;
 
 function placeOf(line: string | undefined): { readonly table: StateTable; readonly id: number } | undefined {
-  if (line === undefined) return undefined;
-  const id = Number(ID.exec(line)?.[1] ?? FIRST_ID.exec(line)?.[1]);
-  const name = TABLE.exec(line)?.[1];
+  const id = Number(ID.exec(line ?? '')?.[1]);
+  const name = TABLE.exec(line ?? '')?.[1];
   const table = STATE_TABLES.find((known) => known.name === name);
   return table === undefined || !Number.isSafeInteger(id) || id < 1 ? undefined : { table, id };
 }
-
-/** Session records begin with their id. */
-const FIRST_ID = /^\{"id":(\d{1,15}),/;

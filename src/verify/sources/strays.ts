@@ -1,74 +1,46 @@
-import { formatId, STATE_TABLES, type StateTable } from '../../log/tables.ts';
-import { auditRow, type Finding, type Report } from '../finding.ts';
+import type { Finding, Report } from '../finding.ts';
 import type { Walked } from '../source.ts';
-import type { PayloadLine } from './forms.ts';
-import type { HeldState, HeldTexts } from './held.ts';
-import type { PayloadCursor } from './rows.ts';
 
-/** What somebody handed over besides the rows. */
-export interface Beside {
-  readonly whole: boolean;
-  readonly texts: HeldTexts;
-  readonly state: HeldState;
-  readonly payloads: PayloadCursor;
-  /** Reads the payloads once more. */
-  readonly again: () => AsyncIterable<readonly (PayloadLine | undefined)[]>;
-}
+// What is there and no row of the log speaks of, in the same words wherever it lies.
 
 /** As many strays of one kind are named. */
-const NAMED_MAX = 1_000;
+export const NAMED_MAX = 1_000;
 
-/** What is there and no row of the log speaks of. Said in the same words as of a database. */
-export async function reportStrays(beside: Beside, walked: Walked, report: Report): Promise<void> {
-  for (const position of beside.payloads.strays.slice(0, NAMED_MAX))
-    if (!walked.isLost(position)) report(strayPayload(position));
-  await reportTexts(beside, walked, report);
-  for (const finding of beside.state.faults) report(finding);
-  for (const table of STATE_TABLES) reportState(table, beside, walked, report);
+/** What a source has of texts and of what may name them. */
+export interface TextsThere {
+  readonly count: number;
+  readonly digests: () => AsyncIterable<string> | Iterable<string>;
+  /** The bodies of all payloads. */
+  readonly bodies: () => AsyncIterable<string>;
 }
 
 /** Each text is named by the arguments of one call. Which ones are not is looked up only where the numbers differ. */
-async function reportTexts({ texts, again }: Beside, walked: Walked, report: Report): Promise<void> {
-  if (walked.texts === undefined || texts.length === walked.texts || !walked.isComplete) return;
+export async function reportStrayTexts(there: TextsThere, walked: Walked, report: Report): Promise<void> {
+  if (walked.texts === undefined || there.count === walked.texts || !walked.isComplete) return;
   const named = new Set<string>();
-  for await (const page of again())
-    for (const payload of page)
-      for (const [digest] of payload?.body.matchAll(/[0-9a-f]{64}/g) ?? []) named.add(digest);
-  const unnamed = texts.digests().filter((digest) => !named.has(digest));
-  for (const digest of unnamed.sort().slice(0, NAMED_MAX)) report(strayText(digest));
-  if (unnamed.length === 0) report(miscountedTexts(walked.texts, texts.length));
+  for await (const body of there.bodies())
+    for (const [digest] of body.matchAll(/[0-9a-f]{64}/g)) named.add(digest);
+  const unnamed: string[] = [];
+  for await (const digest of there.digests())
+    if (!named.has(digest) && unnamed.length < NAMED_MAX) unnamed.push(digest);
+  // A text that is missing may be there under another digest: that it is missing was said.
+  if (unnamed.length > 0 && unnamed.length <= walked.badTexts.size) return;
+  for (const digest of unnamed) {
+    // What stands there need not be a digest, and is printed.
+    const record = /^[0-9a-f]{64}$/.test(digest) ? digest.slice(0, 16) : 'without a digest';
+    report({ kind: 'stray', table: 'texts', record, message: `The text ${record} belongs to no call.` });
+  }
+  if (unnamed.length > 0) return;
+  const message = `${walked.texts} texts are named by calls and ${there.count} are there: one is named twice, or was put in where no search leads.`;
+  report({ kind: 'stray', table: 'texts', record: 'rows', message });
 }
 
-/** Of a whole log every row that it made was found, so that the others are those too many. */
-function reportState(table: StateTable, { whole, state }: Beside, walked: Walked, report: Report): void {
-  const made = walked.created.get(table.name) ?? 0;
-  const stray = whole
-    ? state.ids(table).filter((id) => id > made)
-    : walked.isComplete
-      ? state.unasked(table)
-      : [];
-  for (const id of stray.slice(0, NAMED_MAX))
-    if (!walked.isLost(Number(state.row(table, id)?.position))) report(strayState(table, id));
-}
-
-function strayPayload(position: number): Finding {
+export function strayPayload(position: number | string): Finding {
   const message = `There is a payload at position ${position} that no audit row speaks of.`;
-  return { kind: 'stray', table: 'action_payloads', record: auditRow(position), message };
+  return { kind: 'stray', table: 'action_payloads', record: `#${position}`, message };
 }
 
-function strayText(digest: string): Finding {
-  // What stands there need not be a digest, and is printed.
-  const record = /^[0-9a-f]{64}$/.test(digest) ? digest.slice(0, 16) : 'without a digest';
-  return { kind: 'stray', table: 'texts', record, message: `The text ${record} belongs to no call.` };
-}
-
-function miscountedTexts(named: number, there: number): Finding {
-  const message = `${named} texts are named by calls and ${there} are there: one is named twice, or was put in where no search leads.`;
-  return { kind: 'stray', table: 'texts', record: 'rows', message };
-}
-
-function strayState(table: StateTable, id: number): Finding {
-  const record = formatId(table, id);
-  const message = `${record} is in ${table.name}, but no audit row wrote it.`;
-  return { kind: 'unexplained', table: table.name, record, columns: ['id'], message };
+export function strayState(table: string, record: string): Finding {
+  const message = `${record} is in ${table}, but no audit row wrote it.`;
+  return { kind: 'unexplained', table, record, columns: ['id'], message };
 }

@@ -8,10 +8,10 @@ const VERDICT = 'log\u001b[2K\u001b[1A\nNothing is wrong.\n\u009b31m';
 
 proves(
   ['verdict.forms', 'bundle.hostile'],
-  'V6: a scope of any other form is a finding, and none of it reaches the terminal raw',
+  'V6: a name of any other form is a finding, and none of it reaches the terminal raw',
   async (desk) => {
     await desk.work();
-    const bundle = await exported(desk, (folder) => mark(folder, { scope: VERDICT }));
+    const bundle = await exported(desk, (folder) => mark(folder, { origin: VERDICT }));
 
     const people = await desk.run('verify', bundle);
     const programs = await desk.run('verify', bundle, '--json');
@@ -26,13 +26,18 @@ proves(
 );
 
 proves(
-  ['verdict.forms', 'bundle.forged'],
-  'V6: a bundle of one session that calls itself that of another is a finding',
+  ['verdict.forms', 'certificate.damage'],
+  'V6: a certificate of one session that calls itself that of another is a finding',
   async (desk) => {
     await desk.work();
-    const bundle = await exported(desk, (folder) => mark(folder, { scope: 'A-0042' }), '--session', 'A-0001');
+    const path = desk.colibri.path('session.json');
+    expect((await desk.run('prove', 'A-0001', '-o', path)).code).toBe(0);
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"subject": "A-0001"', '"subject": "A-0042"'));
 
-    expect((await desk.verify(bundle)).code).toBe(1);
+    const { code, stdout } = await desk.run('verify', path);
+
+    expect(code).toBe(1);
+    expect(stdout).toContain('A-0042 itself is not there.');
   },
 );
 
@@ -55,18 +60,13 @@ proves(
 );
 
 /** A bundle that somebody changed. The sums agree with it, unless they are to be kept. */
-async function exported(desk: LogDesk, change: (folder: string) => void, ...more: string[]): Promise<string> {
+async function exported(desk: LogDesk, change: (folder: string) => void, sums?: string): Promise<string> {
   const folder = desk.colibri.path('bundle');
   rmSync(folder, { recursive: true, force: true });
-  const { code, stderr } = await desk.run(
-    'export',
-    '-o',
-    folder,
-    ...more.filter((arg) => !arg.includes(' ')),
-  );
+  const { code, stderr } = await desk.run('export', '-o', folder);
   expect(code, stderr).toBe(0);
   change(folder);
-  if (!more.includes('keep the sums')) recomputeSums(folder);
+  if (sums !== 'keep the sums') recomputeSums(folder);
   return folder;
 }
 

@@ -9,8 +9,6 @@ import type { Found } from '../sources.ts';
 /** One way to lie with the files of a bundle. */
 export interface Spoiling {
   readonly id: string;
-  /** `log`, or a session whose bundle it is about. */
-  readonly scope: 'log' | 'A-0001';
   readonly spoil: (bundle: BundleFolder) => Found | readonly Found[];
 }
 
@@ -75,29 +73,19 @@ function file(kind: Found['kind'], record: string): Found {
 
 /** The row that sealed A-0001. */
 function sealPosition(bundle: BundleFolder): number {
-  return Number(/"position":(\d+)/.exec(bundle.read('seals/A-0001.json'))?.[1]);
+  return Number(/^index (\d+)$/m.exec(bundle.read('proofs/A-0001.tlog-proof'))?.[1]) + 1;
 }
 
 export const SPOILINGS: readonly Spoiling[] = [
   {
-    id: 'V6 a bundle of A-0001 is called one of A-0042',
-    scope: 'A-0001',
-    spoil(bundle) {
-      bundle.mark({ scope: 'A-0042' });
-      return file('missing', 'A-0042');
-    },
-  },
-  {
     id: 'V6 a marker with a verdict of its own',
-    scope: 'log',
     spoil(bundle) {
-      bundle.mark({ scope: 'the COMPLETE log\u001b[2J' });
+      bundle.mark({ origin: 'the COMPLETE log\u001b[2J' });
       return file('damaged', 'bundle');
     },
   },
   {
     id: 'V6 a marker with a field too many',
-    scope: 'log',
     spoil(bundle) {
       bundle.mark({ zeal: 'x' });
       return file('damaged', 'bundle');
@@ -105,7 +93,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'V6 a file too many that the sums name',
-    scope: 'log',
     spoil(bundle) {
       bundle.write('verdict.txt', 'Nothing is wrong.\n');
       return file('stray', 'verdict.txt');
@@ -113,7 +100,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'V6 a file too many that the sums do not name',
-    scope: 'log',
     spoil(bundle) {
       bundle.sums = false;
       bundle.write('verdict.txt', 'Nothing is wrong.\n');
@@ -122,7 +108,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'sums: a file that is changed',
-    scope: 'log',
     spoil(bundle) {
       bundle.sums = false;
       bundle.write('README.txt', 'Trust me.\n');
@@ -131,7 +116,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'files: the sums are missing',
-    scope: 'log',
     spoil(bundle) {
       bundle.sums = false;
       bundle.remove('SHA256SUMS');
@@ -140,7 +124,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'files: the readme is missing',
-    scope: 'log',
     spoil(bundle) {
       bundle.remove('README.txt');
       return file('missing', 'README.txt');
@@ -148,15 +131,20 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'marker: another number of rows',
-    scope: 'log',
     spoil(bundle) {
-      bundle.mark({ rows: 3 });
+      bundle.mark({ size: 3 });
       return file('altered', 'bundle.json');
     },
   },
   {
+    id: 'marker: its line does not end',
+    spoil(bundle) {
+      bundle.write('bundle.json', bundle.read('bundle.json').replace('\n', 'J'));
+      return file('damaged', 'bundle');
+    },
+  },
+  {
     id: 'marker: another root',
-    scope: 'log',
     spoil(bundle) {
       bundle.mark({ root: 'a'.repeat(64) });
       return file('altered', 'bundle.json');
@@ -164,7 +152,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'marker: another chain hash',
-    scope: 'log',
     spoil(bundle) {
       bundle.mark({ chain_hash: 'a'.repeat(64) });
       return file('altered', 'bundle.json');
@@ -172,7 +159,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'rows: the last is cut off',
-    scope: 'log',
     spoil(bundle) {
       const rows = bundle.lines('log.jsonl', (lines) => lines.slice(0, -1));
       const key = bundle.read('keys').split('+')[1];
@@ -182,7 +168,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'rows: the last line has no end',
-    scope: 'log',
     spoil(bundle) {
       bundle.write('log.jsonl', bundle.read('log.jsonl').slice(0, -1));
       return { ...file('damaged', 'bundle'), position: 1 };
@@ -190,7 +175,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'rows: one is taken out',
-    scope: 'log',
     spoil(bundle) {
       bundle.lines('log.jsonl', (lines) => lines.filter((_, i) => i !== 199));
       return { kind: 'missing', record: '#200', position: 200 };
@@ -198,7 +182,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'rows: one is there twice',
-    scope: 'log',
     spoil(bundle) {
       bundle.lines('log.jsonl', (lines) => lines.flatMap((line, i) => (i === 199 ? [line, line] : [line])));
       return { kind: 'stray', record: '#201', columns: ['position'], position: 201 };
@@ -206,7 +189,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'rows: an empty line',
-    scope: 'log',
     spoil(bundle) {
       const position = bundle.lines('log.jsonl', (lines) => [...lines, '']);
       const record = `#${position}`;
@@ -218,7 +200,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'state: a line is there twice',
-    scope: 'log',
     spoil(bundle) {
       bundle.lines('state.jsonl', (lines) => [lines[0] ?? '', ...lines]);
       return file('stray', 'T-0001');
@@ -226,7 +207,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'state: a line of no table',
-    scope: 'log',
     spoil(bundle) {
       bundle.lines('state.jsonl', (lines) => [...lines, '{"id":1,"table":"verdicts"}']);
       return file('malformed', 'state.jsonl');
@@ -234,7 +214,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'payloads: one is there twice',
-    scope: 'log',
     spoil(bundle) {
       bundle.lines('payloads.jsonl', (lines) => [lines[0] ?? '', ...lines]);
       return file('malformed', 'payloads.jsonl');
@@ -242,7 +221,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'payloads: one of a row that is not there',
-    scope: 'log',
     spoil(bundle) {
       bundle.lines('payloads.jsonl', (lines) => [
         ...lines,
@@ -253,7 +231,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'texts: one is there twice',
-    scope: 'log',
     spoil(bundle) {
       bundle.lines('texts.jsonl', (lines) => [lines[0] ?? '', ...lines]);
       return file('stray', 'rows');
@@ -261,26 +238,20 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'seals: a leaf is another',
-    scope: 'log',
     spoil(bundle) {
-      bundle.write(
-        'seals/A-0001.json',
-        bundle.read('seals/A-0001.json').replace(/"hash":"[0-9a-f]{4}/, '"hash":"0000'),
-      );
-      return file('altered', 'seals/A-0001.json');
+      bundle.write('seals/A-0001', bundle.read('seals/A-0001').replace(/^[0-9a-f]{4}/, '0000'));
+      return file('altered', 'seals/A-0001');
     },
   },
   {
     id: 'seals: one is missing',
-    scope: 'log',
     spoil(bundle) {
-      bundle.remove('seals/A-0001.json');
-      return file('altered', 'seals/A-0001.json');
+      bundle.remove('seals/A-0001');
+      return file('altered', 'seals/A-0001');
     },
   },
   {
     id: 'proofs: a hash is another',
-    scope: 'log',
     spoil(bundle) {
       bundle.write(
         'proofs/A-0001.tlog-proof',
@@ -291,7 +262,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'keys: one that signed nothing',
-    scope: 'log',
     spoil(bundle) {
       const origin = bundle.read('keys').split('+')[0] ?? '';
       bundle.write('keys', `${bundle.read('keys')}${generateNoteKey(origin).verifierKey}\n`);
@@ -300,7 +270,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'heads: a kept checkpoint is filed under another size',
-    scope: 'log',
     spoil(bundle) {
       const name = bundle.names().find((one) => one.startsWith('checkpoints/')) ?? '';
       const [size = '', id = ''] = name.slice(12).split('-');
@@ -314,7 +283,6 @@ export const SPOILINGS: readonly Spoiling[] = [
   },
   {
     id: 'heads: the newest checkpoint is an older one',
-    scope: 'log',
     spoil(bundle) {
       const name = bundle.names().find((one) => one.startsWith('checkpoints/')) ?? '';
       bundle.write('checkpoint', bundle.read(name));
@@ -330,21 +298,44 @@ export interface CertificateSpoiling {
   readonly spoil: (certificate: Record<string, unknown>) => Found | readonly Found[];
 }
 
-interface Lists {
-  readonly rows: { position: number; previous: string; proof: string[]; text: string }[];
-  readonly payloads: { position: number; salt: string; body: string }[];
-  readonly texts: { digest: string; salt: string; text: string }[];
-  readonly state: string[];
-  readonly seals: Record<string, string[]>;
-  readonly heads: { checkpoint: string; key: string }[];
-}
+/** A certificate in the hands of somebody who can change every line of it. */
+class CertificateFiles {
+  readonly #files: Record<string, string[]>;
 
-function listsOf(certificate: Record<string, unknown>): Lists {
-  return certificate as unknown as Lists;
+  constructor(certificate: Record<string, unknown>) {
+    this.#files = certificate.files as Record<string, string[]>;
+  }
+
+  lines(name: string): string[] {
+    return this.#files[name] ?? [];
+  }
+
+  edit(name: string, at: number, from: string | RegExp, to: string): void {
+    const lines = this.lines(name);
+    lines[at] = (lines[at] ?? '').replace(from, to);
+  }
+
+  positions(): number[] {
+    return this.lines('proofs.jsonl').map((line) => (JSON.parse(line) as { position: number }).position);
+  }
+
+  /** Takes rows away from the end, with all that belongs to them. */
+  cut(count: number): void {
+    for (const name of ['log.jsonl', 'proofs.jsonl']) this.lines(name).splice(-count);
+    const left = new Set(this.positions());
+    const payloads = this.lines('payloads.jsonl');
+    const kept = payloads.filter((line) => left.has((JSON.parse(line) as { position: number }).position));
+    payloads.splice(0, payloads.length, ...kept);
+  }
+
+  /** Positions of rows with this in them. */
+  having(text: string): number[] {
+    return this.positions().filter((_, i) => this.lines('log.jsonl')[i]?.includes(text));
+  }
 }
 
 /** T-0011 as its second call left it, which is not what the last row that is here left. */
-function unexplainedMove(rows: readonly { readonly position: number }[]): Found {
+function unexplainedMove(files: CertificateFiles): Found {
   const columns = [
     'held_by',
     'held_process',
@@ -355,7 +346,10 @@ function unexplainedMove(rows: readonly { readonly position: number }[]): Found 
     'status_since',
     'updated_at',
   ];
-  return { kind: 'altered', record: 'T-0011', columns, position: rows.at(-1)?.position ?? 0 };
+  return {
+    ...{ kind: 'altered', record: 'T-0011', columns },
+    position: files.having('"stage":"exit"').at(-1) ?? 0,
+  };
 }
 
 export const CERTIFICATE_SPOILINGS: readonly CertificateSpoiling[] = [
@@ -376,12 +370,28 @@ export const CERTIFICATE_SPOILINGS: readonly CertificateSpoiling[] = [
     },
   },
   {
+    id: 'certificate: a file too many',
+    subject: 'T-0001',
+    spoil(certificate) {
+      (certificate.files as Record<string, unknown>)['verdict.txt'] = ['Nothing is wrong.'];
+      return file('stray', 'verdict.txt');
+    },
+  },
+  {
+    id: 'certificate: V6 of A-0001, called one of A-0042',
+    subject: 'A-0001',
+    spoil(certificate) {
+      certificate.subject = 'A-0042';
+      return file('missing', 'A-0042');
+    },
+  },
+  {
     id: 'certificate: a row by another actor',
     subject: 'T-0001',
     spoil(certificate) {
-      const { rows } = listsOf(certificate);
-      for (const row of rows.slice(0, 2)) row.text = row.text.replace('"actor":"alice"', '"actor":"mallory"');
-      const positions = rows.slice(0, 2).map(({ position }) => position);
+      const files = new CertificateFiles(certificate);
+      for (const at of [0, 1]) files.edit('log.jsonl', at, '"actor":"alice"', '"actor":"mallory"');
+      const positions = files.positions().slice(0, 2);
       const unlinked = positions.map(
         (position): Found => ({ kind: 'unlinked', record: `#${position}`, position }),
       );
@@ -396,25 +406,23 @@ export const CERTIFICATE_SPOILINGS: readonly CertificateSpoiling[] = [
     id: 'certificate: V5 the salt takes over the body',
     subject: 'T-0001',
     spoil(certificate) {
-      const [payload] = listsOf(certificate).payloads;
-      if (payload === undefined) throw new Error('no payload');
-      payload.salt += Buffer.from(payload.body).toString('hex');
-      payload.body = '';
-      return {
-        kind: 'altered',
-        record: `#${payload.position}`,
-        columns: ['salt'],
-        position: payload.position,
+      const payloads = new CertificateFiles(certificate).lines('payloads.jsonl');
+      const { body, position, salt } = JSON.parse(payloads[0] ?? '') as {
+        body: string;
+        position: number;
+        salt: string;
       };
+      payloads[0] = JSON.stringify({ body: '', position, salt: salt + Buffer.from(body).toString('hex') });
+      return { kind: 'altered', record: `#${position}`, columns: ['salt'], position };
     },
   },
   {
     id: 'certificate: another text',
     subject: 'Θ-0001',
     spoil(certificate) {
-      const { texts, rows } = listsOf(certificate);
-      for (const text of texts) text.text = `${text.text}!`;
-      const { position = 0 } = rows.find(({ text }) => text.includes('"tool":"thought_record"')) ?? {};
+      const files = new CertificateFiles(certificate);
+      for (const at of files.lines('texts.jsonl').keys()) files.edit('texts.jsonl', at, /"\}$/, '!"}');
+      const [position = 0] = files.having('"tool":"thought_record"');
       return { kind: 'altered', record: `#${position}`, columns: ['salt', 'text'], position };
     },
   },
@@ -422,58 +430,46 @@ export const CERTIFICATE_SPOILINGS: readonly CertificateSpoiling[] = [
     id: 'certificate: another state',
     subject: 'T-0001',
     spoil(certificate) {
-      const { state } = listsOf(certificate);
-      state[0] = (state[0] ?? '').replace('"progress":100', '"progress":99');
-      return {
-        kind: 'altered',
-        record: 'T-0001',
-        columns: ['progress'],
-        position: Number(/"position":(\d+)/.exec(state[0] ?? '')?.[1]),
-      };
+      const files = new CertificateFiles(certificate);
+      files.edit('state.jsonl', 0, '"progress":100', '"progress":99');
+      const position = Number(/"position":(\d+)/.exec(files.lines('state.jsonl')[0] ?? '')?.[1]);
+      return { kind: 'altered', record: 'T-0001', columns: ['progress'], position };
     },
   },
   {
     id: 'certificate: a leaf of a seal is another',
     subject: 'A-0001',
     spoil(certificate) {
-      const leaves = listsOf(certificate).seals['A-0001'];
-      if (leaves === undefined) throw new Error('no seal');
-      leaves[0] = 'a'.repeat(64);
-      return file('altered', 'A-0001');
+      new CertificateFiles(certificate).lines('seals/A-0001')[0] = 'a'.repeat(64);
+      return file('altered', 'seals/A-0001');
     },
   },
   {
     id: 'certificate: an exit row is missing',
     subject: 'T-0011',
     spoil(certificate) {
-      const { rows, payloads } = listsOf(certificate);
-      const [{ position } = { position: 0 }] = rows.splice(-1);
-      payloads.splice(0, payloads.length, ...payloads.filter((payload) => payload.position !== position));
-      return unexplainedMove(rows.filter(({ text }) => text.includes('"stage":"exit"')));
+      const files = new CertificateFiles(certificate);
+      files.cut(1);
+      return unexplainedMove(files);
     },
   },
   {
     id: 'certificate: a call is missing',
     subject: 'T-0011',
     spoil(certificate) {
-      const { rows, payloads } = listsOf(certificate);
-      rows.splice(-2);
-      payloads.splice(
-        0,
-        payloads.length,
-        ...payloads.filter(({ position }) => rows.some((row) => row.position === position)),
-      );
-      return unexplainedMove(rows);
+      const files = new CertificateFiles(certificate);
+      files.cut(2);
+      return unexplainedMove(files);
     },
   },
   {
     id: 'certificate: a hash of a proof is another',
     subject: 'T-0001',
     spoil(certificate) {
-      const [row] = listsOf(certificate).rows;
-      if (row === undefined) throw new Error('no row');
-      row.proof[0] = 'a'.repeat(64);
-      return { kind: 'unlinked', record: `#${row.position}`, position: row.position };
+      const files = new CertificateFiles(certificate);
+      files.edit('proofs.jsonl', 0, /"[0-9a-f]{64}"/, `"${'a'.repeat(64)}"`);
+      const [position = 0] = files.positions();
+      return { kind: 'unlinked', record: `#${position}`, position };
     },
   },
 ];

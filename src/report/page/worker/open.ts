@@ -4,8 +4,7 @@ import type { Report } from '../../../verify/finding.ts';
 import type { Evidence, Judged } from '../../../verify/rules/heads.ts';
 import type { SourceRow, Walked } from '../../../verify/source.ts';
 import { blobFiles, openZipBlob } from '../../../verify/sources/blobs.ts';
-import { bundleSource } from '../../../verify/sources/bundle.ts';
-import { type CarriedSource, damagedSource } from '../../../verify/sources/carried.ts';
+import { bundleSource, type CarriedSource, damagedSource } from '../../../verify/sources/carried.ts';
 import { CERTIFICATE_BYTES_MAX, certificateSource } from '../../../verify/sources/certificate.ts';
 import { SourceError } from '../../../verify/sources/files.ts';
 import { type VerifyOptions, verify } from '../../../verify/verify.ts';
@@ -55,7 +54,7 @@ export async function openSource(given: Given, onProgress: OnProgress) {
 /** What was handed over as a source. Hostile input enters here: what cannot be read becomes a source with one finding. */
 async function sourceOf(given: Given): Promise<CarriedSource> {
   try {
-    if ('certificate' in given) return certificateSource(await textIn(given.certificate));
+    if ('certificate' in given) return await certificateSource(await textIn(given.certificate));
     return await bundleSource('zip' in given ? await openZipBlob(given.zip) : blobFiles(given.files));
   } catch (error) {
     if (error instanceof SourceError) return damagedSource(error.message);

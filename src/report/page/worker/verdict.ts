@@ -2,8 +2,7 @@
 import { STATE_TABLES } from '../../../log/tables.ts';
 import type { Finding, FindingKind } from '../../../verify/finding.ts';
 import type { SourceRow } from '../../../verify/source.ts';
-import { commitAlgorithm, commitPreimage } from '../../../verify/sources/anchor-file.ts';
-import type { CarriedAnchor } from '../../../verify/sources/carried.ts';
+import { type CarriedAnchor, commitAlgorithm, commitPreimage } from '../../../verify/sources/anchor-file.ts';
 import type { Verdict } from '../../../verify/verdict.ts';
 import type { Watched } from './open.ts';
 import { readJson, textOf } from './texts.ts';

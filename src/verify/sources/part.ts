@@ -1,0 +1,261 @@
+import { inclusionProof, type NodeReader } from '../../integrity/proofs.ts';
+import { GENESIS } from '../../log/row.ts';
+import {
+  formatId,
+  parseId,
+  SESSION_RECORDS,
+  SESSIONS,
+  STATE_TABLES,
+  type StateTable,
+  TASKS,
+  THOUGHTS,
+} from '../../log/tables.ts';
+import { logNodes } from '../../log/tree.ts';
+import type { Reader, SqlValue } from '../../storage/engine.ts';
+import type { Report } from '../finding.ts';
+import type { Source, SourceHead, SourceRow, SourceText, Walked } from '../source.ts';
+import { historyOf } from './carried.ts';
+import { Cells, inPages, pagesOf, type StoredPayload, type StoredRow } from './database-cells.ts';
+import { isCount } from './forms.ts';
+
+/** Rows at a time: fewer than of a whole log, so that a slice stays short. */
+const PAGE = 64;
+
+/** Whose records are verified. */
+export interface Subject {
+  readonly kind: 'task' | 'session';
+  readonly id: number;
+}
+
+export interface PartOptions {
+  /** The head that the rows are proved under. */
+  readonly head?: SourceHead & { readonly size: number };
+  /** The task or session of which every call is among the rows. Records that say they are its own are looked for too. */
+  readonly complete?: string;
+}
+
+/**
+ * Some rows of a log in a database. Under a head each comes with its proof; without one, with the hashes of its neighbours.
+ * Texts and state are those of the whole database.
+ */
+export class PartSource implements Source {
+  readonly whole = false;
+  readonly dropsContentHashes = true;
+  readonly complete: ReadonlySet<string>;
+  readonly #cells: Cells;
+  readonly #positions: readonly number[];
+  readonly #head: PartOptions['head'];
+  readonly #nodes: NodeReader;
+  /** Rows of state that a call says it wrote. */
+  readonly #written = new Map(STATE_TABLES.map((table) => [table, new Set<number>()]));
+
+  constructor(tx: Reader, positions: Iterable<number>, { head, complete }: PartOptions = {}) {
+    this.#cells = new Cells(tx);
+    this.#positions = [...new Set(positions)].sort((a, b) => a - b);
+    this.#head = head;
+    this.#nodes = remembering(logNodes(tx));
+    this.complete = new Set(complete === undefined || !/^[TA]-/.test(complete) ? [] : [complete]);
+  }
+
+  origin(): Promise<string | undefined> {
+    return this.#head === undefined ? Promise.resolve(undefined) : this.#cells.origin();
+  }
+
+  heads = () => Promise.resolve(this.#head === undefined ? [] : [this.#head]);
+  kept = () => Promise.resolve([]);
+  count = () => Promise.resolve(this.#positions.length);
+
+  async *rows(): AsyncGenerator<SourceRow[]> {
+    const here = new Set(this.#positions);
+    for (const page of pagesOf(this.#positions, PAGE)) {
+      const read = await this.#read(page);
+      yield this.#head === undefined ? await this.#linked(read, here) : await this.#proved(read, this.#head);
+    }
+  }
+
+  texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>> {
+    return this.#cells.texts(digests);
+  }
+
+  async states(table: StateTable, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
+    for (const id of ids) this.#written.get(table)?.add(id);
+    return await this.#cells.states(table, ids);
+  }
+
+  /** The subject itself, and records that claim to be its own, where no call wrote them. */
+  async checkRest(_walked: Walked, report: Report): Promise<void> {
+    // Under a head, calls that it does not cover are not among the rows.
+    for (const subject of this.#head === undefined ? this.complete : []) {
+      const [task, session] = [parseId(TASKS, subject), parseId(SESSIONS, subject)];
+      const own = task === undefined ? OF_A_SESSION : OF_A_TASK;
+      for (const [table, column] of own)
+        for await (const { id, position } of rowsWith(this.#cells, table, column, task ?? session ?? 0)) {
+          if (this.#written.get(table)?.has(id)) continue;
+          const record = formatId(table, id);
+          const message = `${record} says that audit row ${position} wrote it, but that row does not say so.`;
+          report({ kind: 'unexplained', table: table.name, record, columns: ['id', 'position'], message });
+        }
+    }
+  }
+
+  async #read(page: readonly number[]): Promise<SourceRow[]> {
+    const select = 'SELECT position, text, content_hash, chain_hash FROM actions WHERE position';
+    const rows = await this.#cells.among<StoredRow>('actions', select, page);
+    const beside = 'SELECT position, salt, body FROM action_payloads WHERE position';
+    const kept = await this.#cells.among<StoredPayload>('action_payloads', beside, page);
+    const read = new Map((await this.#cells.withPayloads(rows, kept)).map((row) => [row.position, row]));
+    return page.map((position) => read.get(position) ?? { position, text: undefined });
+  }
+
+  /** Where rows are gone there is no proof of others, and the verifier says so. */
+  async #proved(rows: readonly SourceRow[], { size }: { readonly size: number }): Promise<SourceRow[]> {
+    const proved: SourceRow[] = [];
+    for (const row of rows) {
+      if (row.text === undefined && row.content_hash === undefined) continue;
+      const proof = await inclusionProof(this.#nodes, row.position - 1, size).catch(() => undefined);
+      proved.push(proof === undefined ? row : { ...row, proof });
+    }
+    return proved;
+  }
+
+  async #linked(rows: readonly SourceRow[], here: ReadonlySet<number>): Promise<SourceRow[]> {
+    const around = new Set(rows.flatMap(({ position }) => [position - 1, position + 1]));
+    const select = 'SELECT position, content_hash, chain_hash FROM actions WHERE position';
+    const found = await this.#cells.among<{ position: number; content_hash: string; chain_hash: string }>(
+      'actions',
+      select,
+      [...around],
+    );
+    const beside = new Map(found.map((row) => [row.position, row]));
+    return rows.map((row) => {
+      const previous = row.position === 1 ? GENESIS : beside.get(row.position - 1)?.chain_hash;
+      const next = here.has(row.position + 1) ? undefined : beside.get(row.position + 1);
+      return {
+        ...row,
+        ...(previous !== undefined && { previous_chain_hash: String(previous) }),
+        ...(next !== undefined && {
+          next: { content_hash: String(next.content_hash), chain_hash: String(next.chain_hash) },
+        }),
+      };
+    });
+  }
+}
+
+/** Neighbouring rows share most of their way up: each node is read once. Bounded, so that many rows cost no more than some. */
+function remembering(nodes: NodeReader): NodeReader {
+  const known = new Map<string, string>();
+  return {
+    async node(level, index) {
+      const name = `${level}/${index}`;
+      const hash = known.get(name) ?? (await nodes.node(level, index));
+      if (known.size >= NODES_MAX) known.clear();
+      known.set(name, hash);
+      return hash;
+    },
+  };
+}
+
+const NODES_MAX = 50_000;
+
+const OF_A_TASK: readonly (readonly [StateTable, string])[] = [
+  [TASKS, 'id'],
+  [THOUGHTS, 'task_id'],
+  [SESSIONS, 'task_id'],
+];
+const OF_A_SESSION: readonly (readonly [StateTable, string])[] = [
+  [SESSIONS, 'id'],
+  [SESSION_RECORDS, 'session_id'],
+];
+
+/**
+ * The audit rows that a record rests on, in order: both rows of every call that wrote it or its records, found by the rows
+ * of state, by the index of calls and along `previous`. A row that is gone is among them: whoever reads it finds out.
+ * `around` adds the calls that a session may hide: what was taken out of it is still named by the calls on its task.
+ */
+export async function rowsBehind(
+  tx: Reader,
+  table: StateTable,
+  id: number,
+  { around = false, pause = () => Promise.resolve() } = {},
+): Promise<number[]> {
+  const cells = new Cells(tx);
+  const exits = new Set<number>();
+  const sessions = new Set<number>();
+  // A forged position may be any number; only such as can be one is looked for.
+  const add = (position: unknown) => void (isCount(position) && position > 0 && exits.add(position));
+  let count = 0;
+  const each = async <T>(rows: AsyncIterable<T>, take: (row: T) => void) => {
+    for await (const row of rows) {
+      take(row);
+      count += 1;
+      if (count % PAGE === 0) await pause();
+    }
+  };
+  const follow = async (of: StateTable, number: number) => {
+    const [row] = await cells.among<Place>(of.name, `SELECT position FROM ${of.name} WHERE id`, [number]);
+    const text = (at: number) => cells.textAt(at);
+    await each(historyOf(of, formatId(of, number), row?.position, text), add);
+  };
+  const named = async (task: number) => {
+    await each(callsOf(cells, task), ({ position }) => add(position));
+    await each(rowsWith(cells, SESSIONS, 'task_id', task), (session) => sessions.add(session.id));
+  };
+  if (table === SESSIONS) {
+    sessions.add(id);
+    await each(rowsWith(cells, SESSION_RECORDS, 'session_id', id), ({ position }) => add(position));
+    const tasks = await cells.among<{ task_id: number }>(
+      'sessions',
+      'SELECT task_id FROM sessions WHERE id',
+      [id],
+    );
+    if (around) for (const { task_id } of tasks) await named(task_id);
+  } else await follow(table, id);
+  if (table === TASKS) {
+    await named(id);
+    await each(rowsWith(cells, THOUGHTS, 'task_id', id), ({ position }) => add(position));
+    for (const session of await cells.from('session_records').all<{ id: number }>(RECORDING, id, id))
+      sessions.add(session.id);
+  }
+  for (const session of sessions) await follow(SESSIONS, session);
+  return await withEnters(cells, exits, pause);
+}
+
+/** Sessions with records of a task, by the one index that leads to them. */
+const RECORDING = `
+  SELECT r.session_id AS id FROM thoughts t JOIN session_records r ON r.ref = t.id AND r.kind = 'thought'
+  WHERE t.task_id = ? UNION
+  SELECT r.session_id FROM task_calls c JOIN session_records r ON r.ref = c.position AND r.kind = 'change'
+  WHERE c.task_id = ?`;
+
+interface Place {
+  readonly position: SqlValue;
+}
+
+/** Exit rows with the enter rows of their calls, in order. */
+export async function withEnters(
+  cells: Cells,
+  exits: Iterable<number>,
+  pause = () => Promise.resolve(),
+): Promise<number[]> {
+  const all = new Set(exits);
+  for (const page of pagesOf([...all], PAGE)) {
+    const select = 'SELECT sequence_no FROM actions WHERE position';
+    for (const { sequence_no } of await cells.among<{ sequence_no: SqlValue }>('actions', select, page))
+      if (isCount(sequence_no) && sequence_no > 0) all.add(sequence_no);
+    await pause();
+  }
+  return [...all].sort((a, b) => a - b);
+}
+
+function callsOf(cells: Cells, task: number): AsyncIterable<Place> {
+  const select = 'SELECT position FROM task_calls WHERE task_id = ? AND';
+  return inPages(cells.from('task_calls'), select, 'position', [task]);
+}
+
+function rowsWith(cells: Cells, { name }: StateTable, column: string, value: number) {
+  // The order of the index on the column: any other would sort all rows again for each page.
+  const key = name === 'thoughts' ? 'chain_position' : 'id';
+  const columns = key === 'id' ? 'id, position' : `id, position, ${key}`;
+  const select = `SELECT ${columns} FROM ${name} WHERE ${column} = ? AND`;
+  return inPages<{ id: number; position: number }>(cells.from(name), select, key, [value]);
+}
