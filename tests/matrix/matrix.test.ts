@@ -6,7 +6,7 @@ import { treeRoot } from '../../src/integrity/tree.ts';
 import { formatCertificate } from '../../src/verify/sources/certificate.ts';
 import { FULL } from '../driver/tier.ts';
 import { BundleFolder, CERTIFICATE_SPOILINGS, SPOILINGS } from './forgeries/bundles.ts';
-import type { Forgery } from './forgeries/forgery.ts';
+import { type Forgery, malformed } from './forgeries/forgery.ts';
 import { FORGERIES, SAMPLE } from './forgeries.ts';
 import * as legal from './legal.ts';
 import { makeCertificate } from './made-certificate.ts';
@@ -158,6 +158,23 @@ describe.runIf(FULL)('certificates that lie', () => {
       expect(foundIn(judged)).toEqual(foundIn({ findings: expected }));
     });
   }
+});
+
+describe('certificates of a row that Colibri does not write', () => {
+  test.each([[{}], ['x'], [null], [[null]], [[{ table: 'tasks', id: 4 }]]])(
+    'are written and show it: effects %j',
+    async (effects) => {
+      const log = workshop.log();
+      const exit = legal.read(log);
+      exit.patch = (fields) => void Object.assign(fields, { effects });
+      const place = workshop.write(log);
+      const subject = `#${exit.fields.position}`;
+      const text = await proveTo(place, subject, join(place.folder, 'certificate.json'));
+
+      expect(foundIn(await judgeCertificate(place, text))).toEqual(foundIn({ findings: [malformed(exit)] }));
+      workshop.clear(place);
+    },
+  );
 });
 
 describe('certificates put together by a stranger', () => {
