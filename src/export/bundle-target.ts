@@ -15,12 +15,12 @@ import { formatSums, MARKER, SUMS } from '../verify/sources/forms.ts';
 import { openBundle } from './open-bundle.ts';
 import { writeFully, ZipWriter } from './zip.ts';
 
+/** What a file is made of: lines of text, or bytes. */
+type Parts = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
+
 /** Where a bundle is written: a folder, or a zip. Nothing is at the target before everything is. */
 export interface BundleTarget {
-  /** Writes one file, line by line. */
-  write(name: string, lines: AsyncIterable<string> | Iterable<string>): Promise<void>;
-  /** Writes one file that is no text. */
-  writeBytes(name: string, bytes: Uint8Array): Promise<void>;
+  write(name: string, parts: Parts): Promise<void>;
   /** Writes the sums and puts the whole in its place. */
   finish(): Promise<void>;
   /** Removes what was written so far. */
@@ -33,48 +33,42 @@ export async function openTarget(path: string): Promise<BundleTarget> {
   await assertReplaceable(target);
   const making = join(dirname(target), `.${basename(target)}.${process.pid}.new`);
   mkdirSync(dirname(target), { recursive: true });
-  const files = target.endsWith('.zip') ? zipFiles(making) : folderFiles(making);
+  const zip = target.endsWith('.zip') ? new ZipWriter(making) : undefined;
+  if (zip === undefined) mkdirSync(making, { mode: 0o700 });
   const sums = new Map<string, string>();
 
-  async function write(name: string, lines: AsyncIterable<string> | Iterable<string>): Promise<void> {
-    await add(name, chunked(lines));
-  }
-
-  async function add(name: string, chunks: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<void> {
+  async function write(name: string, parts: Parts): Promise<void> {
     const hash = createHash('sha256');
     const hashed = async function* () {
-      for await (const chunk of chunks) {
+      for await (const chunk of chunked(parts)) {
         hash.update(chunk);
         yield chunk;
       }
     };
-    await files.write(name, hashed());
+    await (zip === undefined ? writeFile(join(making, name), hashed()) : zip.add(name, hashed()));
     sums.set(name, hash.digest('hex'));
   }
 
   return {
     write,
-    writeBytes: (name, bytes) => add(name, [Buffer.from(bytes)]),
     async finish() {
       await write(SUMS, [formatSums(sums)]);
-      files.close();
+      zip?.close();
       putInPlace(making, target);
     },
     abandon() {
-      files.abandon();
+      zip?.abandon();
       rmSync(making, { recursive: true, force: true });
     },
   };
 }
 
 /** Lines of text gathered into chunks that are worth a write. */
-async function* chunked(
-  lines: AsyncIterable<string> | Iterable<string>,
-  chars = 262_144,
-): AsyncGenerator<Buffer> {
+async function* chunked(parts: Parts, chars = 262_144): AsyncGenerator<Buffer> {
   let text = '';
-  for await (const line of lines) {
-    text += line;
+  for await (const part of parts) {
+    if (typeof part === 'string') text += part;
+    else yield Buffer.from(part);
     if (text.length < chars) continue;
     yield Buffer.from(text);
     text = '';
@@ -82,38 +76,15 @@ async function* chunked(
   if (text !== '') yield Buffer.from(text);
 }
 
-interface Files {
-  write(name: string, chunks: AsyncIterable<Buffer>): Promise<void>;
-  close(): void;
-  abandon(): void;
-}
-
-function folderFiles(folder: string): Files {
-  mkdirSync(folder, { mode: 0o700 });
-  return {
-    async write(name, chunks) {
-      const path = join(folder, name);
-      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      const fd = openSync(path, 'wx', 0o600);
-      try {
-        for await (const chunk of chunks) writeFully(fd, chunk, null);
-        fsyncSync(fd);
-      } finally {
-        closeSync(fd);
-      }
-    },
-    close() {},
-    abandon() {},
-  };
-}
-
-function zipFiles(path: string): Files {
-  const zip = new ZipWriter(path);
-  return {
-    write: (name, chunks) => zip.add(name, chunks),
-    close: () => zip.close(),
-    abandon: () => zip.abandon(),
-  };
+async function writeFile(path: string, chunks: AsyncIterable<Buffer>): Promise<void> {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const fd = openSync(path, 'wx', 0o600);
+  try {
+    for await (const chunk of chunks) writeFully(fd, chunk, null);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
 }
 
 /** Nothing, an empty folder, or a bundle of ours may stand where a bundle goes. */

@@ -132,7 +132,7 @@ async function writeHeads(target: BundleTarget, { newest, kept, anchors }: Heads
   if (last !== undefined) await target.write(forms.CHECKPOINT, [last.note]);
   for (const { keyId, note } of newest) await target.write(forms.headFile(keyId), [note]);
   for (const { keyId, size, note } of kept) await target.write(forms.keptFile(size, keyId), [note]);
-  for (const { name, bytes } of anchors) await target.writeBytes(name, bytes);
+  for (const { name, bytes } of anchors) await target.write(name, [bytes]);
 }
 
 /**

@@ -1,9 +1,10 @@
 import { closeSync, createReadStream, fstatSync, lstatSync, openSync, readdirSync, readSync } from 'node:fs';
 import { join } from 'node:path';
+import { createInflateRaw } from 'node:zlib';
 import { asError } from '../errors.ts';
 import { FILES_MAX, type Files, isEntryName, SourceError } from '../verify/sources/files.ts';
 import { openZip } from '../verify/sources/zip.ts';
-import { NODE_UNPACKER } from './zip.ts';
+import { crc32, through } from './zip.ts';
 
 /** The files of a bundle on this machine. */
 export interface OpenedFiles extends Files {
@@ -16,11 +17,10 @@ export async function openBundle(path: string): Promise<OpenedFiles> {
 }
 
 function openFolder(folder: string): OpenedFiles {
-  const sizes = new Map<string, number>();
-  reading(folder, () => list(folder, '', sizes));
+  const names: string[] = [];
+  reading(folder, () => list(folder, '', names));
   return {
-    names: [...sizes.keys()],
-    size: (name) => sizes.get(name) ?? 0,
+    names,
     async *stream(name) {
       try {
         yield* createReadStream(join(folder, name), { highWaterMark: 262_144 });
@@ -32,15 +32,15 @@ function openFolder(folder: string): OpenedFiles {
   };
 }
 
-function list(folder: string, prefix: string, sizes: Map<string, number>): void {
+function list(folder: string, prefix: string, names: string[]): void {
   for (const item of readdirSync(join(folder, prefix), { withFileTypes: true })) {
     const name = `${prefix}${item.name}`;
     if (!isEntryName(name)) throw new SourceError(`${JSON.stringify(name)} does not belong in a bundle`);
-    if (sizes.size >= FILES_MAX) throw new SourceError(`there are more than ${FILES_MAX} files`);
-    if (item.isDirectory() && prefix === '') list(folder, `${name}/`, sizes);
+    if (names.length >= FILES_MAX) throw new SourceError(`there are more than ${FILES_MAX} files`);
+    if (item.isDirectory() && prefix === '') list(folder, `${name}/`, names);
     // A link could lead to any file of whoever verifies, a pipe could never end.
     else if (!item.isFile()) throw new SourceError(`${name} is not a plain file`);
-    else sizes.set(name, lstatSync(join(folder, name)).size);
+    else names.push(name);
   }
 }
 
@@ -54,7 +54,11 @@ async function openZipFile(path: string): Promise<OpenedFiles> {
       const count = reading(path, () => readSync(fd, bytes, 0, length, from));
       return bytes.subarray(0, count);
     };
-    const files = await openZip({ size: stat.size, read }, NODE_UNPACKER);
+    const inflated = (from: number, length: number) => {
+      const range = { fd, start: from, end: from + length - 1, autoClose: false, highWaterMark: 262_144 };
+      return through(createReadStream('', range), createInflateRaw());
+    };
+    const files = await openZip({ size: stat.size, read, inflated, crc32 });
     return { ...files, close: () => closeSync(fd) };
   } catch (error) {
     closeSync(fd);

@@ -43,6 +43,6 @@ export async function buildConsistency(
         { cause },
       );
     }
-    return { text: formatConsistency({ old, proof, checkpoint: note }), size };
+    return { text: formatConsistency(old, proof, note), size };
   });
 }

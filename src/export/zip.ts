@@ -32,7 +32,8 @@ export class ZipWriter {
     };
     this.#at += format.localHeader({ name, crc, packed: 0, size }).length;
     const begun = this.#at;
-    for await (const packed of through(measured(), zlib.createDeflateRaw())) this.#append(packed);
+    for await (const packed of through(Readable.from(measured()), zlib.createDeflateRaw()))
+      this.#append(packed);
     const entry = { name, crc, packed: this.#at - begun, size, offset };
     if (size > BYTES_MAX || this.#at > BYTES_MAX || this.#entries.length === ENTRIES_MAX)
       throw new Error('The bundle is too large for one zip. Export it as a folder.');
@@ -57,23 +58,17 @@ export class ZipWriter {
   }
 }
 
-/** How Node undoes what the writer did. */
-export const NODE_UNPACKER: format.Unpacker = {
-  inflate: (packed) => through(packed, zlib.createInflateRaw()),
-  crc32,
-};
-
 export function writeFully(fd: number, bytes: Uint8Array, position: number | null): void {
   for (let done = 0; done < bytes.length; )
     done += writeSync(fd, bytes, done, bytes.length - done, position === null ? null : position + done);
 }
 
-// Node before 20.15 has none of its own; its own does 3 GB/s, the table 0.4.
-function crc32(bytes: Uint8Array, before: number): number {
+/** Node before 20.15 has none of its own; its own does 3 GB/s, the table 0.4. */
+export function crc32(bytes: Uint8Array, before: number): number {
   return typeof zlib.crc32 === 'function' ? zlib.crc32(bytes, before) : format.crc32(bytes, before);
 }
 
 /** Errors of the source and of the transform both end the iteration that the caller is in. */
-function through(source: AsyncIterable<Uint8Array>, transform: Transform): AsyncIterable<Uint8Array> {
-  return pipeline(Readable.from(source), transform, () => undefined);
+export function through(source: Readable, transform: Transform): AsyncIterable<Uint8Array> {
+  return pipeline(source, transform, () => undefined);
 }

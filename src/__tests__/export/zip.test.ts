@@ -7,7 +7,7 @@ import { afterAll, expect, test } from 'vitest';
 import { proving } from '../../../tests/contract/proves.ts';
 import { seededRandom } from '../../../tests/driver/random.ts';
 import { openBundle } from '../../export/open-bundle.ts';
-import { NODE_UNPACKER, ZipWriter } from '../../export/zip.ts';
+import { crc32 as nodeCrc32, ZipWriter } from '../../export/zip.ts';
 import { openZipBlob } from '../../verify/sources/blobs.ts';
 import { type Files, isEntryName, SourceError } from '../../verify/sources/files.ts';
 import { crc32 } from '../../verify/sources/zip.ts';
@@ -69,7 +69,7 @@ test('what goes in comes out, here, in a page and with Python', async () => {
 test('both ways to a CRC-32 give the published check value', () => {
   const check = Buffer.from('123456789');
 
-  expect(NODE_UNPACKER.crc32?.(check, 0)).toBe(0xcbf43926);
+  expect(nodeCrc32(check, 0)).toBe(0xcbf43926);
   expect(crc32(check, 0)).toBe(0xcbf43926);
   expect(crc32(check.subarray(4), crc32(check.subarray(0, 4), 0))).toBe(0xcbf43926);
 });

@@ -1,11 +1,25 @@
 import { expect, test } from 'vitest';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { rowText, SESSION_RECORDS, TASKS, THOUGHTS } from '../../log/tables.ts';
+import type { Finding } from '../../verify/finding.ts';
 import { textLine } from '../../verify/sources/forms.ts';
-import { HeldState, HeldTexts } from '../../verify/sources/held.ts';
+import { HeldState, readTexts } from '../../verify/sources/held.ts';
 
-function held(lines: readonly string[]): Uint8Array {
-  return Buffer.from(lines.map((line) => `${line}\n`).join(''));
+async function* pages<T>(...lists: T[][]): AsyncGenerator<T[]> {
+  yield* lists;
+}
+
+async function texts(...lines: string[]) {
+  const faults: Finding[] = [];
+  const found = await readTexts(pages(lines.slice(0, 3), lines.slice(3)), faults);
+  return { found, faults: faults.map(({ kind }) => kind) };
+}
+
+async function held(...lines: string[]) {
+  const faults: Finding[] = [];
+  const state = new HeldState();
+  await state.read(pages(lines), faults);
+  return { state, faults: faults.map(({ kind }) => kind) };
 }
 
 const TEXTS = Array.from({ length: 1_000 }, (_, i) => ({
@@ -14,18 +28,15 @@ const TEXTS = Array.from({ length: 1_000 }, (_, i) => ({
   text: `Θ ${i}`,
 })).sort((a, b) => (a.digest < b.digest ? -1 : 1));
 
-test('each of many texts is found by its digest', () => {
-  const texts = new HeldTexts(held(TEXTS.map(textLine)));
-
-  const found = texts.find(TEXTS.map(({ digest }) => digest));
+test('each of many texts is read', async () => {
+  const { found, faults } = await texts(...TEXTS.map(textLine));
 
   expect(TEXTS.filter(({ digest, text }) => found.get(digest)?.text !== text)).toEqual([]);
-  expect(texts.length).toBe(1_000);
-  expect(texts.find([sha256Hex('another'), '', 'x'])).toEqual(new Map());
-  expect(new HeldTexts(held([])).find([sha256Hex('0')])).toEqual(new Map());
+  expect(found.size).toBe(1_000);
+  expect(faults).toEqual([]);
 });
 
-test('a text that is not written as texts are is not found', () => {
+test('a text that is not written as texts are is named and not read', async () => {
   const [text] = TEXTS;
   const line = textLine(text ?? { digest: '', salt: '', text: '' });
 
@@ -35,17 +46,18 @@ test('a text that is not written as texts are is not found', () => {
     line.slice(0, -1),
     'x',
   ])
-    expect(new HeldTexts(held([odd])).find([text?.digest ?? '']), odd).toEqual(new Map());
+    expect(await texts(odd), odd).toEqual({ found: new Map(), faults: ['malformed'] });
 });
 
-test('of texts in another order at least one is not found', () => {
-  const lines = TEXTS.slice(0, 9).map(textLine);
-  for (let i = 0; i + 1 < lines.length; i += 1) {
-    const [one = '', other = ''] = lines.slice(i, i + 2);
-    const texts = new HeldTexts(held(lines.with(i, other).with(i + 1, one)));
+test('texts in another order, or there twice, are named', async () => {
+  const [a = '', b = '', c = ''] = TEXTS.map(textLine);
 
-    expect(texts.find(TEXTS.slice(0, 9).map(({ digest }) => digest)).size).toBeLessThan(9);
-  }
+  for (const lines of [
+    [a, c, b],
+    [b, a, c],
+    [a, a, b, c],
+  ])
+    expect((await texts(...lines)).faults).toEqual(['malformed']);
 });
 
 const LINES = [
@@ -55,8 +67,8 @@ const LINES = [
   rowText(SESSION_RECORDS, { id: 1 }),
 ];
 
-test('a row of state is found by its table and its id, whatever its columns say', () => {
-  const state = new HeldState(held(LINES));
+test('a row of state is found by its table and its id, whatever its columns say', async () => {
+  const { state, faults } = await held(...LINES);
 
   expect(state.find(TASKS, [1, 2, 3])).toEqual(
     new Map([
@@ -67,7 +79,7 @@ test('a row of state is found by its table and its id, whatever its columns say'
   expect(state.find(THOUGHTS, [1])).toEqual(new Map([[1, LINES[2]]]));
   expect(state.unasked(SESSION_RECORDS)).toEqual([1]);
   expect(state.unasked(TASKS)).toEqual([]);
-  expect(state.faults).toEqual([]);
+  expect(faults).toEqual([]);
 });
 
 test.each<[what: string, lines: (string | undefined)[], kind: string]>([
@@ -77,8 +89,8 @@ test.each<[what: string, lines: (string | undefined)[], kind: string]>([
   ['of no table', [LINES[0]?.replace('"tasks"', '"texts"')], 'malformed'],
   ['without an id', [LINES[0]?.replace('"id":1', '"id":null')], 'malformed'],
   ['nothing', [''], 'malformed'],
-])('a row that is %s is named once', (_, lines, kind) => {
-  const { faults } = new HeldState(held(lines.map((line) => line ?? '')));
+])('a row that is %s is named once', async (_, lines, kind) => {
+  const { faults } = await held(...lines.map((line) => line ?? ''));
 
-  expect(faults.map((finding) => finding.kind)).toEqual([kind]);
+  expect(faults).toEqual([kind]);
 });

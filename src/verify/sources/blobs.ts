@@ -1,5 +1,5 @@
 import { FILES_MAX, type Files, isEntryName, SourceError } from './files.ts';
-import { openZip, type RandomBytes, type Unpacker } from './zip.ts';
+import { openZip } from './zip.ts';
 
 // What a browser hands over. Node has the same classes, so that tests run all of it there too.
 
@@ -15,48 +15,22 @@ export function blobFiles(given: Iterable<readonly [path: string, blob: Blob]>):
     if (files.has(name)) throw new SourceError(`there are two files ${name}`);
     files.set(name, blob);
   }
-  return {
-    names: [...files.keys()],
-    size: (name) => files.get(name)?.size ?? 0,
-    stream(name) {
-      const blob = files.get(name);
-      if (blob === undefined) throw new SourceError(`there is no ${name}`);
-      return chunksOf(blob.stream());
-    },
-  };
+  return { names: [...files.keys()], stream: (name) => chunksOf((files.get(name) ?? new Blob()).stream()) };
 }
 
 /** A zip that was chosen in a browser. */
 export async function openZipBlob(zip: Blob): Promise<Files> {
-  const bytes: RandomBytes = {
+  return await openZip({
     size: zip.size,
     read: async (from, length) => new Uint8Array(await zip.slice(from, from + length).arrayBuffer()),
-  };
-  return await openZip(bytes, BROWSER);
-}
-
-const BROWSER: Unpacker = {
-  async *inflate(packed) {
-    const stream = new DecompressionStream('deflate-raw');
-    const feeding = feed(stream.writable.getWriter(), packed);
-    // Whoever reads meets the same failure; without this it would count as one that nobody handles.
-    feeding.catch(() => undefined);
-    yield* chunksOf(stream.readable);
-    await feeding;
-  },
-};
-
-async function feed(
-  writer: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>,
-  packed: AsyncIterable<Uint8Array>,
-): Promise<void> {
-  try {
-    for await (const chunk of packed) await writer.write(Uint8Array.from(chunk));
-    await writer.close();
-  } catch (error) {
-    await writer.abort(error);
-    throw error;
-  }
+    inflated: (from, length) =>
+      chunksOf(
+        zip
+          .slice(from, from + length)
+          .stream()
+          .pipeThrough(new DecompressionStream('deflate-raw')),
+      ),
+  });
 }
 
 interface ByteStream {

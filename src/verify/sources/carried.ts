@@ -7,9 +7,9 @@ import { auditRow, type Finding, type Report } from '../finding.ts';
 import { headIn } from '../rules/heads.ts';
 import type { Source, SourceHead, SourceNote, SourceRow, SourceText, Walked } from '../source.ts';
 import type { CarriedAnchor } from './anchor-file.ts';
-import { type Files, Folder, HELD_BYTES_MAX, SourceError } from './files.ts';
+import { type Files, Folder, type LinePage, SourceError } from './files.ts';
 import * as forms from './forms.ts';
-import { HeldState, HeldTexts } from './held.ts';
+import { HeldState, readTexts } from './held.ts';
 import { fileFinding, type Notes, readNotes } from './notes.ts';
 import { claimedPosition, numberedRows, PayloadCursor } from './rows.ts';
 import { isSealOver, type ShownSeal, shownSeals } from './seals.ts';
@@ -42,8 +42,9 @@ export async function carriedSource(open: () => { files: Files; about?: About })
     const faults: Finding[] = [];
     const notes = await readNotes(folder, faults);
     if (about !== undefined && notes.heads.length === 0) throw new SourceError('nothing in it is signed');
-    const texts = new HeldTexts(await folder.whole(forms.TEXTS, HELD_BYTES_MAX));
-    const state = new HeldState(await folder.whole(forms.STATE, HELD_BYTES_MAX));
+    const texts = await readTexts(folder.lines(forms.TEXTS), faults);
+    const state = new HeldState();
+    await state.read(folder.lines(forms.STATE), faults);
     return new Carried({ folder, about, marker, notes, texts, state, faults });
   } catch (error) {
     if (error instanceof SourceError) return damagedSource(error.message);
@@ -80,7 +81,7 @@ interface Opened {
   readonly about: About | undefined;
   readonly marker: forms.Marker | undefined;
   readonly notes: Notes;
-  readonly texts: HeldTexts;
+  readonly texts: ReadonlyMap<string, SourceText>;
   readonly state: HeldState;
   /** What was found wrong on the way, to be reported with the rest. */
   readonly faults: Finding[];
@@ -138,7 +139,14 @@ class Carried implements CarriedSource {
   }
 
   texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>> {
-    return Promise.resolve(this.#in.texts.find(digests));
+    return Promise.resolve(
+      new Map(
+        digests.flatMap((digest) => {
+          const text = this.#in.texts.get(digest);
+          return text === undefined ? [] : [[digest, text]];
+        }),
+      ),
+    );
   }
 
   states(table: StateTable, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
@@ -165,9 +173,9 @@ class Carried implements CarriedSource {
   }
 
   /** Some rows of a log, each with its place and a proof of its own. */
-  async *#provedRows(log: AsyncIterable<readonly (string | undefined)[]>): AsyncGenerator<SourceRow[]> {
+  async *#provedRows(log: AsyncIterable<LinePage>): AsyncGenerator<SourceRow[]> {
     const { folder, faults } = this.#in;
-    const lines = ((await folder.text(forms.PROOFS, HELD_BYTES_MAX)) ?? '').split('\n').slice(0, -1);
+    const lines = ((await folder.text(forms.PROOFS)) ?? '').split('\n').slice(0, -1);
     const proofs = lines.map(forms.readProof);
     let count = 0;
     for await (const page of log) {
@@ -231,9 +239,8 @@ class Carried implements CarriedSource {
     const { folder, state, texts } = this.#in;
     for (const position of this.#payloads.strays.slice(0, NAMED_MAX))
       if (!walked.isLost(position)) report(strayPayload(position));
-    const digests = () => texts.digests();
-    await reportStrayTexts({ count: texts.length, digests, bodies: () => bodiesIn(folder) }, walked, report);
-    for (const finding of state.faults) report(finding);
+    const there = { count: texts.size, digests: () => texts.keys(), bodies: () => bodiesIn(folder) };
+    await reportStrayTexts(there, walked, report);
     for (const table of STATE_TABLES) {
       const made = walked.created.get(table.name) ?? 0;
       // Of a whole log every row that it made was found, so that the others are those too many.
@@ -258,7 +265,7 @@ class Carried implements CarriedSource {
     const files: string[] = [];
     for (const seal of shownSeals(this.#in.state, walked)) {
       const name = forms.sealFile(seal.session);
-      const text = await this.#in.folder.text(name, HELD_BYTES_MAX);
+      const text = await this.#in.folder.text(name);
       const listed = text?.split('\n') ?? [];
       const isSeal = listed.pop() === '' && isSealOver(seal, listed, this.complete);
       if (!seal.isTorn && !isSeal) {
@@ -355,7 +362,7 @@ function isProofOf(
 /** Last, because most files have been read by then. */
 async function checkSums(folder: Folder, strays: ReadonlySet<string>, report: Report): Promise<void> {
   const sums = await folder.sums();
-  const text = await folder.text(forms.SUMS, HELD_BYTES_MAX);
+  const text = await folder.text(forms.SUMS);
   // A file that is missing or does not belong was reported as such.
   if (!folder.names.has(forms.SUMS) || text === forms.formatSums(sums)) return;
   const listed = new Set(text?.split('\n'));

@@ -61,7 +61,6 @@ function filesOf(given: Certificate['files']): Files {
   );
   return {
     names: [...files.keys()],
-    size: (name) => files.get(name)?.length ?? 0,
     async *stream(name) {
       yield files.get(name) ?? new Uint8Array();
     },

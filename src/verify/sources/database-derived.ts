@@ -181,13 +181,12 @@ async function checkLists(
   { found }: Walked,
   report: Report,
 ): Promise<void> {
-  const stored = new Map<number, unknown[]>();
-  for (const { id, value } of await from(table).all<{ id: number; value: unknown }>(
-    `SELECT task_id AS id, ${entry} AS value FROM ${table}`,
-  )) {
+  const stored = new Map<number, Set<unknown>>();
+  const sql = `SELECT task_id AS id, ${entry} AS value FROM ${table}`;
+  for (const { id, value } of await from(table).all<{ id: number; value: unknown }>(sql)) {
     const list = stored.get(id);
-    if (list === undefined) stored.set(id, [value]);
-    else list.push(value);
+    if (list === undefined) stored.set(id, new Set([value]));
+    else list.add(value);
   }
   const tell = (id: number) => {
     const record = formatId(TASKS, id);
@@ -197,25 +196,23 @@ async function checkLists(
     report({ kind: 'index', table, record, message });
   };
   for await (const { id, list } of tasksWith<{ id: number; list: string }>(from, `id, ${column} AS list`)) {
-    if (!isSameSet(entriesOf(list), stored.get(id) ?? [])) tell(id);
+    const [due, there] = [entriesOf(list), stored.get(id) ?? NOTHING];
+    if (due.size !== there.size || [...there].some((value) => !due.has(value))) tell(id);
     stored.delete(id);
   }
   for (const id of stored.keys()) tell(id);
 }
 
-function entriesOf(list: string): unknown[] {
-  if (list === '[]') return [];
+const NOTHING: ReadonlySet<unknown> = new Set();
+
+function entriesOf(list: string): ReadonlySet<unknown> {
+  if (list === '[]') return NOTHING;
   try {
     const value: unknown = JSON.parse(list);
-    return Array.isArray(value) ? value : [];
+    return new Set(Array.isArray(value) ? value : []);
   } catch {
-    return [];
+    return NOTHING;
   }
-}
-
-function isSameSet(a: readonly unknown[], b: readonly unknown[]): boolean {
-  const known = new Set(a);
-  return known.size === b.length && b.every((value) => known.has(value));
 }
 
 async function checkCounters(from: FromTable, { derivedOf }: Walked, report: Report): Promise<void> {

@@ -1,11 +1,10 @@
-import { sha256Hex, startSha256 } from '../../integrity/digest.ts';
+import { startSha256 } from '../../integrity/digest.ts';
 import { exactText } from '../../integrity/utf8.ts';
 import { DamagedSource } from '../source.ts';
 
 /** The files of a bundle or a certificate, wherever they lie: a folder, a zip, a map of files in a browser. */
 export interface Files {
   readonly names: readonly string[];
-  size(name: string): number;
   /** The bytes of a file. Throws a SourceError where they cannot be had whole. */
   stream(name: string): AsyncIterable<Uint8Array>;
 }
@@ -27,10 +26,8 @@ export function isEntryName(name: string): boolean {
   return /^(?:[\w-][\w.-]{0,99}\/)?[\w-][\w.-]{0,99}$/.test(name);
 }
 
-/** Far more than any of the small files needs. */
-const SMALL_BYTES_MAX = 1_048_576;
-/** What is held in memory while the rows are read. */
-export const HELD_BYTES_MAX = 2_147_483_647;
+/** Far more than any file needs that is read whole. */
+const WHOLE_BYTES_MAX = 268_435_456;
 
 /** The files of a bundle as they are read, each hashed as it passes, so that none is read twice for its sum. */
 export class Folder {
@@ -55,18 +52,20 @@ export class Folder {
     this.#sums.set(name, hash.hex());
   }
 
-  async whole(name: string, bytesMax = SMALL_BYTES_MAX): Promise<Uint8Array> {
-    if (!this.names.has(name)) return new Uint8Array();
-    const size = this.#files.size(name);
-    if (size > bytesMax) throw new SourceError(`${name} is larger than ${bytesMax} bytes`);
-    const bytes = await gather(this.#files.stream(name), size, name);
-    this.#sums.set(name, sha256Hex(bytes));
-    return bytes;
+  async whole(name: string): Promise<Uint8Array> {
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    for await (const chunk of this.stream(name)) {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size > WHOLE_BYTES_MAX) throw new SourceError(`${name} is larger than ${WHOLE_BYTES_MAX} bytes`);
+    }
+    return joined(chunks);
   }
 
   /** The text of a file; undefined where it is absent or not UTF-8. */
-  async text(name: string, bytesMax = SMALL_BYTES_MAX): Promise<string | undefined> {
-    return this.names.has(name) ? exactText(await this.whole(name, bytesMax)) : undefined;
+  async text(name: string): Promise<string | undefined> {
+    return this.names.has(name) ? exactText(await this.whole(name)) : undefined;
   }
 
   lines(name: string): AsyncIterable<LinePage> {
@@ -81,27 +80,6 @@ export class Folder {
           // Reading is enough: the stream keeps the sum.
         }
     return this.#sums;
-  }
-}
-
-/** Puts the chunks of a stream together, which must be as many bytes as were promised. */
-async function gather(chunks: AsyncIterable<Uint8Array>, size: number, name: string): Promise<Uint8Array> {
-  const whole = allocate(size, name);
-  let at = 0;
-  for await (const chunk of chunks) {
-    if (at + chunk.length > size) throw new SourceError(`${name} grows while it is read`);
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  if (at !== size) throw new SourceError(`${name} is cut off`);
-  return whole;
-}
-
-function allocate(size: number, name: string): Uint8Array {
-  try {
-    return new Uint8Array(size);
-  } catch (cause) {
-    throw new SourceError(`${name} does not fit into memory`, { cause });
   }
 }
 
@@ -153,36 +131,4 @@ function splitLines(bytes: Uint8Array): LinePage {
 function joined(parts: readonly Uint8Array[]): Uint8Array {
   const [first = new Uint8Array()] = parts;
   return parts.length === 1 ? first : Buffer.concat(parts);
-}
-
-/** Where the lines of a file begin, with the file in memory. */
-export class HeldLines {
-  readonly #bytes: Uint8Array;
-  /** Beginnings; one more than there are lines. */
-  readonly #starts: Uint32Array;
-
-  constructor(bytes: Uint8Array, name: string) {
-    if (bytes.length > 0 && bytes.at(-1) !== NEWLINE)
-      throw new SourceError(`the last line of ${name} does not end`);
-    let count = 0;
-    for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) count += 1;
-    this.#bytes = bytes;
-    this.#starts = new Uint32Array(count + 1);
-    let line = 0;
-    for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1))
-      this.#starts[++line] = at + 1;
-  }
-
-  get length(): number {
-    return this.#starts.length - 1;
-  }
-
-  /** The bytes of a line without its newline. */
-  bytes(line: number): Uint8Array {
-    return this.#bytes.subarray(this.#starts[line], (this.#starts[line + 1] ?? 1) - 1);
-  }
-
-  text(line: number): string | undefined {
-    return exactText(this.bytes(line));
-  }
 }

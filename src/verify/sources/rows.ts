@@ -66,33 +66,31 @@ export function claimedPosition(line: string | undefined): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** Payloads in step with the rows they lie beside. Undefined stands for a line that is none. */
+/** Payloads in step with the rows they lie beside, of which no more is held than that. Undefined stands for a line that is none. */
 export class PayloadCursor {
   /** Payloads that belong to no row, by position. */
   readonly strays: number[] = [];
   /** Lines, counted from 1, that cannot be read or are misplaced. */
   readonly unreadable: number[] = [];
   readonly #pages: AsyncIterator<readonly (PayloadLine | undefined)[]>;
-  #page: readonly (PayloadLine | undefined)[] = [];
-  #next = 0;
+  readonly #ahead = new Map<number, PayloadLine>();
   #line = 0;
   #last = 0;
-  #ended = false;
 
   constructor(pages: AsyncIterable<readonly (PayloadLine | undefined)[]>) {
     this.#pages = pages[Symbol.asyncIterator]();
   }
 
-  /** The payload at a position, if there is one. */
+  /** The payload at a position, if there is one. Those before it belong to no row. */
   async take(position: number): Promise<{ readonly salt: string; readonly body: string } | undefined> {
-    for (let payload = await this.#peek(); payload !== undefined; payload = await this.#peek()) {
-      if (payload.position > position) return undefined;
-      this.#next += 1;
-      this.#last = payload.position;
-      if (payload.position === position) return { salt: payload.salt, body: payload.body };
-      this.strays.push(payload.position);
+    while (this.#last < position && (await this.#turn()));
+    const found = this.#ahead.get(position);
+    for (const before of this.#ahead.keys()) {
+      if (before > position) break;
+      if (before < position) this.strays.push(before);
+      this.#ahead.delete(before);
     }
-    return undefined;
+    return found === undefined ? undefined : { salt: found.salt, body: found.body };
   }
 
   /** Whatever is left belongs to no row. */
@@ -100,24 +98,17 @@ export class PayloadCursor {
     await this.take(Number.POSITIVE_INFINITY);
   }
 
-  async #peek(): Promise<PayloadLine | undefined> {
-    for (;;) {
-      while (this.#next >= this.#page.length) {
-        if (this.#ended || !(await this.#turn())) return undefined;
-      }
-      const payload = this.#page[this.#next];
-      if (payload !== undefined && payload.position > this.#last) return payload;
-      this.unreadable.push(this.#line + this.#next + 1);
-      this.#next += 1;
-    }
-  }
-
   async #turn(): Promise<boolean> {
     const { done, value } = await this.#pages.next();
-    this.#line += this.#page.length;
-    this.#next = 0;
-    this.#ended = done === true;
-    this.#page = done === true ? [] : value;
-    return !this.#ended;
+    if (done === true) this.#last = Number.POSITIVE_INFINITY;
+    for (const payload of done === true ? [] : value) {
+      this.#line += 1;
+      if (payload === undefined || payload.position <= this.#last) this.unreadable.push(this.#line);
+      else {
+        this.#ahead.set(payload.position, payload);
+        this.#last = payload.position;
+      }
+    }
+    return done !== true;
   }
 }

@@ -27,7 +27,7 @@ export async function reportStrayTexts(there: TextsThere, walked: Walked, report
   if (unnamed.length > 0 && unnamed.length <= walked.badTexts.size) return;
   for (const digest of unnamed) {
     // What stands there need not be a digest, and is printed.
-    const record = /^[0-9a-f]{64}$/.test(digest) ? digest.slice(0, 16) : 'without a digest';
+    const record = /^[0-9a-f]{16}/.exec(digest)?.[0] ?? 'without a digest';
     report({ kind: 'stray', table: 'texts', record, message: `The text ${record} belongs to no call.` });
   }
   if (unnamed.length > 0) return;

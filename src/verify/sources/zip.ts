@@ -3,19 +3,15 @@ import { FILES_MAX, type Files, isEntryName, SourceError } from './files.ts';
 // The bytes of a zip as Colibri writes them: entries back to back, a directory that says of each the same again, an end.
 // The writer puts these headers down, and the reader makes them again and compares.
 
-/** Bytes that can be read anywhere: a file on disk, a file in a browser. */
-export interface RandomBytes {
+/** The bytes of a zip: a file on disk, a file in a browser. */
+export interface ZipBytes {
   readonly size: number;
   /** Exactly these bytes; fewer only at the end. */
   read(from: number, length: number): Promise<Uint8Array>;
-}
-
-/** What Node and a browser do in different ways. */
-export interface Unpacker {
-  /** Undoes Deflate without any header. */
-  inflate(packed: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>;
-  /** The CRC-32 of more bytes behind those that gave `before`. */
-  crc32?(bytes: Uint8Array, before: number): number;
+  /** What Deflate, without any header, made these bytes of. */
+  inflated(from: number, length: number): AsyncIterable<Uint8Array>;
+  /** The CRC-32 of more bytes behind those that gave `before`, where there is one that is faster than ours. */
+  readonly crc32?: typeof crc32;
 }
 
 export interface Entry {
@@ -27,7 +23,6 @@ export interface Entry {
   readonly offset: number;
 }
 
-const CHUNK_BYTES = 262_144;
 const LOCAL = 0x04034b50;
 const LOCAL_BYTES = 30;
 const CENTRAL_BYTES = 46;
@@ -47,29 +42,28 @@ const RATIO_FREE_BYTES = 1_048_576;
  * Opens a zip by a stranger, and only one as Colibri makes them: nothing before, between or behind the entries. So no
  * other program finds other files in it than this one.
  */
-export async function openZip(zip: RandomBytes, unpacker: Unpacker): Promise<Files> {
+export async function openZip(zip: ZipBytes): Promise<Files> {
   const entries = await readEntries(zip);
   return {
     names: [...entries.keys()],
-    size: (name) => entries.get(name)?.size ?? 0,
     stream(name) {
       const entry = entries.get(name);
       if (entry === undefined) throw new SourceError(`the zip has no ${name}`);
-      return unpack(zip, entry, unpacker);
+      return unpack(zip, entry);
     },
   };
 }
 
 /** The bytes of an entry. Throws where they are not as many, or not those, that its header promised. */
 async function* unpack(
-  zip: RandomBytes,
+  zip: ZipBytes,
   { name, offset, packed, size, crc }: Entry,
-  { inflate, crc32: sumOf = crc32 }: Unpacker,
 ): AsyncGenerator<Uint8Array> {
+  const sumOf = zip.crc32 ?? crc32;
   let actual = 0;
   let sum = 0;
   try {
-    for await (const chunk of inflate(readRange(zip, offset + LOCAL_BYTES + name.length, packed))) {
+    for await (const chunk of zip.inflated(offset + LOCAL_BYTES + name.length, packed)) {
       actual += chunk.length;
       if (actual > size) break;
       sum = sumOf(chunk, sum);
@@ -81,19 +75,14 @@ async function* unpack(
   if (actual !== size || sum !== crc) throw new SourceError(`${name} is not what the zip says it is`);
 }
 
-async function* readRange(zip: RandomBytes, from: number, length: number): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < length; at += CHUNK_BYTES)
-    yield await readAt(zip, from + at, Math.min(CHUNK_BYTES, length - at));
-}
-
-async function readAt(zip: RandomBytes, from: number, length: number): Promise<Uint8Array> {
+async function readAt(zip: ZipBytes, from: number, length: number): Promise<Uint8Array> {
   const bytes = from + length > zip.size ? new Uint8Array() : await zip.read(from, length);
   if (bytes.length !== length) throw new SourceError('the zip is cut off');
   return bytes;
 }
 
 /** Goes from entry to entry. Whatever comes behind the last one must be the directory of exactly these, and the end. */
-async function readEntries(zip: RandomBytes): Promise<ReadonlyMap<string, Entry>> {
+async function readEntries(zip: ZipBytes): Promise<ReadonlyMap<string, Entry>> {
   const entries = new Map<string, Entry>();
   let offset = 0;
   for (;;) {
@@ -116,7 +105,7 @@ async function readEntries(zip: RandomBytes): Promise<ReadonlyMap<string, Entry>
 
 const UNPACK = 'if another program packed it, unpack the zip with another program and verify the folder';
 
-async function readEntry(zip: RandomBytes, header: Uint8Array, offset: number): Promise<Entry> {
+async function readEntry(zip: ZipBytes, header: Uint8Array, offset: number): Promise<Entry> {
   const view = viewOf(header);
   const bytes = await readAt(zip, offset + LOCAL_BYTES, Math.min(view.getUint16(26, true), NAME_MAX));
   const name = String.fromCharCode(...bytes);

@@ -233,7 +233,7 @@ export const SPOILINGS: readonly Spoiling[] = [
     id: 'texts: one is there twice',
     spoil(bundle) {
       bundle.lines('texts.jsonl', (lines) => [lines[0] ?? '', ...lines]);
-      return file('stray', 'rows');
+      return file('malformed', 'texts.jsonl');
     },
   },
   {
