@@ -50,12 +50,12 @@ export async function writeBundle(
   const found = await findLogAnchors(storage, request);
   return await storage.read(async (tx) => {
     const heads = await readHeads(tx, found);
-    const size = await countRows(tx);
     const target = await openTarget(path);
     try {
-      await writeLog(tx, target, heads, size, request);
-      const [origin, anchors] = [heads.origin, heads.anchors.length];
-      const written = { origin, size, checkpointedThrough: newestHead(heads)?.size ?? 0, anchors };
+      await writeLog(tx, target, heads, request);
+      const { origin, size, anchors } = heads;
+      const checkpointedThrough = newestHead(heads)?.size ?? 0;
+      const written = { origin, size, checkpointedThrough, anchors: anchors.length };
       if (request.page !== undefined) await target.write(forms.PAGE, [request.page]);
       await target.write(forms.README, [readmeText(written, request.page !== undefined)]);
       await target.finish();
@@ -71,9 +71,9 @@ async function writeLog(
   tx: Reader,
   target: BundleTarget,
   heads: Heads,
-  size: number,
   { onProgress }: BundleRequest,
 ): Promise<void> {
+  const { size } = heads;
   const tree = new Frontier();
   const last = { position: 0, chainHash: GENESIS };
   await target.write(forms.LOG, logLines());

@@ -27,6 +27,8 @@ export interface SignedHead extends StoredHead {
 /** What is signed of a log. */
 export interface Heads {
   readonly origin: string | undefined;
+  /** Audit rows of the log. */
+  readonly size: number;
   /** The newest of each key, the smallest first. */
   readonly newest: readonly StoredHead[];
   /** Those that were kept, the smallest first. */
@@ -64,22 +66,15 @@ export async function findLogAnchors(
 
 /** Everything that is signed, from the same snapshot as the rows. */
 export async function readHeads(tx: Reader, found: readonly FoundAnchor[]): Promise<Heads> {
-  const newest = (
-    await tx.all<{ key: string; note: string }>('SELECT key, checkpoint AS note FROM log_heads ORDER BY key')
-  ).map(({ key, note }) => stored(key, note, claimedSize(note)));
-  const kept = (
-    await tx.all<{ key: string; size: number; note: string }>(
-      'SELECT key, size, note FROM checkpoints ORDER BY size, key',
-    )
-  ).map(({ key, size, note }) => stored(key, note, size));
-  const anchored = anchoredHeads(found, [...newest, ...kept]);
-  const all = [...kept, ...anchored].sort(bySize);
-  return {
-    origin: await readOrigin(tx),
-    newest: newest.sort(bySize),
-    kept: all,
-    anchors: carried(found, [...newest, ...all]),
+  const read = async (sql: string) => {
+    const rows = await tx.all<{ key: string; note: string; size?: number }>(sql);
+    return rows.map(({ key, note, size = claimedSize(note) }) => stored(key, note, size)).sort(bySize);
   };
+  const newest = await read('SELECT key, checkpoint AS note FROM log_heads');
+  const inLog = await read('SELECT key, size, note FROM checkpoints');
+  const kept = [...inLog, ...anchoredHeads(found, [...newest, ...inLog])].sort(bySize);
+  const anchors = carried(found, [...newest, ...kept]);
+  return { origin: await readOrigin(tx), size: await countRows(tx), newest, kept, anchors };
 }
 
 async function readOrigin(tx: Reader): Promise<string | undefined> {
@@ -102,24 +97,29 @@ export function newestHead({ newest, origin }: Heads): SignedHead | undefined {
  * The head that rows are proved against, which must reach as far as they do. The oldest one that is anchored says most;
  * then one by the key that the name of the log belongs to, which whoever has the name can check; else the newest.
  */
-export function requireHead(heads: Heads, through: number, size: number): SignedHead {
+export function requireHead(heads: Heads, through: number): SignedHead {
+  const newest = requireNewest(heads, through);
   const open = (list: readonly StoredHead[]) =>
     list.flatMap((head) => openHead(head, heads.origin) ?? []).filter((head) => head.size >= through);
   const [anchored] = open(heads.anchors.map(({ head }) => head));
   const own = open(heads.newest).find(({ key }) => originOfKey(key) === heads.origin);
-  return anchored ?? own ?? requireNewest(heads, through, size);
+  return anchored ?? own ?? newest;
 }
 
-/** The newest head that holds, which must reach as far as this. */
-export function requireNewest(heads: Heads, through: number, size: number): SignedHead {
+/** The newest head that holds, which must reach as far as this and not beyond the log. */
+export function requireNewest(heads: Heads, through: number): SignedHead {
   const head = newestHead(heads);
   if (head === undefined)
     throw new Error(
       'Nothing of this log is signed, so nothing in it can be proved. "colibri doctor" tells why.',
     );
+  if (head.size > heads.size)
+    throw new Error(
+      `The log has ${heads.size} audit rows, but ${head.size} were signed: its newest rows are gone. "colibri verify" tells more.`,
+    );
   if (head.size < through)
     throw new Error(
-      `Audit row ${through} of ${size} is not signed: the newest head covers ${head.size}. "colibri verify" tells why.`,
+      `Audit row ${through} of ${heads.size} is not signed: the newest head covers ${head.size}. "colibri verify" tells why.`,
     );
   return head;
 }
@@ -127,14 +127,6 @@ export function requireNewest(heads: Heads, through: number, size: number): Sign
 /** Audit rows of the log. */
 export async function countRows(tx: Reader): Promise<number> {
   return (await tx.get<{ size: number }>('SELECT count(*) AS size FROM actions'))?.size ?? 0;
-}
-
-export function assertNotCut(heads: Heads, size: number): void {
-  const signed = newestHead(heads)?.size ?? 0;
-  if (signed > size)
-    throw new Error(
-      `The log has ${size} audit rows, but ${signed} were signed: its newest rows are gone. "colibri verify" tells more.`,
-    );
 }
 
 function stored(key: string, note: string, size: number): StoredHead {
@@ -151,13 +143,9 @@ function anchoredHeads(found: readonly FoundAnchor[], known: readonly StoredHead
   for (const { note, source } of found) {
     if (source === 'file' || known.some((head) => head.note === note)) continue;
     for (const { key, keyId } of keys.values()) {
-      const opened = openIfValid(note, [parseVerifierKey(key)]);
-      if (
-        opened !== undefined &&
-        opened.size > 0 &&
-        !known.some((head) => head.keyId === keyId && head.size === opened.size)
-      )
-        heads.set(`${opened.size}-${keyId}`, { key, keyId, size: opened.size, note });
+      const size = openIfValid(note, [parseVerifierKey(key)])?.size ?? 0;
+      if (size > 0 && !known.some((head) => head.keyId === keyId && head.size === size))
+        heads.set(`${size}-${keyId}`, { key, keyId, size, note });
     }
   }
   return [...heads.values()];

@@ -5,7 +5,7 @@ import { leafHash } from '../../integrity/tree.ts';
 import { formatId, parseId, STATE_TABLES, type StateTable } from '../../log/tables.ts';
 import { auditRow, type Finding, type Report } from '../finding.ts';
 import { headIn } from '../rules/heads.ts';
-import type { Source, SourceHead, SourceNote, SourceRow, SourceText, Walked } from '../source.ts';
+import type { Source, SourceRow, SourceText, Walked } from '../source.ts';
 import type { CarriedAnchor } from './anchor-file.ts';
 import { type Files, Folder, type LinePage, SourceError } from './files.ts';
 import * as forms from './forms.ts';
@@ -108,22 +108,12 @@ class Carried implements CarriedSource {
     this.#in = opened;
   }
 
-  origin(): Promise<string | undefined> {
-    const { about, marker } = this.#in;
-    return Promise.resolve(about?.origin ?? marker?.origin ?? undefined);
-  }
-
-  heads(): Promise<readonly SourceHead[]> {
-    return Promise.resolve(this.#in.notes.heads.toSorted((a, b) => (a.key < b.key ? -1 : 1)));
-  }
-
-  kept(): Promise<readonly SourceNote[]> {
-    return Promise.resolve(this.#in.notes.kept);
-  }
-
-  count(): Promise<number> {
-    return Promise.resolve(this.#in.marker?.size ?? 0);
-  }
+  origin = () => Promise.resolve(this.#in.about?.origin ?? this.#in.marker?.origin ?? undefined);
+  heads = () => Promise.resolve(this.#in.notes.heads.toSorted((a, b) => (a.key < b.key ? -1 : 1)));
+  kept = () => Promise.resolve(this.#in.notes.kept);
+  count = () => Promise.resolve(this.#in.marker?.size ?? 0);
+  texts = () => Promise.resolve(this.#in.texts);
+  states = (table: StateTable, ids: readonly number[]) => Promise.resolve(this.#in.state.find(table, ids));
 
   async *rows(): AsyncGenerator<readonly SourceRow[]> {
     const { folder, faults } = this.#in;
@@ -136,21 +126,6 @@ class Carried implements CarriedSource {
       this.#isDamaged = true;
       throw error;
     }
-  }
-
-  texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>> {
-    return Promise.resolve(
-      new Map(
-        digests.flatMap((digest) => {
-          const text = this.#in.texts.get(digest);
-          return text === undefined ? [] : [[digest, text]];
-        }),
-      ),
-    );
-  }
-
-  states(table: StateTable, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
-    return Promise.resolve(this.#in.state.find(table, ids));
   }
 
   async checkRest(walked: Walked, report: Report): Promise<void> {

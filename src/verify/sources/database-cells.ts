@@ -1,7 +1,18 @@
 import { asError } from '../../errors.ts';
 import { rowText, type StateTable } from '../../log/tables.ts';
-import type { Reader, SqlValue } from '../../storage/engine.ts';
-import { DamagedSource, type SourceRow, type SourceText } from '../source.ts';
+import type { Reader, Row, SqlValue } from '../../storage/engine.ts';
+import type { Report } from '../finding.ts';
+import { DamagedSource, type SourceRow, type SourceText, type Walked } from '../source.ts';
+
+/** What the parts of the rest of a database are checked with. */
+export interface Rest {
+  readonly from: (table: string) => Reader;
+  readonly walked: Walked;
+  readonly report: Report;
+}
+
+/** Checks of the rest, by the table that each is about. */
+export type Parts = Readonly<Record<string, (rest: Rest) => Promise<void>>>;
 
 /** Rows read at a time. */
 export const PAGE = 500;
@@ -56,69 +67,55 @@ export class Cells {
     for (const row of rows) {
       const payload = beside.get(row.position);
       // Waiting for what is at hand would cost more than the rest of this loop.
-      page.push(areTexts(row, payload) ? asRead(row, payload) : await this.#readOdd(row, payload));
+      const isOdd = !isPlain(row.text) || (payload !== undefined && !isPlain(payload.body));
+      page.push(isOdd ? await this.#readOdd(row, payload) : asRead(row, payload));
     }
     return page;
   }
 
   async texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>> {
-    const tx = this.from('texts');
     const found = new Map<string, SourceText>();
     const select = 'SELECT digest, salt, text FROM texts WHERE digest';
-    for (const { digest, salt, text } of await this.among<StoredText>('texts', select, [
-      ...new Set(digests),
-    ])) {
-      const cell = { table: 'texts', key: 'digest', id: digest, column: 'text' };
-      const exact = isPlain(text) ? text : ((await this.#exact(tx, cell, text)) ?? NO_TEXT);
-      found.set(String(digest), { salt: textOf(salt), text: exact });
+    for (const row of await this.among<Row>('texts', select, [...new Set(digests)])) {
+      const { text } = isPlain(row.text) ? row : await this.#exact('texts', 'digest', row, ['text']);
+      found.set(String(row.digest), { salt: textOf(row.salt), text: textOf(text) });
     }
     return found;
   }
 
   async states(table: StateTable, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
-    const tx = this.from(table.name);
     const found = new Map<number, string>();
     const select = `SELECT ${table.facts.join(', ')} FROM ${table.name} WHERE id`;
-    for (const row of await this.among<Readonly<Record<string, SqlValue>>>(table.name, select, ids)) {
+    for (const row of await this.among<Row>(table.name, select, ids)) {
       const text = stateText(table, row);
-      found.set(Number(row.id), isPlain(text) ? text : await this.#exactState(tx, table, row, text));
+      const exact = async () => rowText(table, await this.#exact(table.name, 'id', row, table.facts));
+      found.set(Number(row.id), isPlain(text) ? text : await exact());
     }
     return found;
   }
 
   /** A row with something in it that may not be what it reads as. */
   async #readOdd(row: StoredRow, payload: StoredPayload | undefined): Promise<SourceRow> {
-    const cell = { table: 'actions', key: 'position', id: row.position, column: 'text' };
-    const text = await this.#exact(this.from('actions'), cell, row.text);
-    const read = { ...asRead(row, undefined), text };
-    if (payload === undefined) return read;
-    const beside = { table: 'action_payloads', key: 'position', id: row.position, column: 'body' };
-    const body = await this.#exact(this.from('action_payloads'), beside, payload.body);
-    return { ...read, payload: { salt: textOf(payload.salt), body: body ?? NO_TEXT } };
+    const { text } = await this.#exact('actions', 'position', { ...row }, ['text']);
+    const { body = null } =
+      payload === undefined ? {} : await this.#exact('action_payloads', 'position', { ...payload }, ['body']);
+    const read = asRead(row, payload === undefined ? undefined : { ...payload, body });
+    return { ...read, text: typeof text === 'string' && text !== NO_TEXT ? text : undefined };
   }
 
-  async #exactState(
-    tx: Reader,
-    table: StateTable,
-    row: Readonly<Record<string, SqlValue>>,
-    text: string,
-  ): Promise<string> {
-    const odd = new Set<string>();
-    for (const column of table.facts) {
+  /** The row with NO_TEXT for whatever no call could have written, so that these columns can be told from the others. */
+  async #exact(table: string, key: string, row: Row, columns: readonly string[]): Promise<Row> {
+    const odd: Record<string, string> = {};
+    for (const column of columns) {
       const value = row[column] ?? null;
-      const cell = { table: table.name, key: 'id', id: row.id ?? null, column };
-      if (typeof value === 'string' && (await this.#exact(tx, cell, value)) === undefined) odd.add(column);
+      if (isPlain(value) || isFact(value)) continue;
+      // The engine compares bytes, and what it is given here is UTF-8.
+      const sql = `SELECT 1 AS same FROM ${table} WHERE ${key} = ? AND ${column} = ?`;
+      const isText = typeof value === 'string';
+      if (isText && (await this.from(table).get(sql, row[key] ?? null, value)) !== undefined) continue;
+      odd[column] = NO_TEXT;
     }
-    return odd.size === 0 ? text : textWithout(table, row, (column) => odd.has(column));
-  }
-
-  /** The text of a cell; undefined if its bytes are not those of the text, or it is not a text at all. */
-  async #exact(tx: Reader, { table, key, id, column }: Cell, value: SqlValue): Promise<string | undefined> {
-    if (typeof value !== 'string') return undefined;
-    if (isPlain(value)) return value;
-    // The engine compares bytes, and what it is given here is UTF-8.
-    const same = await tx.get(`SELECT 1 AS same FROM ${table} WHERE ${key} = ? AND ${column} = ?`, id, value);
-    return same === undefined ? undefined : value;
+    return { ...row, ...odd };
   }
 }
 
@@ -128,56 +125,32 @@ export interface StoredPayload {
   readonly body: SqlValue;
 }
 
-function areTexts({ text }: StoredRow, payload: StoredPayload | undefined): boolean {
-  return isPlain(text) && (payload === undefined || isPlain(payload.body));
-}
-
 function asRead(
   { position, text, content_hash, chain_hash }: StoredRow,
   payload: StoredPayload | undefined,
 ): SourceRow {
-  const read = {
-    position,
-    text: textOf(text),
-    content_hash: textOf(content_hash),
-    chain_hash: textOf(chain_hash),
-  };
+  const hashes = { content_hash: textOf(content_hash), chain_hash: textOf(chain_hash) };
+  const read = { position, text: textOf(text), ...hashes };
   if (payload === undefined) return read;
   return { ...read, payload: { salt: textOf(payload.salt), body: textOf(payload.body) } };
 }
 
-function stateText(table: StateTable, row: Readonly<Record<string, SqlValue>>): string {
+/** Undefined where there is a blob, or a number that has no JSON text. */
+function stateText(table: StateTable, row: Row): string | undefined {
   try {
     return rowText(table, row);
   } catch {
-    // A blob, or a number that has no JSON text: no call wrote it.
-    return textWithout(table, row, (column) => !isFact(row[column] ?? null));
+    return undefined;
   }
 }
 
-/** The row with nothing that any call could have written in the columns that are odd, so that they can be told from the others. */
-function textWithout(
-  table: StateTable,
-  row: Readonly<Record<string, SqlValue>>,
-  isOdd: (column: string) => boolean,
-): string {
-  const readable = table.facts.map((column) => [column, isOdd(column) ? NO_TEXT : (row[column] ?? null)]);
-  return rowText(table, Object.fromEntries(readable));
-}
-
+/** Whether it is nothing, or a number that has a JSON text. */
 function isFact(value: SqlValue): boolean {
-  if (typeof value === 'number')
-    return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
-  return value === null || typeof value === 'string';
-}
-
-type StoredText = Readonly<Record<'digest' | 'salt' | 'text', SqlValue>>;
-
-interface Cell {
-  readonly table: string;
-  readonly key: string;
-  readonly id: SqlValue;
-  readonly column: string;
+  if (value === null) return true;
+  return (
+    typeof value === 'number' &&
+    (Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value))
+  );
 }
 
 /** Stands for what is not a text. No digest is that of this one: it is never written. */
@@ -191,7 +164,7 @@ export function textOf(value: SqlValue | undefined): string {
 /** What stands in a decoded text for bytes that are not UTF-8, and for itself. Only then is it worth asking for them. */
 const REPLACEMENT = '\ufffd';
 
-function isPlain(text: SqlValue): text is string {
+function isPlain(text: SqlValue | undefined): text is string {
   return typeof text === 'string' && !text.includes(REPLACEMENT);
 }
 

@@ -1,36 +1,25 @@
 import { formatId, TASKS } from '../../log/tables.ts';
-import { auditRow, type Finding, type Report } from '../finding.ts';
+import { auditRow, type Finding } from '../finding.ts';
 import { BLOCK_ROWS } from '../rules/links.ts';
-import type { Walked } from '../source.ts';
 import type { TaskCall } from '../task-calls.ts';
-import type { FromTable, Noting } from './database.ts';
-import { inPages } from './database-cells.ts';
+import { inPages, type Parts, type Rest } from './database-cells.ts';
 
 /** Everything that repeats what the log already says, so that finding is fast. Each must be exactly what it is derived from. */
-export async function checkDerived(
-  from: FromTable,
-  walked: Walked,
-  report: Report,
-  noting: Noting,
-): Promise<void> {
-  const parts: Readonly<Record<string, () => Promise<void>>> = {
-    open_calls: () => checkOpenCalls(from, walked, report),
-    processes: () => checkProcesses(from, walked, report),
-    log_blocks: () => checkBlocks(from, walked, report),
-    task_calls: () => checkTaskCalls(from, walked, report),
-    task_labels: () => checkLists(from, 'task_labels', 'label', 'labels', walked, report),
-    task_dependencies: () =>
-      checkLists(from, 'task_dependencies', 'depends_on', 'depends_on', walked, report),
-    tasks: () => checkCounters(from, walked, report),
-  };
-  for (const [table, part] of Object.entries(parts)) await noting(table, report, part);
-}
+export const DERIVED: Parts = {
+  open_calls: checkOpenCalls,
+  processes: checkProcesses,
+  log_blocks: checkBlocks,
+  task_calls: checkTaskCalls,
+  task_labels: (rest) => checkLists('task_labels', 'label', 'labels', rest),
+  task_dependencies: (rest) => checkLists('task_dependencies', 'depends_on', 'depends_on', rest),
+  tasks: checkCounters,
+};
 
 type Cell = string | number;
 
 /** Holds the two columns of a table against what they must be. `describe` says what is wrong, or nothing where that follows from something else. */
 async function compare<K extends Cell, V extends Cell>(
-  from: FromTable,
+  { from, report }: Rest,
   [table, key, column]: readonly [table: string, key: string, column: string],
   expected: ReadonlyMap<K, V>,
   describe: (
@@ -38,7 +27,6 @@ async function compare<K extends Cell, V extends Cell>(
     due: V | undefined,
     actual: V | undefined,
   ) => Omit<Finding, 'table' | 'kind'> | undefined,
-  report: Report,
 ): Promise<void> {
   const rows = await from(table).all<{ key: K; value: V }>(
     `SELECT ${key} AS key, ${column} AS value FROM ${table}`,
@@ -56,58 +44,41 @@ async function compare<K extends Cell, V extends Cell>(
 }
 
 /** The marks of running calls must be exactly the writing calls that have no exit row. */
-async function checkOpenCalls(
-  from: FromTable,
-  { open, doubtful, isLost }: Walked,
-  report: Report,
-): Promise<void> {
+async function checkOpenCalls(rest: Rest): Promise<void> {
+  const { open, doubtful, isLost } = rest.walked;
   const columns = ['open_calls', 'position', 'process'] as const;
-  await compare(
-    from,
-    columns,
-    open,
-    (position, process, said) => {
-      const record = auditRow(position);
-      if (process === undefined) {
-        const message = `open_calls marks ${position} as running, but no running call stands there.`;
-        return isLost(position) ? undefined : { record, message };
-      }
-      const message =
-        said === undefined
-          ? `The call at ${position} never ended, and open_calls does not say so.`
-          : `open_calls names another process for the call at ${position} than its row.`;
-      return said === undefined && doubtful.has(position) ? undefined : { record, position, message };
-    },
-    report,
-  );
+  await compare(rest, columns, open, (position, process, said) => {
+    const record = auditRow(position);
+    if (process === undefined) {
+      const message = `open_calls marks ${position} as running, but no running call stands there.`;
+      return isLost(position) ? undefined : { record, message };
+    }
+    const message =
+      said === undefined
+        ? `The call at ${position} never ended, and open_calls does not say so.`
+        : `open_calls names another process for the call at ${position} than its row.`;
+    return said === undefined && doubtful.has(position) ? undefined : { record, position, message };
+  });
 }
 
-async function checkProcesses(
-  from: FromTable,
-  { lastSeen, isComplete }: Walked,
-  report: Report,
-): Promise<void> {
+async function checkProcesses(rest: Rest): Promise<void> {
+  const { lastSeen, isComplete } = rest.walked;
   if (!isComplete || lastSeen === undefined) return;
-  await compare(
-    from,
-    ['processes', 'process', 'last_seen'],
-    lastSeen,
-    (process, expected, actual) => {
-      const record = String(process);
-      if (expected === undefined)
-        return { record, message: 'processes names a process that never wrote a row.' };
-      if (actual === undefined)
-        return { record, message: 'processes does not name a process that wrote rows.' };
-      const message = 'processes has another time for a process than its last row.';
-      return { record, message, expected, actual: String(actual) };
-    },
-    report,
-  );
+  await compare(rest, ['processes', 'process', 'last_seen'], lastSeen, (process, expected, actual) => {
+    const record = String(process);
+    if (expected === undefined)
+      return { record, message: 'processes names a process that never wrote a row.' };
+    if (actual === undefined)
+      return { record, message: 'processes does not name a process that wrote rows.' };
+    const message = 'processes has another time for a process than its last row.';
+    return { record, message, expected, actual: String(actual) };
+  });
 }
 
-async function checkBlocks(from: FromTable, { blocks, isComplete }: Walked, report: Report): Promise<void> {
+async function checkBlocks(rest: Rest): Promise<void> {
+  const { blocks, isComplete } = rest.walked;
   await compare(
-    from,
+    rest,
     ['log_blocks', 'block', 'hash'],
     new Map(blocks.entries()),
     (block, expected, actual) => {
@@ -121,16 +92,12 @@ async function checkBlocks(from: FromTable, { blocks, isComplete }: Walked, repo
       const message = `The stored root of audit rows ${block * BLOCK_ROWS + 1} to ${position} ${what}.`;
       return { record, position, columns: ['hash'], message, expected, actual: actual ?? '' };
     },
-    report,
   );
 }
 
 /** Walks two lists in the same order, so that what is in one of them only shows at once. */
-async function checkTaskCalls(
-  from: FromTable,
-  { taskCalls, doubtfulExits }: Walked,
-  report: Report,
-): Promise<void> {
+async function checkTaskCalls(rest: Rest): Promise<void> {
+  const { taskCalls, doubtfulExits } = rest.walked;
   if (taskCalls === undefined) return;
   const tell = (kind: 'missing' | 'stray', { task, position }: TaskCall) => {
     if (doubtfulExits.has(position)) return;
@@ -140,13 +107,13 @@ async function checkTaskCalls(
       kind === 'missing'
         ? `task_calls does not say that ${call}.`
         : `task_calls says that ${call}, and it was not.`;
-    report({ kind, table: 'task_calls', record, message });
+    rest.report({ kind, table: 'task_calls', record, message });
   };
   const expected = taskCalls.inOrder();
   let next = expected.next();
   const isBefore = (a: TaskCall, b: TaskCall) =>
     a.task < b.task || (a.task === b.task && a.position < b.position);
-  for await (const { task_id: task, position } of storedCalls(from)) {
+  for await (const { task_id: task, position } of storedCalls(rest.from)) {
     // Bytes that only read like a number compare like one, and are none.
     const here = { task, position: typeof position === 'number' ? position : Number.MAX_VALUE };
     for (; next.done !== true && isBefore(next.value, here); next = expected.next())
@@ -157,7 +124,7 @@ async function checkTaskCalls(
   for (; next.done !== true; next = expected.next()) tell('missing', next.value);
 }
 
-async function* storedCalls(from: FromTable): AsyncGenerator<{ task_id: number; position: number }> {
+async function* storedCalls(from: Rest['from']): AsyncGenerator<{ task_id: number; position: number }> {
   let last = { task_id: Number.NEGATIVE_INFINITY, position: Number.NEGATIVE_INFINITY };
   for (;;) {
     const page = await from('task_calls').all<{ task_id: number; position: number }>(
@@ -174,12 +141,10 @@ async function* storedCalls(from: FromTable): AsyncGenerator<{ task_id: number; 
 
 /** Lists inside tasks that are repeated one row an entry. */
 async function checkLists(
-  from: FromTable,
   table: string,
   entry: string,
   column: string,
-  { found }: Walked,
-  report: Report,
+  { from, walked: { found }, report }: Rest,
 ): Promise<void> {
   const stored = new Map<number, Set<unknown>>();
   const sql = `SELECT task_id AS id, ${entry} AS value FROM ${table}`;
@@ -215,10 +180,11 @@ function entriesOf(list: string): ReadonlySet<unknown> {
   }
 }
 
-async function checkCounters(from: FromTable, { derivedOf }: Walked, report: Report): Promise<void> {
+async function checkCounters(rest: Rest): Promise<void> {
+  const { derivedOf } = rest.walked;
   const counters = TASKS.derived;
   type Counters = Readonly<Record<string, number>> & { readonly id: number };
-  for await (const row of tasksWith<Counters>(from, `id, ${counters.join(', ')}`)) {
+  for await (const row of tasksWith<Counters>(rest.from, `id, ${counters.join(', ')}`)) {
     const expected: Readonly<Record<string, number>> | undefined = derivedOf(row.id);
     if (expected === undefined) continue;
     const columns = counters.filter((column) => row[column] !== expected[column]);
@@ -228,11 +194,11 @@ async function checkCounters(from: FromTable, { derivedOf }: Walked, report: Rep
       columns.map((column) => `${column} ${values[column]}`).join(', ');
     const message = `In ${record}, ${columns.join(', ')} must be computed from other tasks and was changed.`;
     const hashes = { expected: list(expected), actual: list(row) };
-    report({ kind: 'altered', table: 'tasks', record, columns, message, ...hashes });
+    rest.report({ kind: 'altered', table: 'tasks', record, columns, message, ...hashes });
   }
 }
 
-function tasksWith<T extends { readonly id: number }>(from: FromTable, columns: string): AsyncIterable<T> {
+function tasksWith<T extends { readonly id: number }>(from: Rest['from'], columns: string): AsyncIterable<T> {
   const select = `SELECT ${columns} FROM tasks WHERE id <= ${Number.MAX_SAFE_INTEGER} AND`;
   return inPages<T>(from('tasks'), select, 'id');
 }

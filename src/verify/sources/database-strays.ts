@@ -1,31 +1,22 @@
 import { STATE_TABLES, type StateTable } from '../../log/tables.ts';
-import type { Report } from '../finding.ts';
-import type { Walked } from '../source.ts';
-import type { FromTable, Noting } from './database.ts';
-import { inPages } from './database-cells.ts';
+import { inPages, type Parts, type Rest } from './database-cells.ts';
 import { NAMED_MAX, reportStrayTexts, strayPayload, strayState } from './strays.ts';
 
-/** Rows that the log does not speak of: the walk came to every one that it does speak of, so counting finds them. */
-export async function checkStrays(
-  from: FromTable,
-  walked: Walked,
-  report: Report,
-  noting: Noting,
-): Promise<void> {
-  await noting('actions', report, () => checkActions(from, walked, report));
-  await noting('action_payloads', report, () => checkPayloads(from, walked, report));
-  await noting('texts', report, () => checkTexts(from, walked, report));
-  for (const table of STATE_TABLES)
-    await noting(table.name, report, () => checkState(from, table, walked, report));
-  await noting('log', report, () => checkLog(from, report));
-}
+/** Rows that the log does not speak of, by table: the walk came to every one that it does speak of, so counting finds them. */
+export const STRAYS: Parts = {
+  actions: checkActions,
+  action_payloads: checkPayloads,
+  texts: checkTexts,
+  ...Object.fromEntries(STATE_TABLES.map((table) => [table.name, (rest: Rest) => checkState(table, rest)])),
+  log: checkLog,
+};
 
-async function countOf(from: FromTable, table: string): Promise<number> {
+async function countOf(from: Rest['from'], table: string): Promise<number> {
   return (await from(table).get<{ count: number }>(`SELECT count(*) AS count FROM ${table}`))?.count ?? 0;
 }
 
 /** Rows that the walk did not come to: before the first position, where numbers are not exact, or where no search leads. */
-async function checkActions(from: FromTable, walked: Walked, report: Report): Promise<void> {
+async function checkActions({ from, walked, report }: Rest): Promise<void> {
   const stray = await from('actions').all<{ position: string }>(
     `SELECT CAST(position AS TEXT) AS position FROM actions WHERE position < 1 OR position > ? LIMIT ${NAMED_MAX}`,
     Number.MAX_SAFE_INTEGER,
@@ -39,7 +30,7 @@ async function checkActions(from: FromTable, walked: Walked, report: Report): Pr
     report(hiddenRows('actions', 'audit rows', hidden));
 }
 
-async function checkPayloads(from: FromTable, walked: Walked, report: Report): Promise<void> {
+async function checkPayloads({ from, walked, report }: Rest): Promise<void> {
   const count = await countOf(from, 'action_payloads');
   if (count === walked.payloads || walked.isLost(Number.MAX_SAFE_INTEGER)) return;
   const stray = await from('action_payloads').all<{ position: string; number: number }>(
@@ -56,7 +47,7 @@ function hiddenRows(table: string, what: string, count: number) {
   return { kind: 'stray', table, record: 'rows', message } as const;
 }
 
-async function checkTexts(from: FromTable, walked: Walked, report: Report): Promise<void> {
+async function checkTexts({ from, walked, report }: Rest): Promise<void> {
   const columnOf = async function* (table: string, key: string, column: string, first: number | string) {
     const select = `SELECT ${key}, ${column} AS value FROM ${table} WHERE`;
     for await (const { value } of inPages<{ value: unknown }>(from(table), select, key, [], first))
@@ -71,7 +62,7 @@ async function checkTexts(from: FromTable, walked: Walked, report: Report): Prom
 }
 
 /** Every row that the log made was found, so that the others are those too many. */
-async function checkState(from: FromTable, table: StateTable, walked: Walked, report: Report): Promise<void> {
+async function checkState(table: StateTable, { from, walked, report }: Rest): Promise<void> {
   const made = walked.created.get(table.name) ?? 0;
   const stray = await from(table.name).all<{ id: string; position: number }>(
     `SELECT CAST(id AS TEXT) AS id, CAST(position AS REAL) AS position FROM ${table.name} WHERE id < 1 OR id > ? LIMIT ${NAMED_MAX}`,
@@ -83,7 +74,7 @@ async function checkState(from: FromTable, table: StateTable, walked: Walked, re
   }
 }
 
-async function checkLog(from: FromTable, report: Report): Promise<void> {
+async function checkLog({ from, report }: Rest): Promise<void> {
   const rows = await from('log').all<{ id: number }>('SELECT id FROM log');
   if (rows.length === 0 || (rows.length === 1 && rows[0]?.id === 1)) return;
   const message = 'The log must have one name, in row 1 of log.';

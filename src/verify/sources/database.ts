@@ -8,12 +8,11 @@ import {
   type SourceHead,
   type SourceNote,
   type SourceRow,
-  type SourceText,
   type Walked,
 } from '../source.ts';
-import { Cells, PAGE, type StoredPayload, type StoredRow, textOf } from './database-cells.ts';
-import { checkDerived } from './database-derived.ts';
-import { checkStrays } from './database-strays.ts';
+import { Cells, PAGE, type Rest, type StoredPayload, type StoredRow, textOf } from './database-cells.ts';
+import { DERIVED } from './database-derived.ts';
+import { STRAYS } from './database-strays.ts';
 
 /**
  * A log in a database, read on the snapshot `tx`: `storage.read((tx) => verify(new DatabaseSource(storage, tx), …))`.
@@ -32,9 +31,9 @@ export class DatabaseSource implements Source {
     this.#cells = new Cells(tx);
   }
 
-  origin(): Promise<string | undefined> {
-    return this.#cells.origin();
-  }
+  origin = () => this.#cells.origin();
+  texts = (digests: readonly string[]) => this.#cells.texts(digests);
+  states = (table: StateTable, ids: readonly number[]) => this.#cells.states(table, ids);
 
   async heads(): Promise<SourceHead[]> {
     const rows = await this.#cells
@@ -91,25 +90,19 @@ export class DatabaseSource implements Source {
     }
   }
 
-  texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>> {
-    return this.#cells.texts(digests);
-  }
-
-  states(table: StateTable, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
-    return this.#cells.states(table, ids);
-  }
-
   async checkRest(walked: Walked, report: Report): Promise<void> {
     const from = (table: string) => this.#cells.from(table);
     // A row that nobody wrote is said to be that, before the indexes that lead to it are.
-    await checkStrays(from, walked, report, noting);
-    await noting('sqlite_schema', report, async () => {
-      for (const { table, record, message } of await this.#storage.selfCheck(this.#tx)) {
-        if (table === 'task_words' && (await this.#isExplained(record, walked))) continue;
-        report({ kind: table === 'sqlite_schema' ? 'schema' : 'index', table, record, message });
-      }
-    });
-    await checkDerived(from, walked, report, noting);
+    for (const parts of [STRAYS, { sqlite_schema: (rest: Rest) => this.#checkFile(rest) }, DERIVED])
+      for (const [table, check] of Object.entries(parts))
+        await noting(table, report, () => check({ from, walked, report }));
+  }
+
+  async #checkFile({ walked, report }: Rest): Promise<void> {
+    for (const { table, record, message } of await this.#storage.selfCheck(this.#tx)) {
+      if (table === 'task_words' && (await this.#isExplained(record, walked))) continue;
+      report({ kind: table === 'sqlite_schema' ? 'schema' : 'index', table, record, message });
+    }
   }
 
   /** The word index repeats the texts of a task: where these were changed, that was said. */
@@ -144,6 +137,3 @@ async function noting(table: string, report: Report, part: () => Promise<void>):
 function isOfStorage(thrown: unknown): boolean {
   return !(thrown instanceof TypeError || thrown instanceof RangeError || thrown instanceof ReferenceError);
 }
-
-export type FromTable = (table: string) => Reader;
-export type Noting = typeof noting;

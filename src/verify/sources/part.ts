@@ -13,7 +13,7 @@ import {
 import { logNodes } from '../../log/tree.ts';
 import type { Reader, SqlValue } from '../../storage/engine.ts';
 import type { Report } from '../finding.ts';
-import type { Source, SourceHead, SourceRow, SourceText, Walked } from '../source.ts';
+import type { Source, SourceHead, SourceRow, Walked } from '../source.ts';
 import { historyOf } from './carried.ts';
 import { Cells, inPages, pagesOf, type StoredPayload, type StoredRow } from './database-cells.ts';
 import { isCount } from './forms.ts';
@@ -57,10 +57,8 @@ export class PartSource implements Source {
     this.complete = new Set(complete === undefined || !/^[TA]-/.test(complete) ? [] : [complete]);
   }
 
-  origin(): Promise<string | undefined> {
-    return this.#head === undefined ? Promise.resolve(undefined) : this.#cells.origin();
-  }
-
+  origin = async () => (this.#head === undefined ? undefined : await this.#cells.origin());
+  texts = (digests: readonly string[]) => this.#cells.texts(digests);
   heads = () => Promise.resolve(this.#head === undefined ? [] : [this.#head]);
   kept = () => Promise.resolve([]);
   count = () => Promise.resolve(this.#positions.length);
@@ -71,10 +69,6 @@ export class PartSource implements Source {
       const read = await this.#read(page);
       yield this.#head === undefined ? await this.#linked(read, here) : await this.#proved(read, this.#head);
     }
-  }
-
-  texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>> {
-    return this.#cells.texts(digests);
   }
 
   async states(table: StateTable, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
