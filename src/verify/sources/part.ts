@@ -174,56 +174,60 @@ export async function rowsBehind(
 ): Promise<number[]> {
   const cells = new Cells(tx);
   const exits = new Set<number>();
-  const sessions = new Set<number>();
-  // A forged position may be any number; only such as can be one is looked for.
-  const add = (position: unknown) => void (isCount(position) && position > 0 && exits.add(position));
-  let count = 0;
-  const each = async <T>(rows: AsyncIterable<T>, take: (row: T) => void) => {
-    for await (const row of rows) {
-      take(row);
-      count += 1;
-      if (count % PAGE === 0) await pause();
-    }
+  const numbers = async (...queries: readonly string[]) => {
+    const found: number[] = [];
+    for (const sql of queries)
+      // A forged position may be any number; only such as can be one is looked for.
+      for (const { number } of await cells.from(table.name).all<{ number: SqlValue }>(sql, id))
+        if (isCount(number) && number > 0) found.push(number);
+    await pause();
+    return found;
   };
   const follow = async (of: StateTable, number: number) => {
-    const [row] = await cells.among<Place>(of.name, `SELECT position FROM ${of.name} WHERE id`, [number]);
+    const sql = `SELECT position FROM ${of.name} WHERE id = ?`;
+    const row = await cells.from(of.name).get<{ position: SqlValue }>(sql, number);
     const text = (at: number) => cells.textAt(at);
-    await each(historyOf(of, formatId(of, number), row?.position, text), add);
+    for await (const position of historyOf(of, formatId(of, number), row?.position, text)) {
+      exits.add(position);
+      if (exits.size % PAGE === 0) await pause();
+    }
   };
-  const named = async (task: number) => {
-    await each(callsOf(cells, task), ({ position }) => add(position));
-    await each(rowsWith(cells, SESSIONS, 'task_id', task), (session) => sessions.add(session.id));
-  };
-  if (table === SESSIONS) {
-    sessions.add(id);
-    await each(rowsWith(cells, SESSION_RECORDS, 'session_id', id), ({ position }) => add(position));
-    const tasks = await cells.among<{ task_id: number }>(
-      'sessions',
-      'SELECT task_id FROM sessions WHERE id',
-      [id],
-    );
-    if (around) for (const { task_id } of tasks) await named(task_id);
-  } else await follow(table, id);
-  if (table === TASKS) {
-    await named(id);
-    await each(rowsWith(cells, THOUGHTS, 'task_id', id), ({ position }) => add(position));
-    for (const session of await cells.from('session_records').all<{ id: number }>(RECORDING, id, id))
-      sessions.add(session.id);
-  }
-  for (const session of sessions) await follow(SESSIONS, session);
+  await follow(table, id);
+  const { calls = [], sessions = [] } = BEHIND[around && table === SESSIONS ? 'around' : table.name] ?? {};
+  for (const position of await numbers(...calls)) exits.add(position);
+  for (const session of new Set(await numbers(...sessions))) await follow(SESSIONS, session);
   return await withEnters(cells, exits, pause);
 }
 
-/** Sessions with records of a task, by the one index that leads to them. */
-const RECORDING = `
-  SELECT r.session_id AS id FROM thoughts t JOIN session_records r ON r.ref = t.id AND r.kind = 'thought'
-  WHERE t.task_id = ? UNION
-  SELECT r.session_id FROM task_calls c JOIN session_records r ON r.ref = c.position AND r.kind = 'change'
-  WHERE c.task_id = ?`;
+const RECORDED = 'SELECT position AS number FROM session_records WHERE session_id = ?';
 
-interface Place {
-  readonly position: SqlValue;
-}
+/** What leads from a record to the calls behind it, and to the sessions that recorded it. */
+const BEHIND: Readonly<Record<string, { readonly calls: string[]; readonly sessions?: string[] }>> = {
+  tasks: {
+    calls: [
+      'SELECT position AS number FROM task_calls WHERE task_id = ?',
+      'SELECT position AS number FROM thoughts WHERE task_id = ?',
+    ],
+    sessions: [
+      'SELECT id AS number FROM sessions WHERE task_id = ?',
+      `SELECT DISTINCT r.session_id AS number FROM thoughts t
+       JOIN session_records r ON r.ref = t.id AND r.kind = 'thought' WHERE t.task_id = ?`,
+      `SELECT DISTINCT r.session_id AS number FROM task_calls c
+       JOIN session_records r ON r.ref = c.position AND r.kind = 'change' WHERE c.task_id = ?`,
+    ],
+  },
+  sessions: { calls: [RECORDED] },
+  around: {
+    calls: [
+      RECORDED,
+      'SELECT c.position AS number FROM sessions s JOIN task_calls c ON c.task_id = s.task_id WHERE s.id = ?',
+    ],
+    // The calls on a task begin its other sessions, which must be seen to end as well.
+    sessions: [
+      'SELECT o.id AS number FROM sessions s JOIN sessions o ON o.task_id = s.task_id WHERE s.id = ?',
+    ],
+  },
+};
 
 /** Exit rows with the enter rows of their calls, in order. */
 export async function withEnters(
@@ -239,11 +243,6 @@ export async function withEnters(
     await pause();
   }
   return [...all].sort((a, b) => a - b);
-}
-
-function callsOf(cells: Cells, task: number): AsyncIterable<Place> {
-  const select = 'SELECT position FROM task_calls WHERE task_id = ? AND';
-  return inPages(cells.from('task_calls'), select, 'position', [task]);
 }
 
 function rowsWith(cells: Cells, { name }: StateTable, column: string, value: number) {
