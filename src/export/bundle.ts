@@ -124,8 +124,14 @@ async function* stateLines(tx: Reader): AsyncGenerator<string> {
   }
 }
 
+/** Where the files of a bundle or of a certificate go. */
+type Target = Pick<BundleTarget, 'write'>;
+
 /** The newest head of each key, those that were kept, the keys, and what others may hold of any of them. */
-async function writeHeads(target: BundleTarget, { newest, kept, anchors }: Heads): Promise<void> {
+export async function writeHeads(
+  target: Target,
+  { newest, kept, anchors }: Pick<Heads, 'newest' | 'kept' | 'anchors'>,
+): Promise<void> {
   const keys = [...new Set([...newest, ...kept].map(({ key }) => `${key}\n`))].sort();
   await target.write(forms.KEYS, keys);
   const last = newest.at(-1);
@@ -140,22 +146,14 @@ async function writeHeads(target: BundleTarget, { newest, kept, anchors }: Heads
  * what the head says there is none. Whether the head itself holds is for whoever verifies.
  */
 async function writeSeals(tx: Reader, target: BundleTarget, { newest }: Heads): Promise<void> {
-  const select = `SELECT id, position, sealed_task_id AS only FROM sessions WHERE status = 'finalized' AND`;
-  interface Sealed {
-    readonly id: number;
-    readonly position: number;
-    readonly only: number | null;
-  }
+  const select = `SELECT id, position FROM sessions WHERE status = 'finalized' AND`;
   const sealedAt = new Map<number, string>();
   const note = newest.at(-1)?.note ?? '';
   const head = headIn(note);
-  for await (const { id, position, only } of inPages<Sealed>(tx, select, 'id', [], 0)) {
-    const session = formatId(SESSIONS, id);
-    await target.write(
-      forms.sealFile(session),
-      lines(sealedHashes(tx, id, only), (hash) => hash),
-    );
-    sealedAt.set(position, session);
+  type Sealed = Readonly<Record<'id' | 'position', number>>;
+  for await (const { id, position } of inPages<Sealed>(tx, select, 'id', [], 0)) {
+    await writeSeal(tx, target, id);
+    sealedAt.set(position, formatId(SESSIONS, id));
   }
   if (head === undefined) return;
   const under = { key: '', checkpoint: note, size: head.size, where: '' };
@@ -170,23 +168,20 @@ async function writeSeals(tx: Reader, target: BundleTarget, { newest }: Heads): 
 }
 
 /** The hashes of the records under a seal, in order. One of which nothing is left is passed over: the seal does not fit then. */
-export async function* sealedHashes(
-  tx: Reader,
-  session: number,
-  only: number | null,
-): AsyncGenerator<string> {
+export async function writeSeal(tx: Reader, target: Target, session: number): Promise<void> {
   const select = `SELECT id, hash, text FROM (
-      SELECT r.id, t.hash, a.text FROM session_records r
+      SELECT r.id, t.hash, a.text FROM sessions s
+      JOIN session_records r ON r.session_id = s.id AND r.task_id = coalesce(s.sealed_task_id, r.task_id)
       LEFT JOIN thoughts t ON r.kind = 'thought' AND t.id = r.ref
       LEFT JOIN actions a ON r.kind = 'change' AND a.position = r.ref
-      WHERE r.session_id = ? AND r.task_id = coalesce(?, r.task_id)
+      WHERE s.id = ?
     ) AS leaves WHERE`;
-  interface Leaf {
-    readonly hash: string | null;
-    readonly text: string | null;
+  type Leaf = Readonly<Record<'hash' | 'text', string | null>>;
+  async function* hashes() {
+    for await (const { hash, text } of inPages<Leaf>(tx, select, 'id', [session])) {
+      const leaf = text === null ? hash : sha256Hex(text);
+      if (leaf !== null) yield `${leaf}\n`;
+    }
   }
-  for await (const { hash, text } of inPages<Leaf>(tx, select, 'id', [session, only])) {
-    const leaf = text === null ? hash : sha256Hex(text);
-    if (leaf !== null) yield leaf;
-  }
+  await target.write(forms.sealFile(formatId(SESSIONS, session)), hashes());
 }

@@ -1,5 +1,5 @@
 import { encodeBase64 } from '../integrity/c2sp-text.ts';
-import { formatId, parseId, SESSIONS, STATE_TABLES, type StateTable } from '../log/tables.ts';
+import { SESSIONS, STATE_TABLES } from '../log/tables.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { originOfKey } from '../trust/origin.ts';
 import {
@@ -11,11 +11,11 @@ import {
 } from '../verify/sources/certificate.ts';
 import { Cells } from '../verify/sources/database-cells.ts';
 import * as forms from '../verify/sources/forms.ts';
-import { PartSource, withEnters } from '../verify/sources/part.ts';
-import { sealedHashes } from './bundle.ts';
-import { findLogAnchors, type LogPlace, readHeads, requireHead } from './heads.ts';
+import { PartSource } from '../verify/sources/part.ts';
+import { writeHeads, writeSeal } from './bundle.ts';
+import { findLogAnchors, type LogPlace, readHeads, requireHead, type SignedHead } from './heads.ts';
 import { isProofOf } from './proofs.ts';
-import { digestsAt, select, withKeyActs } from './selection.ts';
+import { addKeyActs, digestsAt, type Selection, select } from './selection.ts';
 
 /** Proves one record under a signed head. Throws where there is no such record or no head that covers it. */
 export async function buildCertificate(
@@ -26,21 +26,28 @@ export async function buildCertificate(
   const found = await findLogAnchors(storage, place);
   return await storage.read(async (tx) => {
     const heads = await readHeads(tx, found);
-    const headOf = (positions: readonly number[]) => requireHead(heads, positions.at(-1) ?? 1);
-    let part = await closed(tx, await select(tx, subject));
+    const headOf = ({ positions }: Selection) => requireHead(heads, positions.at(-1) ?? 1);
+    let selection = await select(tx, subject);
     // A key that did not create the log is known by a row of the log only.
-    if (originOfKey(headOf(part.positions).key) !== heads.origin)
-      part = await closed(tx, await withKeyActs(tx, part.positions));
-    const head = headOf(part.positions);
-    const anchors = heads.anchors.filter((anchor) => anchor.head.note === head.note);
+    if (originOfKey(headOf(selection).key) !== heads.origin) selection = await addKeyActs(tx, selection);
+    const head = headOf(selection);
+    const { positions, state } = selection;
     const files: Record<string, readonly string[] | string> = {
-      ...(await rowsOf(tx, part.positions, head)),
-      ...(await sealsOf(tx, part.state.get(SESSIONS))),
-      [forms.STATE]: STATE_TABLES.flatMap((table) => inOrder(part.state.get(table) ?? new Map())),
-      [forms.KEYS]: [head.key],
-      [forms.headFile(head.keyId)]: head.note.split('\n').slice(0, -1),
+      ...(await rowsOf(tx, positions, head)),
+      [forms.STATE]: STATE_TABLES.flatMap((table) => inOrder(state.get(table) ?? new Map())),
     };
-    for (const { name, bytes } of anchors) files[name] = encodeBase64(bytes);
+    const target = {
+      async write(name: string, parts: AsyncIterable<string> | Iterable<string | Uint8Array>) {
+        let text = '';
+        for await (const part of parts) text += typeof part === 'string' ? part : encodeBase64(part);
+        files[name] = name.startsWith('anchors/') ? text : text.split('\n').slice(0, -1);
+      },
+    };
+    const anchors = heads.anchors.filter((anchor) => anchor.head.note === head.note);
+    // Without the rows between, one head is all that can be compared.
+    await writeHeads(target, { newest: [head], kept: [], anchors });
+    for (const [id, line] of state.get(SESSIONS) ?? [])
+      if (forms.members(line).status === 'finalized') await writeSeal(tx, target, id);
     const origin = heads.origin ?? '';
     return { kind: CERTIFICATE_KIND, version: CERTIFICATE_VERSION, subject, origin, files };
   });
@@ -54,48 +61,6 @@ export function formatCertificate(certificate: Certificate): string {
   return text;
 }
 
-type State = ReadonlyMap<StateTable, ReadonlyMap<number, string>>;
-
-/**
- * Whatever a chosen call wrote belongs to it, and with each row of state the call that wrote it last: so that every effect
- * that counts has its row, and every row its effect.
- */
-async function closed(
-  tx: Reader,
-  chosen: readonly number[],
-): Promise<{ readonly positions: readonly number[]; readonly state: State }> {
-  const cells = new Cells(tx);
-  for (let positions = chosen; ; ) {
-    const state = await stateOf(cells, positions);
-    const writers = [...state.values()].flatMap((rows) => [...rows.values()].map(writerOf));
-    const more = new Set([...positions, ...writers.filter((position) => position > 0)]);
-    if (more.size === positions.length) return { positions, state };
-    positions = await withEnters(cells, more);
-  }
-}
-
-function writerOf(line: string): number {
-  const { position } = forms.members(line);
-  return forms.isCount(position) ? position : 0;
-}
-
-/** The rows of state that calls say they wrote, as they are now. */
-async function stateOf(cells: Cells, positions: readonly number[]): Promise<State> {
-  const ids = new Map(STATE_TABLES.map((table) => [table, new Set<number>()]));
-  const sql = 'SELECT text FROM actions WHERE position';
-  for (const { text } of await cells.among<{ text: unknown }>('actions', sql, positions)) {
-    const { effects } = forms.members(String(text));
-    for (const effect of Array.isArray(effects) ? effects.filter(forms.isObject) : [])
-      for (const [table, numbers] of ids) {
-        const id = effect.table === table.name ? parseId(table, String(effect.id)) : undefined;
-        if (id !== undefined) numbers.add(id);
-      }
-  }
-  const state = new Map<StateTable, ReadonlyMap<number, string>>();
-  for (const [table, numbers] of ids) state.set(table, await cells.states(table, [...numbers]));
-  return state;
-}
-
 function inOrder(rows: ReadonlyMap<number, string>): string[] {
   return [...rows].sort(([a], [b]) => a - b).map(([, line]) => line);
 }
@@ -104,7 +69,7 @@ function inOrder(rows: ReadonlyMap<number, string>): string[] {
 async function rowsOf(
   tx: Reader,
   positions: readonly number[],
-  head: { readonly key: string; readonly note: string; readonly size: number; readonly root: string },
+  head: SignedHead,
 ): Promise<Record<string, string[]>> {
   const [log, proofs, payloads]: [string[], string[], string[]] = [[], [], []];
   const under = { key: head.key, checkpoint: head.note, size: head.size, where: '' };
@@ -122,23 +87,6 @@ async function rowsOf(
   const texts = await cells.texts(await digestsAt(cells, positions));
   const lines = [...texts]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([digest, it]) => forms.textLine({ digest, ...it }));
+    .map(([digest, text]) => forms.textLine({ digest, ...text }));
   return { [forms.LOG]: log, [forms.PROOFS]: proofs, [forms.PAYLOADS]: payloads, [forms.TEXTS]: lines };
-}
-
-/** Hashes only: of a session that covered other tasks too, their records stay untold. */
-async function sealsOf(
-  tx: Reader,
-  sessions: ReadonlyMap<number, string> = new Map(),
-): Promise<Record<string, string[]>> {
-  const seals: Record<string, string[]> = {};
-  for (const [id, line] of sessions) {
-    const { status, sealed_task_id } = forms.members(line);
-    const only = forms.isCount(sealed_task_id) ? sealed_task_id : null;
-    if (status !== 'finalized') continue;
-    const hashes: string[] = [];
-    for await (const hash of sealedHashes(tx, id, only)) hashes.push(hash);
-    seals[forms.sealFile(formatId(SESSIONS, id))] = hashes;
-  }
-  return seals;
 }

@@ -2,56 +2,94 @@ import { ColibriError } from '../errors.ts';
 import { formatId, parseId, STATE_TABLES, type StateTable, TASKS } from '../log/tables.ts';
 import type { Reader } from '../storage/engine.ts';
 import { Cells } from '../verify/sources/database-cells.ts';
+import { isCount, isObject, members } from '../verify/sources/forms.ts';
 import { rowsBehind, withEnters } from '../verify/sources/part.ts';
 
-/** The audit rows that prove a record, by position, in order. Throws where there is no such record. */
-export async function select(tx: Reader, subject: string): Promise<number[]> {
-  if (subject.startsWith('#')) return await bothRowsOf(tx, subject);
+/** The part of a log that proves something about one record. */
+export interface Selection {
+  /** Audit rows, by position, in order. */
+  readonly positions: readonly number[];
+  /** Rows of state, by table and id, as the texts that are hashed. */
+  readonly state: ReadonlyMap<StateTable, ReadonlyMap<number, string>>;
+}
+
+/** Finds what proves a record. Throws where there is no such record, or rows that it rests on are gone. */
+export async function select(tx: Reader, subject: string): Promise<Selection> {
   const table = STATE_TABLES.find(({ prefix }) => 'TAΘ'.includes(prefix) && subject.startsWith(`${prefix}-`));
-  if (table === undefined)
+  if (table === undefined && !/^#\d{1,15}$/.test(subject))
     throw new Error(`"${subject}" is no id. Give T-0001, Θ-0001, A-0001 or #12 for an audit row.`);
-  const positions = await rowsBehind(tx, table, await requireId(tx, table, subject));
+  const chosen =
+    table === undefined
+      ? await rowsOfCall(tx, Number(subject.slice(1)))
+      : await rowsBehind(tx, table, await requireId(tx, table, subject));
+  const selection = await closed(tx, chosen);
   const sql = 'SELECT position FROM actions WHERE position';
-  const there = await new Cells(tx).among<{ position: number }>('actions', sql, positions);
-  const missing = positions.find((one) => !there.some(({ position }) => position === one));
-  if (missing !== undefined)
-    throw new Error(`There is no audit row ${missing} for ${subject}. "colibri verify" tells more.`);
-  return await withErasures(tx, positions);
+  const there = await new Cells(tx).among<{ position: number }>('actions', sql, selection.positions);
+  const known = new Set(there.map(({ position }) => position));
+  const missing = selection.positions.find((position) => !known.has(position));
+  if (missing === undefined) return selection;
+  throw new Error(`There is no audit row ${missing} for ${subject}. "colibri verify" tells more.`);
 }
 
 /** The calls by which a key that did not create the log became one of its keys, added to what was selected. */
-export async function withKeyActs(tx: Reader, positions: readonly number[]): Promise<number[]> {
+export async function addKeyActs(tx: Reader, { positions }: Selection): Promise<Selection> {
   const acts = await exitsOf(tx, "'owner_adopt', 'owner_trust', 'key_join'");
-  return await withErasures(tx, await withEnters(new Cells(tx), [...positions, ...acts]));
+  return await closed(tx, [...positions, ...acts]);
 }
 
-/** Both rows of a call, by either of them. */
-async function bothRowsOf(tx: Reader, subject: string): Promise<number[]> {
-  const position = Number(subject.slice(1));
-  const row = await tx.get<{ stage: string; sequence_no: number }>(
-    'SELECT stage, sequence_no FROM actions WHERE position = ?',
+/** A row, and the exit row of its call. */
+async function rowsOfCall(tx: Reader, position: number): Promise<number[]> {
+  const exit = await tx.get<{ position: number }>(
+    `SELECT x.position FROM actions e JOIN actions x ON x.position > e.position AND x.sequence_no = e.sequence_no
+     WHERE e.position = ? AND e.stage = 'enter' ORDER BY x.position LIMIT 1`,
     position,
   );
-  if (row === undefined) throw new Error(`There is no audit row ${position}.`);
-  const sql = 'SELECT position FROM actions WHERE position > ? AND sequence_no = ? ORDER BY position LIMIT 1';
-  const exit =
-    row.stage === 'exit' ? undefined : await tx.get<{ position: number }>(sql, position, row.sequence_no);
-  return await withErasures(
-    tx,
-    await withEnters(new Cells(tx), [position, ...(exit ? [exit.position] : [])]),
-  );
+  return exit === undefined ? [position] : [position, exit.position];
 }
 
-/** Texts that the owner has erased are absent; the calls that say so explain it. */
-async function withErasures(tx: Reader, positions: readonly number[]): Promise<number[]> {
+/**
+ * Whatever a chosen call wrote belongs to it, and with each row of state the call that wrote it last: so that every effect
+ * that counts has its row, and every row its effect. Texts that the owner has erased are absent; the calls that say so
+ * explain it.
+ */
+async function closed(tx: Reader, chosen: Iterable<number>): Promise<Selection> {
   const cells = new Cells(tx);
+  for (let positions = await withEnters(cells, chosen); ; ) {
+    const state = await stateOf(cells, positions);
+    const writers = [...state.values()].flatMap((rows) =>
+      [...rows.values()].map((row) => members(row).position),
+    );
+    const more = [...writers.filter(isCount), ...(await erasuresOf(tx, cells, positions))];
+    const all = new Set([...positions, ...more.filter((position) => position > 0)]);
+    if (all.size === positions.length) return { positions, state };
+    positions = await withEnters(cells, all);
+  }
+}
+
+/** The rows of state that calls say they wrote, as they are now. */
+async function stateOf(cells: Cells, positions: readonly number[]): Promise<Selection['state']> {
+  const ids = new Map(STATE_TABLES.map((table) => [table, new Set<number>()]));
+  const sql = 'SELECT text FROM actions WHERE position';
+  for (const { text } of await cells.among<{ text: unknown }>('actions', sql, positions)) {
+    const { effects } = members(String(text));
+    for (const effect of Array.isArray(effects) ? effects.filter(isObject) : [])
+      for (const [table, numbers] of ids) {
+        const id = effect.table === table.name ? parseId(table, String(effect.id)) : undefined;
+        if (id !== undefined) numbers.add(id);
+      }
+  }
+  const state = new Map<StateTable, ReadonlyMap<number, string>>();
+  for (const [table, numbers] of ids) state.set(table, await cells.states(table, [...numbers]));
+  return state;
+}
+
+async function erasuresOf(tx: Reader, cells: Cells, positions: readonly number[]): Promise<number[]> {
   const wanted = new Set(await digestsAt(cells, positions));
   for (const digest of (await cells.texts([...wanted])).keys()) wanted.delete(digest);
-  if (wanted.size === 0) return [...positions];
-  const explaining: number[] = [];
-  for (const exit of await exitsOf(tx, "'owner_erase'"))
-    if ((await digestsAt(cells, [exit])).some((digest) => wanted.has(digest))) explaining.push(exit);
-  return await withEnters(cells, [...positions, ...explaining]);
+  const found: number[] = [];
+  for (const exit of wanted.size === 0 ? [] : await exitsOf(tx, "'owner_erase'"))
+    if ((await digestsAt(cells, [exit])).some((digest) => wanted.has(digest))) found.push(exit);
+  return found;
 }
 
 /** What stands in the payloads of rows in the place of a text, and whatever looks like it. */
@@ -59,7 +97,7 @@ export async function digestsAt(cells: Cells, positions: readonly number[]): Pro
   const sql = 'SELECT body FROM action_payloads WHERE position';
   const bodies = await cells.among<{ body: unknown }>('action_payloads', sql, positions);
   return bodies.flatMap(({ body }) =>
-    [...String(body).matchAll(/"([0-9a-f]{64})"/g)].map(([, it = '']) => it),
+    [...String(body).matchAll(/"([0-9a-f]{64})"/g)].map(([, digest = '']) => digest),
   );
 }
 

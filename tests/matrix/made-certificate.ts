@@ -27,6 +27,8 @@ export async function makeCertificate(
     const kept = log.texts.get(digest);
     return kept === undefined ? [] : [textLine({ digest, ...kept })];
   });
+  const sizeOf = (note: string) => Number(note.split('\n')[1]);
+  const [newest = ''] = heads.map(({ checkpoint }) => checkpoint).sort((a, b) => sizeOf(b) - sizeOf(a));
   return formatCertificate({
     kind: CERTIFICATE_KIND,
     version: CERTIFICATE_VERSION,
@@ -38,6 +40,7 @@ export async function makeCertificate(
       'payloads.jsonl': payloads.map(payloadLine),
       'texts.jsonl': texts.sort(),
       'state.jsonl': [],
+      checkpoint: newest.split('\n').slice(0, -1),
       keys: heads.map(({ key }) => key),
       ...Object.fromEntries(
         heads.map(({ key, checkpoint }) => [

@@ -132,7 +132,7 @@ class Carried implements CarriedSource {
     if (this.#isDamaged) return;
     const { folder, faults, notes } = this.#in;
     if (!this.whole) await this.#checkSubject(walked, report);
-    else this.#checkNewest();
+    this.#checkNewest();
     for (const finding of faults) report(finding);
     for (const line of this.#payloads.unreadable) {
       const message = `Line ${line} of ${forms.PAYLOADS} is no payload, or is misplaced.`;
@@ -282,7 +282,10 @@ class Carried implements CarriedSource {
     const required = new Set(this.whole ? OF_A_BUNDLE : OF_A_CERTIFICATE);
     for (const name of required)
       if (!folder.names.has(name)) report(fileFinding('missing', name, `${name} is not there.`));
-    const optional = this.whole ? [forms.PAGE, ...(notes.heads.length > 0 ? [forms.CHECKPOINT] : [])] : [];
+    const optional = [
+      ...(this.whole ? [forms.PAGE] : []),
+      ...(notes.heads.length > 0 ? [forms.CHECKPOINT] : []),
+    ];
     const isKnown = (name: string) =>
       required.has(name) ||
       known.has(name) ||

@@ -27,25 +27,14 @@ export const SUMS = 'SHA256SUMS';
 /** What a source that holds all of a log is about. */
 export const WHOLE_LOG = 'log';
 
-/** The newest head that a key has signed. */
-export function headFile(keyId: string): string {
-  return `heads/${keyId}`;
-}
-
+/** The newest head of a key. */
+export const headFile = (keyId: string) => `heads/${keyId}`;
 /** A head that was kept. */
-export function keptFile(size: number, keyId: string): string {
-  return `checkpoints/${size}-${keyId}`;
-}
-
+export const keptFile = (size: number, keyId: string) => `checkpoints/${size}-${keyId}`;
 /** The hashes of the records under a seal, one a line. */
-export function sealFile(sessionId: string): string {
-  return `seals/${sessionId}`;
-}
-
+export const sealFile = (sessionId: string) => `seals/${sessionId}`;
 /** The proof of the row that sealed a session. */
-export function proofFile(sessionId: string): string {
-  return `proofs/${sessionId}.tlog-proof`;
-}
+export const proofFile = (sessionId: string) => `proofs/${sessionId}.tlog-proof`;
 
 /** One line a file, as `sha256sum -c` reads them, in the order of their names. */
 export function formatSums(sums: ReadonlyMap<string, string>): string {

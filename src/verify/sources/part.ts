@@ -176,8 +176,8 @@ export async function rowsBehind(
   const exits = new Set<number>();
   const numbers = async (...queries: readonly string[]) => {
     const found: number[] = [];
+    // A forged position may be any number; only such as can be one is looked for.
     for (const sql of queries)
-      // A forged position may be any number; only such as can be one is looked for.
       for (const { number } of await cells.from(table.name).all<{ number: SqlValue }>(sql, id))
         if (isCount(number) && number > 0) found.push(number);
     await pause();

@@ -74,7 +74,7 @@ export const TRANSPARENCY_LOG = {
     'Whose key signatures were checked with is said; a key other than the known one is a finding.',
   'verdict.exit': 'Exit 0 is fine, 1 found something, 2 was used wrongly; --json prints every finding.',
 
-  'bundle.forms': 'colibri export writes a folder or a zip, of the whole log or of one session.',
+  'bundle.forms': 'colibri export writes a folder or a zip, of the whole log.',
   'bundle.files':
     'A bundle holds log.jsonl, state.jsonl, texts.jsonl, payloads.jsonl, heads, checkpoints, keys, seals, proofs and verify.html; the same log makes the same bytes.',
   'bundle.alone':
