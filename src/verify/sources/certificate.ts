@@ -1,9 +1,8 @@
 import { decodeBase64 } from '../../integrity/c2sp-text.ts';
-import { readStrictJson, StrictJsonError } from '../../integrity/strict-json.ts';
 import { isOrigin } from '../../trust/origin.ts';
 import { type CarriedSource, carriedSource } from './carried.ts';
 import { type Files, isEntryName, SourceError } from './files.ts';
-import { isObject, isText } from './forms.ts';
+import { isObject, isText, members } from './forms.ts';
 
 export const CERTIFICATE_KIND = 'colibri-certificate';
 export const CERTIFICATE_VERSION = 3;
@@ -29,17 +28,39 @@ export function formatCertificate({ files, kind, origin, subject, version }: Cer
   return `${JSON.stringify({ files: inOrder, kind, origin, subject, version }, null, 2)}\n`;
 }
 
-/** Reads a certificate by a stranger. Throws a SourceError for one that is not exactly as Colibri writes it. */
+/**
+ * Reads a certificate by a stranger. Throws a SourceError for one that is not exactly as Colibri writes it: the text is
+ * made again and compared, so that a member too many, one that is there twice or a second spelling is refused.
+ */
 export function parseCertificate(text: string): Certificate {
   if (text.length > CERTIFICATE_BYTES_MAX)
     throw new SourceError(`the certificate is larger than ${CERTIFICATE_BYTES_MAX} bytes`);
-  const value = readJson(text);
-  const wrong = Object.entries(FORM).find(([name, isFit]) => !isObject(value) || !isFit(value[name]));
-  if (wrong !== undefined || !isCertificate(value))
-    throw new SourceError(`this is no certificate of this version: "${wrong?.[0]}" is missing or wrong`);
-  if (formatCertificate(value) !== text)
+  const { files, kind, origin, subject, version } = members(text);
+  if (kind !== CERTIFICATE_KIND || version !== CERTIFICATE_VERSION)
+    throw new SourceError('this is no certificate of this version');
+  if (!isText(subject) || !SUBJECT.test(subject) || !isText(origin) || !isOrigin(origin) || !areFiles(files))
+    throw new SourceError('the certificate has no subject, no name of a log or no files that it can have');
+  const certificate = {
+    kind: CERTIFICATE_KIND,
+    version: CERTIFICATE_VERSION,
+    subject,
+    origin,
+    files,
+  } as const;
+  if (formatCertificate(certificate) !== text)
     throw new SourceError('the certificate is not spelled as Colibri spells it');
-  return value;
+  return certificate;
+}
+
+const SUBJECT = /^(?:[TAΘ]-\d{4,15}|#[1-9]\d{0,14})$/u;
+
+function areFiles(files: unknown): files is Certificate['files'] {
+  const isLine = (line: unknown) => isText(line) && line.isWellFormed() && !line.includes('\n');
+  const isFile = (name: string, file: unknown) =>
+    name.startsWith('anchors/') ? isText(file) : Array.isArray(file) && file.every(isLine);
+  return (
+    isObject(files) && Object.entries(files).every(([name, file]) => isEntryName(name) && isFile(name, file))
+  );
 }
 
 /** A certificate as a source. Hostile input enters here: what cannot be read becomes a source with one finding. */
@@ -56,7 +77,7 @@ function filesOf(given: Certificate['files']): Files {
       name,
       isText(content)
         ? (decodeBase64(content) ?? new Uint8Array())
-        : Buffer.from(content.map(ended).join('')),
+        : Buffer.from(content.map((line) => `${line}\n`).join('')),
     ]),
   );
   return {
@@ -65,37 +86,4 @@ function filesOf(given: Certificate['files']): Files {
       yield files.get(name) ?? new Uint8Array();
     },
   };
-}
-
-function ended(line: string): string {
-  return `${line}\n`;
-}
-
-function readJson(text: string): unknown {
-  try {
-    return readStrictJson(text);
-  } catch (error) {
-    if (!(error instanceof StrictJsonError)) throw error;
-    throw new SourceError(`the certificate is no JSON that has one meaning: ${error.message}`);
-  }
-}
-
-/** What each member must be. A member too many, or a second spelling, is refused when the text is made again. */
-const FORM: Readonly<Record<keyof Certificate, (value: unknown) => boolean>> = {
-  kind: (value) => value === CERTIFICATE_KIND,
-  version: (value) => value === CERTIFICATE_VERSION,
-  subject: (value) => isText(value) && /^(?:[TAΘ]-\d{4,15}|#[1-9]\d{0,14})$/u.test(value),
-  origin: (value) => isText(value) && isOrigin(value),
-  files: (value) => isObject(value) && Object.entries(value).every(([name, file]) => isFile(name, file)),
-};
-
-function isFile(name: string, file: unknown): boolean {
-  if (name.startsWith('anchors/')) return isEntryName(name) && isText(file);
-  return (
-    isEntryName(name) && Array.isArray(file) && file.every((line) => isText(line) && !line.includes('\n'))
-  );
-}
-
-function isCertificate(value: unknown): value is Certificate {
-  return isObject(value) && Object.entries(FORM).every(([name, isFit]) => isFit(value[name]));
 }
