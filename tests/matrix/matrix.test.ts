@@ -161,7 +161,7 @@ describe.runIf(FULL)('certificates that lie', () => {
 });
 
 describe('certificates of a row that Colibri does not write', () => {
-  test.each([[{}], ['x'], [null], [[null]], [[{ table: 'tasks', id: 4 }]]])(
+  test.each([[{}], ['x'], [[null]], [[{ table: 'tasks', id: 4 }]]])(
     'are written and show it: effects %j',
     async (effects) => {
       const log = workshop.log();
