@@ -215,6 +215,10 @@ const FORGERIES: Readonly<Record<string, (certificate: Certificate) => unknown>>
       (lines) => lines.toReversed(),
     ),
   'no head': (c) => edited(c, `heads/${key.split('+')[1]}`, () => undefined),
+  'a kept checkpoint': (c) =>
+    edited(c, `checkpoints/44-${key.split('+')[1]}`, () => linesOf(c, 'checkpoint')),
+  'another checkpoint': editing('checkpoint', (lines) => lines.with(1, '43')),
+  'no checkpoint': editing('checkpoint', () => undefined),
   'no key': editing('keys', () => []),
   'a key too many': editing('keys', (lines) => [...lines, generateNoteKey('x').verifierKey]),
   'a letter beside the log': (c) => edited(c, 'letter.txt', () => ['Trust me.']),

@@ -41,7 +41,9 @@ export async function carriedSource(open: () => { files: Files; about?: About })
       throw new SourceError(`${forms.MARKER} is missing or damaged: this is no bundle of this version`);
     const faults: Finding[] = [];
     const notes = await readNotes(folder, faults);
-    if (about !== undefined && notes.heads.length === 0) throw new SourceError('nothing in it is signed');
+    // Without the rows between, nothing can be held against a checkpoint that was kept.
+    if (about !== undefined && (notes.heads.length === 0 || notes.kept.length > 0))
+      throw new SourceError('it must have a signed head and no other checkpoint');
     const texts = await readTexts(folder.lines(forms.TEXTS), faults);
     const state = new HeldState();
     await state.read(folder.lines(forms.STATE), faults);

@@ -73,7 +73,8 @@ export class PayloadCursor {
   /** Lines, counted from 1, that cannot be read or are misplaced. */
   readonly unreadable: number[] = [];
   readonly #pages: AsyncIterator<readonly (PayloadLine | undefined)[]>;
-  readonly #ahead = new Map<number, PayloadLine>();
+  #ahead: PayloadLine[] = [];
+  #next = 0;
   #line = 0;
   #last = 0;
 
@@ -84,13 +85,13 @@ export class PayloadCursor {
   /** The payload at a position, if there is one. Those before it belong to no row. */
   async take(position: number): Promise<{ readonly salt: string; readonly body: string } | undefined> {
     while (this.#last < position && (await this.#turn()));
-    const found = this.#ahead.get(position);
-    for (const before of this.#ahead.keys()) {
-      if (before > position) break;
-      if (before < position) this.strays.push(before);
-      this.#ahead.delete(before);
+    for (let payload = this.#ahead[this.#next]; payload !== undefined; payload = this.#ahead[this.#next]) {
+      if (payload.position > position) return undefined;
+      this.#next += 1;
+      if (payload.position === position) return { salt: payload.salt, body: payload.body };
+      this.strays.push(payload.position);
     }
-    return found === undefined ? undefined : { salt: found.salt, body: found.body };
+    return undefined;
   }
 
   /** Whatever is left belongs to no row. */
@@ -100,12 +101,14 @@ export class PayloadCursor {
 
   async #turn(): Promise<boolean> {
     const { done, value } = await this.#pages.next();
+    this.#ahead = this.#ahead.slice(this.#next);
+    this.#next = 0;
     if (done === true) this.#last = Number.POSITIVE_INFINITY;
     for (const payload of done === true ? [] : value) {
       this.#line += 1;
       if (payload === undefined || payload.position <= this.#last) this.unreadable.push(this.#line);
       else {
-        this.#ahead.set(payload.position, payload);
+        this.#ahead.push(payload);
         this.#last = payload.position;
       }
     }
