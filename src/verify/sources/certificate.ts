@@ -23,9 +23,10 @@ export interface Certificate {
 }
 
 /** The one text of a certificate: names in order, two spaces, a newline at the end. */
-export function formatCertificate({ files, kind, origin, subject, version }: Certificate): string {
-  const inOrder = Object.fromEntries(Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1)));
-  return `${JSON.stringify({ files: inOrder, kind, origin, subject, version }, null, 2)}\n`;
+export function formatCertificate(certificate: Certificate): string {
+  const inOrder = (value: object) =>
+    Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return `${JSON.stringify(inOrder({ ...certificate, files: inOrder(certificate.files) }), null, 2)}\n`;
 }
 
 /**

@@ -230,7 +230,7 @@ export const ROW_FORGERIES: readonly Forgery[] = [
     holds: 'everywhere',
     forge(log) {
       const exit = ping(log);
-      exit.patch = (fields) => void Reflect.deleteProperty(fields, 'repaired');
+      exit.patch = (fields) => void Reflect.deleteProperty(fields, 'correlation_id');
       return malformed(exit);
     },
   },
