@@ -4,13 +4,13 @@ import { Frontier } from '../integrity/tree.ts';
 import { chainHash, GENESIS } from '../log/row.ts';
 import { formatId, rowText, SESSIONS, STATE_TABLES } from '../log/tables.ts';
 import type { Reader, Row, StorageEngine } from '../storage/engine.ts';
-import { headIn } from '../verify/rules/heads.ts';
+import { headIn } from '../trust/opening.ts';
+import { isIncluded } from '../verify/sources/carried.ts';
 import { inPages } from '../verify/sources/database-cells.ts';
 import * as forms from '../verify/sources/forms.ts';
 import { PartSource } from '../verify/sources/part.ts';
 import { type BundleTarget, openTarget } from './bundle-target.ts';
 import { countRows, findLogAnchors, type Heads, type LogPlace, newestHead, readHeads } from './heads.ts';
-import { isProofOf } from './proofs.ts';
 import { readmeText } from './readme.ts';
 
 export interface BundleRequest extends LogPlace {
@@ -159,10 +159,10 @@ async function writeSeals(tx: Reader, target: BundleTarget, { newest }: Heads): 
   const under = { key: '', checkpoint: note, size: head.size, where: '' };
   const covered = [...sealedAt.keys()].filter((position) => position <= head.size);
   for await (const page of new PartSource(tx, covered, { head: under }).rows())
-    for (const { position, text = '', proof } of page) {
-      if (!isProofOf(position, text, proof, head)) continue;
+    for (const { position, text = '', proof = [] } of page) {
+      if (!isIncluded(position - 1, proof, sha256Hex(text), head)) continue;
       // The row travels along in the line for extras, so that the file alone can be checked by whoever has the key.
-      const made = { index: position - 1, proof: proof ?? [], checkpoint: note, extra: Buffer.from(text) };
+      const made = { index: position - 1, proof, checkpoint: note, extra: Buffer.from(text) };
       await target.write(forms.proofFile(sealedAt.get(position) ?? ''), [formatTlogProof(made)]);
     }
 }

@@ -1,7 +1,9 @@
 import { encodeBase64 } from '../integrity/c2sp-text.ts';
+import { sha256Hex } from '../integrity/digest.ts';
 import { SESSIONS, STATE_TABLES } from '../log/tables.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { originOfKey } from '../trust/origin.ts';
+import { isIncluded } from '../verify/sources/carried.ts';
 import {
   CERTIFICATE_BYTES_MAX,
   CERTIFICATE_KIND,
@@ -14,7 +16,6 @@ import * as forms from '../verify/sources/forms.ts';
 import { PartSource } from '../verify/sources/part.ts';
 import { writeHeads, writeSeal } from './bundle.ts';
 import { findLogAnchors, type LogPlace, readHeads, requireHead, type SignedHead } from './heads.ts';
-import { isProofOf } from './proofs.ts';
 import { addKeyActs, digestsAt, type Selection, select } from './selection.ts';
 
 /** Proves one record under a signed head. Throws where there is no such record or no head that covers it. */
@@ -75,7 +76,7 @@ async function rowsOf(
   const under = { key: head.key, checkpoint: head.note, size: head.size, where: '' };
   for await (const page of new PartSource(tx, positions, { head: under }).rows())
     for (const { position, text = '', payload, proof = [] } of page) {
-      if (!isProofOf(position, text, proof, head))
+      if (!isIncluded(position - 1, proof, sha256Hex(text), head))
         throw new Error(
           `Audit row ${position} does not lead to the checkpoint of ${head.size} rows: the log was changed after it was signed. "colibri verify" shows where.`,
         );

@@ -1,26 +1,9 @@
-import { sha256Hex } from '../integrity/digest.ts';
-import { verifyConsistency, verifyInclusion } from '../integrity/proof-verifier.ts';
+import { verifyConsistency } from '../integrity/proof-verifier.ts';
 import { consistencyProof, rootAt } from '../integrity/proofs.ts';
-import { leafHash } from '../integrity/tree.ts';
 import { logNodes } from '../log/tree.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { formatConsistency } from '../verify/sources/proofs.ts';
 import { readHeads, requireNewest } from './heads.ts';
-
-/** Whether a proof leads from a row to the root of a checkpoint. A log that was changed must not hand out one that only others find wanting. */
-export function isProofOf(
-  position: number,
-  text: string,
-  proof: readonly string[] = [],
-  { size, root }: { readonly size: number; readonly root: string },
-): boolean {
-  try {
-    verifyInclusion({ index: position - 1, size, leafHash: leafHash(sha256Hex(text)), root, proof });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** Shows that the newest checkpoint goes on from the log as it was at `old` rows. */
 export async function buildConsistency(
@@ -35,6 +18,7 @@ export async function buildConsistency(
     try {
       verifyConsistency({ size1: old, size2: size, root1, root2: root, proof });
     } catch (cause) {
+      // A log that was changed must not hand out a proof that only others find wanting.
       throw new Error(
         `The log does not lead to the checkpoint of ${size} rows: it was changed after it was signed. "colibri verify" shows where.`,
         { cause },

@@ -3,8 +3,8 @@ import { verifyInclusion } from '../../integrity/proof-verifier.ts';
 import { parseTlogProof } from '../../integrity/tlog-proof.ts';
 import { leafHash } from '../../integrity/tree.ts';
 import { formatId, parseId, STATE_TABLES, type StateTable } from '../../log/tables.ts';
+import { headIn } from '../../trust/opening.ts';
 import { auditRow, type Finding, type Report } from '../finding.ts';
-import { headIn } from '../rules/heads.ts';
 import type { Source, SourceRow, SourceText, Walked } from '../source.ts';
 import type { CarriedAnchor } from './anchor-file.ts';
 import { type Files, Folder, type LinePage, SourceError } from './files.ts';
@@ -331,8 +331,23 @@ function isProofOf(
     const { index, proof, extra, checkpoint } = parseTlogProof(text ?? '');
     const head = headIn(checkpoint);
     if (index !== position - 1 || !isFit(checkpoint) || head === undefined) return false;
-    if (extra === undefined || sha256Hex(extra) !== contentHash) return false;
-    verifyInclusion({ index, size: head.size, leafHash: leafHash(contentHash), root: head.root, proof });
+    return (
+      extra !== undefined && sha256Hex(extra) === contentHash && isIncluded(index, proof, contentHash, head)
+    );
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a proof leads from a row to the root of a head. */
+export function isIncluded(
+  index: number,
+  proof: readonly string[],
+  contentHash: string,
+  { size, root }: { readonly size: number; readonly root: string },
+): boolean {
+  try {
+    verifyInclusion({ index, size, leafHash: leafHash(contentHash), root, proof });
     return true;
   } catch {
     return false;

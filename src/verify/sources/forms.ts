@@ -136,7 +136,7 @@ function isHashText(value: unknown): value is string {
   return isText(value) && isHash(value);
 }
 
-function isPosition(value: unknown): value is number {
+export function isPosition(value: unknown): value is number {
   return isCount(value) && value > 0;
 }
 
