@@ -1,15 +1,12 @@
 import type { Config } from '../config.ts';
 import type { VerifierKey } from '../integrity/note-key.ts';
-import { inclusionProof, type NodeReader } from '../integrity/proofs.ts';
-import { logNodes } from '../log/tree.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { keyIn, openIfValid } from '../trust/opening.ts';
 import { originOfKey } from '../trust/origin.ts';
 import { readView, signability } from '../trust/own-log.ts';
 import type { Finding } from '../verify/finding.ts';
-import type { Source, SourceHead, SourceRow } from '../verify/source.ts';
-import { DatabaseSource } from '../verify/sources/database.ts';
 import { isPosition } from '../verify/sources/forms.ts';
+import { PartSource } from '../verify/sources/part.ts';
 import { check, collectEvidence, ownKey, type StampedEvidence } from './evidence.ts';
 import type { PastCall } from './history.ts';
 
@@ -44,7 +41,6 @@ export async function readSignedLog(config: Config, storage: StorageEngine) {
   const refusal: Finding[] =
     message === undefined ? [] : [{ kind: 'bad-head', table: 'log_heads', record: config.dbPath, message }];
   return {
-    storage,
     key,
     /** The newest head of rows that are there. */
     newest,
@@ -90,7 +86,7 @@ function anchorHead(evidence: StampedEvidence, opening?: VerifierKey, key?: stri
 
 /** Lets the verifier check some rows under one head. What it finds concerns these rows and what they wrote. */
 export async function proveUnder(
-  { storage, key }: SignedLog,
+  { key }: SignedLog,
   tx: Reader,
   head: ProvingHead | undefined,
   positions: readonly number[],
@@ -101,7 +97,7 @@ export async function proveUnder(
   const run = async (rows: readonly number[]) =>
     head === undefined || rows.length === 0
       ? { findings: [], verdict: { remarks: [] } }
-      : await check(partOfLog(storage, tx, head, rows, complete), key);
+      : await check(new PartSource(tx, rows, { head, ...(complete !== undefined && { complete }) }), key);
   const first = await run(covered);
   // A text may be absent because the owner erased it. Finding the call that says so reads the whole log.
   const isTextAbsent = first.findings.some(({ kind, table }) => kind === 'missing' && table === 'texts');
@@ -147,69 +143,4 @@ export async function proveCalls(signed: SignedLog, tx: Reader, calls: readonly 
 /** Both rows of a call. */
 export function rowsOf({ row, position }: PastCall): number[] {
   return [row.sequence_no, position];
-}
-
-/** Rows per query. */
-const PAGE = 100;
-
-/**
- * Some rows of a log in a database, each with its proof under one head, as a source for the verifier: what it says then
- * holds for these rows, without reading the whole log.
- */
-function partOfLog(
-  storage: StorageEngine,
-  tx: Reader,
-  head: SourceHead & { readonly size: number },
-  positions: readonly number[],
-  complete = '',
-): Source {
-  const database = new DatabaseSource(storage, tx);
-  return {
-    whole: false,
-    ...(/^[TA]-/.test(complete) && { complete: new Set([complete]) }),
-    origin: () => database.origin(),
-    heads: () => Promise.resolve([head]),
-    kept: () => Promise.resolve([]),
-    count: () => Promise.resolve(positions.length),
-    rows: () => readRows(tx, head.size, positions),
-    texts: (digests) => database.texts(digests),
-    states: (table, ids) => database.states(table, ids),
-    checkRest: () => Promise.resolve(),
-  };
-}
-
-type PartRow = SourceRow & { readonly [column in 'previous' | 'salt' | 'body']: string | null };
-
-async function* readRows(tx: Reader, size: number, positions: readonly number[]) {
-  const nodes = logNodes(tx);
-  const ordered = [...new Set(positions)].sort((a, b) => a - b);
-  for (let i = 0; i < ordered.length; i += PAGE) {
-    const page = ordered.slice(i, i + PAGE);
-    const found = await tx.all<PartRow>(
-      `SELECT a.position, a.text, a.content_hash, a.chain_hash, b.chain_hash AS previous, p.salt, p.body
-       FROM actions a
-       LEFT JOIN actions b ON b.position = a.position - 1
-       LEFT JOIN action_payloads p ON p.position = a.position
-       WHERE a.position IN (${page.map(() => '?').join(', ')}) ORDER BY a.position`,
-      ...page,
-    );
-    const rows: SourceRow[] = [];
-    for (const { previous, salt, body, ...row } of found)
-      rows.push({
-        ...row,
-        ...(previous !== null && { previous_chain_hash: previous }),
-        ...(body !== null && { payload: { salt: salt ?? '', body } }),
-        ...(await proofOf(nodes, row.position, size)),
-      });
-    yield rows;
-  }
-}
-
-/** Where rows are gone there is no proof, and the verifier says so. */
-async function proofOf(nodes: NodeReader, position: number, size: number): Promise<Pick<SourceRow, 'proof'>> {
-  try {
-    return { proof: await inclusionProof(nodes, position - 1, size) };
-  } catch {
-    return {};
-  }
 }

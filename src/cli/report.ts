@@ -22,7 +22,7 @@ export const report = command({
     return await withDatabase(config(), async (storage) => {
       const request = { dbPath, configDir, workspace, onProgress: bar.update };
       const written = await writeReport(storage, request, path).finally(() => bar.end());
-      const { origin, rows, bytes, checkpointedThrough } = written;
+      const { origin, size: rows, bytes, checkpointedThrough } = written;
       return out.data({ path, origin, rows, bytes, checkpointed_through: checkpointedThrough }, () => {
         out.line(`${path}: ${rows} audit rows, ${Math.ceil(bytes / 1024)} KB`);
         const unsigned = `Audit rows ${checkpointedThrough + 1} to ${rows} are not signed. "colibri doctor" shows why.`;

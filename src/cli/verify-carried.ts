@@ -11,9 +11,8 @@ import { keyIn } from '../trust/opening.ts';
 import { ProgramError } from '../trust/programs.ts';
 import type { Finding } from '../verify/finding.ts';
 import type { Evidence } from '../verify/rules/heads.ts';
-import { commitAlgorithm, commitPreimage } from '../verify/sources/anchor-file.ts';
-import { bundleSource } from '../verify/sources/bundle.ts';
-import { type CarriedAnchor, type CarriedSource, damagedSource } from '../verify/sources/carried.ts';
+import { type CarriedAnchor, commitAlgorithm, commitPreimage } from '../verify/sources/anchor-file.ts';
+import { bundleSource, type CarriedSource, damagedSource } from '../verify/sources/carried.ts';
 import { CERTIFICATE_BYTES_MAX, certificateSource } from '../verify/sources/certificate.ts';
 import { SourceError } from '../verify/sources/files.ts';
 import { checkProofFile, isProofFile } from '../verify/sources/proofs.ts';
@@ -45,7 +44,7 @@ export async function verifyProof(given: ToVerify): Promise<Verified> {
   if (text === undefined)
     return await verifyCarried('proof', damagedSource('it is too large or not UTF-8'), given);
   if (isProofFile(text)) return verifyProofFile(text, given);
-  return await verifyCarried('proof', certificateSource(text), given, describeCertificateText(text));
+  return await verifyCarried('proof', await certificateSource(text), given, describeCertificateText(text));
 }
 
 async function verifyCarried(
@@ -63,7 +62,7 @@ async function verifyCarried(
   const { verdict } = checked;
   const findings = [...outside.findings, ...checked.findings];
   const keyFrom = key !== undefined ? '--key' : trusted !== undefined ? 'known' : 'bundle';
-  const about = what === 'bundle' ? { scope: source.subject } : { subject: source.subject };
+  const about = what === 'bundle' ? {} : { subject: source.subject };
   const summary = `${source.subject}: each of its audit rows is in the log that the checkpoint of ${verdict.size} rows signs`;
   return {
     what,
