@@ -91,6 +91,7 @@ export const TASKS = {
     'A change to any column of tasks is found, and the finding names the row and the column.',
   'tasks.tamper.rows': 'A task that was deleted, added or renumbered with another program is found.',
   'tasks.tamper.copies': 'A change to any column of task_labels, task_dependencies or task_words is found.',
-  'tasks.tamper.shadow': 'A change to the tables behind task_words is found.',
+  'tasks.tamper.shadow':
+    'A change to the tables behind task_words is found if it changes what a search finds.',
   'tasks.tamper.seat-belt': 'A dropped trigger is found.',
 } as const;

@@ -63,14 +63,21 @@ test.each([
   ['actions', 256],
   ['action_payloads', 101],
 ] as const)(
-  proving('detect.inserted', 'R19: a second row of %s at %i, put where no search comes upon it, is found'),
-  async (name, position) => {
+  proving(
+    'detect.inserted',
+    'R19: a second row of %s at %i or behind, put where no search comes upon it, is found',
+  ),
+  async (name, from) => {
     const bench = await Bench.open();
     const { bytes } = bench.copies;
-    const payload = bench
-      .rows(tableOf(bench, 'action_payloads'))
-      .find((row) => row.position === BigInt(position));
-    const start = name === 'actions' ? startOfRow(bytes, position) : bytes.indexOf(String(payload?.salt));
+    const found = bench
+      .rows(tableOf(bench, name))
+      .map((row) => ({
+        position: Number(row.position),
+        start: name === 'actions' ? startOfRow(bytes, Number(row.position)) : bytes.indexOf(String(row.salt)),
+      }))
+      .find(({ position, start }) => position >= from && roomIn(bytes, start) > CELL_START_BYTES);
+    const { position, start } = found ?? { position: 0, start: 0 };
     const forged = withSecondRow(bytes, start, position, name === 'actions' ? 4 : 3);
 
     const findings = await bench.copies.ofBytes(forged, findingsAt);
@@ -81,6 +88,12 @@ test.each([
 );
 
 /** Adds a row of nothing but its position behind the one that has it, as a page of SQLite holds it. */
+/** Bytes between the pointers to the cells of a page and the cells. */
+function roomIn(bytes: Buffer, row: number): number {
+  const page = row - (row % PAGE_BYTES);
+  return bytes.readUInt16BE(page + 5) - 8 - 2 * bytes.readUInt16BE(page + 3);
+}
+
 function withSecondRow(bytes: Buffer, row: number, position: number, columns: number): Buffer {
   const forged = Buffer.from(bytes);
   const page = forged.subarray(row - (row % PAGE_BYTES), row - (row % PAGE_BYTES) + PAGE_BYTES);

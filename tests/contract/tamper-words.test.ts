@@ -7,9 +7,8 @@ import { GrowingIndex } from '../tamper/word-index.ts';
 const ROUNDS = FULL ? 400 : 40;
 const CHANGES = [
   'DELETE FROM task_words_idx',
-  `UPDATE task_words_idx SET term = CAST(term || x'00' AS BLOB)`,
+  `UPDATE task_words_idx SET term = CAST(term || x'ff' AS BLOB)`,
   'UPDATE task_words_idx SET pgno = pgno + 1000000',
-  'UPDATE task_words_idx SET pgno = pgno * 1.0 + 0.5',
   'UPDATE task_words_idx SET segid = segid + 1000',
   'UPDATE task_words_idx SET pgno = pgno - 1 + 2 * (pgno % 2 = 0)',
 ];

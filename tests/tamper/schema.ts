@@ -20,6 +20,9 @@ export interface Table {
   readonly keys: readonly Column[];
 }
 
+/** The pages of the word index. The verifier checks what is found by them, not their bytes (tamper-words, tasks-tamper). */
+export const WORD_PAGES: readonly string[] = ['task_words_data', 'task_words_idx', 'task_words_docsize'];
+
 /** Every table the schema makes, found and not listed: a new one cannot be forgotten. */
 export function tablesOfSchema(): readonly Table[] {
   return inFreshSchema(tablesIn);
@@ -46,20 +49,23 @@ export function tablesIn(db: Sqlite.Database): readonly Table[] {
   const tables = db
     .prepare("SELECT name, type, strict FROM pragma_table_list WHERE schema = 'main' AND type <> 'view'")
     .all() as { name: string; type: string; strict: number }[];
-  return tables
-    .filter(({ name }) => name !== 'sqlite_schema')
-    .map(({ name, type, strict }) => {
-      const columns = columnsIn(db, name, type === 'virtual');
-      return {
-        name,
-        isVirtual: type === 'virtual',
-        isStrict: strict === 1,
-        columns,
-        stored: columns.filter(({ isGenerated }) => !isGenerated),
-        keys: columns.filter(({ isKey }) => isKey),
-      };
-    })
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  return (
+    tables
+      // task_terms shows the words of task_words and stores nothing.
+      .filter(({ name }) => name !== 'sqlite_schema' && name !== 'task_terms')
+      .map(({ name, type, strict }) => {
+        const columns = columnsIn(db, name, type === 'virtual');
+        return {
+          name,
+          isVirtual: type === 'virtual',
+          isStrict: strict === 1,
+          columns,
+          stored: columns.filter(({ isGenerated }) => !isGenerated),
+          keys: columns.filter(({ isKey }) => isKey),
+        };
+      })
+      .sort((a, b) => (a.name < b.name ? -1 : 1))
+  );
 }
 
 interface Info {

@@ -181,6 +181,8 @@ export const SCHEMA = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX task_dependents ON task_dependencies (depends_on);
   CREATE VIRTUAL TABLE task_words USING fts5 (title, description, tokenize = 'unicode61 remove_diacritics 2');
+  -- The words of the index, for the verifier. It stores nothing.
+  CREATE VIRTUAL TABLE task_terms USING fts5vocab (task_words, row);
 
   CREATE TRIGGER tasks_inserted AFTER INSERT ON tasks BEGIN
     INSERT INTO task_words (rowid, title, description) VALUES (
