@@ -139,10 +139,10 @@ describe('checkpoints', () => {
     'the enter row of a call that a kill cuts off is signed already',
     async (desk) => {
       await desk.work();
-      for (let i = 0; i < 20; i += 1) {
+      for (const waitMs of tier([0, 3, 7, 12], [...Array(20).keys()])) {
         const server = await desk.colibri.start();
         const calls = Array.from({ length: 8 }, () => desk.think(server, 'cut off').catch(() => undefined));
-        await new Promise((resolve) => setTimeout(resolve, i));
+        await new Promise((resolve) => setTimeout(resolve, waitMs));
         await server.killHard();
         await Promise.all(calls);
         expect(headRow(desk).size).toBe(desk.positions().length);
