@@ -50,3 +50,13 @@ export type Report = (finding: Finding) => void;
 export function auditRow(position: number): string {
   return `#${position}`;
 }
+
+/** A finding about one audit row. `more` may name another table that belongs to it. */
+export function rowFinding(
+  kind: FindingKind,
+  position: number,
+  message: string,
+  more: Partial<Finding> = {},
+): Finding {
+  return { kind, table: 'actions', record: auditRow(position), position, message, ...more };
+}

@@ -12,9 +12,9 @@ import {
   TASKS,
   THOUGHTS,
 } from '../log/tables.ts';
-import type { ReadEffect } from './rules/effects.ts';
 import type { LostRows } from './rules/lost.ts';
 import type { JsonObject } from './rules/payloads.ts';
+import type { ReadEffect } from './rules/row-form.ts';
 
 /** A rule asked for something that cannot be known here. The call is then judged by its form only. */
 export class UnknownFact extends Error {}
@@ -41,34 +41,32 @@ interface TaskEntry {
   /** Undefined while nobody knows what it is. */
   row: TaskRow | undefined;
   deps: readonly number[];
+  /** A list of its own once there is one. */
   children: number[];
-  newest: Newest | undefined;
+  newest: KeptThought | undefined;
   /** Whether `newest` and `unsealed` are what they must be. */
   knowsThoughts: boolean;
   /** Not a number where a thought is not known. */
   unsealed: number;
 }
 
-interface Newest {
-  readonly id: number;
-  readonly hash: string;
-  readonly chain_position: number;
-  readonly mark: ThoughtMark;
-}
-
 /** Shared by everything that holds one thought, so that it is sealed once. */
-interface ThoughtMark {
+interface KeptThought extends NewestThought {
   readonly task: number;
   sealed: boolean;
 }
 
 /** The records of an open session. */
 interface OpenRecords {
-  readonly leaves: { readonly task: number; readonly hash: string; readonly mark: ThoughtMark | undefined }[];
+  readonly leaves: {
+    readonly task: number;
+    readonly hash: string;
+    readonly thought: KeptThought | undefined;
+  }[];
   isComplete: boolean;
 }
 
-const NONE: readonly number[] = [];
+const NONE: number[] = [];
 
 /**
  * State as the calls before the present one left it, in memory: what the rules need and nothing else. Texts are digests;
@@ -88,7 +86,8 @@ export class Memory implements Lookup {
   #knowsSessions: boolean;
   /** Whether every task that was made is known with its project and its parent. */
   #knowsTasks = true;
-  #thought: { readonly id: number; readonly hash: string; readonly mark: ThoughtMark } | undefined;
+  /** The one that the present call records. */
+  #thought: KeptThought | undefined;
   #claims: Claims | undefined;
   /** Fields of the result that rest on something nobody knows. */
   readonly assumed = new Set<string>();
@@ -163,9 +162,7 @@ export class Memory implements Lookup {
   }
 
   newestThought(task: number): NewestThought | undefined {
-    const entry = this.#tasks.get(task);
-    const known =
-      entry?.newest === undefined ? undefined : { ...entry.newest, sealed: entry.newest.mark.sealed };
+    const known = this.#tasks.get(task)?.newest;
     const mayBeSealed =
       known?.sealed === false && !this.#knowsSessions && this.#whole && this.#claims?.tool === 'task_update';
     if (this.#knowsThoughtsOf(task) && !mayBeSealed) return known;
@@ -252,11 +249,7 @@ export class Memory implements Lookup {
 
   /** The row as it must be now, where that is known. */
   rowOf(table: StateTableName, id: number): TaskRow | SessionRow | undefined {
-    return table === 'tasks'
-      ? this.#tasks.get(id)?.row
-      : table === 'sessions'
-        ? this.#sessions.get(id)
-        : undefined;
+    return table === 'tasks' ? this.#tasks.get(id)?.row : this.#sessions.get(id);
   }
 
   derivedOf(task: number): { unmet: number; is_final: number; queue: number } | undefined {
@@ -413,18 +406,11 @@ export class Memory implements Lookup {
   }
 
   #entryOf(id: number): TaskEntry {
-    let entry = this.#tasks.get(id);
-    if (entry === undefined) {
-      entry = {
-        row: undefined,
-        deps: NONE,
-        children: [],
-        newest: undefined,
-        knowsThoughts: true,
-        unsealed: 0,
-      };
-      this.#tasks.set(id, entry);
-    }
+    const known = this.#tasks.get(id);
+    if (known !== undefined) return known;
+    const unknown = { row: undefined, deps: NONE, children: NONE, newest: undefined };
+    const entry: TaskEntry = { ...unknown, knowsThoughts: true, unsealed: 0 };
+    this.#tasks.set(id, entry);
     return entry;
   }
 
@@ -436,16 +422,17 @@ export class Memory implements Lookup {
     if (!isNew) return;
     const last = this.#sequences.get(row.project) ?? 0;
     if (row.sequence > last) this.#sequences.set(row.project, row.sequence);
-    if (row.parent_id !== null && (this.#whole || this.#tasks.has(row.parent_id)))
-      this.#entryOf(row.parent_id).children.push(row.id);
+    if (row.parent_id === null || !(this.#whole || this.#tasks.has(row.parent_id))) return;
+    const above = this.#entryOf(row.parent_id);
+    if (above.children.length === 0) above.children = [];
+    above.children.push(row.id);
   }
 
   #addThought({ id, task_id: task, hash, chain_position }: ThoughtRow): void {
-    const mark = { task, sealed: false };
-    this.#thought = { id, hash, mark };
+    this.#thought = { id, task, hash, chain_position, sealed: false };
     // In part of a log, the thoughts of other tasks are a chain of which not every link is there.
     const entry = this.#entryOf(task);
-    entry.newest = { id, hash, chain_position, mark };
+    entry.newest = this.#thought;
     entry.knowsThoughts = true;
     entry.unsealed += 1;
   }
@@ -457,16 +444,13 @@ export class Memory implements Lookup {
       if (!this.#records.has(row.id)) this.#records.set(row.id, { leaves: [], isComplete: true });
       return;
     }
-    for (const { task, mark } of this.#records.get(row.id)?.leaves ?? [])
-      if (mark !== undefined && (row.sealed_task_id ?? task) === task) this.#seal(mark);
+    for (const { task, thought } of this.#records.get(row.id)?.leaves ?? []) {
+      if (thought === undefined || thought.sealed || (row.sealed_task_id ?? task) !== task) continue;
+      thought.sealed = true;
+      this.#entryOf(thought.task).unsealed -= 1;
+    }
     this.#records.delete(row.id);
     if (this.#openByTask.get(row.task_id) === row.id) this.#openByTask.delete(row.task_id);
-  }
-
-  #seal(mark: ThoughtMark): void {
-    if (mark.sealed) return;
-    mark.sealed = true;
-    this.#entryOf(mark.task).unsealed -= 1;
   }
 
   #addRecord({ session_id, task_id: task, kind, ref }: SessionRecordRow, contentHash: string): void {
@@ -474,19 +458,18 @@ export class Memory implements Lookup {
     const records = this.#records.get(session_id) ?? { leaves: [], isComplete: false };
     this.#records.set(session_id, records);
     const thought = kind === 'thought' && this.#thought?.id === ref ? this.#thought : undefined;
-    records.leaves.push({ task, hash: thought?.hash ?? contentHash, mark: thought?.mark });
+    records.leaves.push({ task, hash: thought?.hash ?? contentHash, thought });
   }
 
   /** What rests on a row that is wrong would be found wrong as well: the chain of its task, the seal of its session. */
   #doubt(table: StateTableName, row: JsonObject | undefined): void {
-    if (table === 'thoughts' && typeof row?.task_id === 'number') {
-      const entry = this.#entryOf(row.task_id);
-      entry.knowsThoughts = false;
-      entry.newest = undefined;
-      entry.unsealed = Number.NaN;
-    } else if (table === 'session_records') {
-      for (const records of this.#records.values()) records.isComplete = false;
-    }
+    if (table === 'session_records') this.#doubtRecords();
+    if (table !== 'thoughts' || typeof row?.task_id !== 'number') return;
+    Object.assign(this.#entryOf(row.task_id), { ...UNKNOWN_THOUGHTS, newest: undefined });
+  }
+
+  #doubtRecords(): void {
+    for (const records of this.#records.values()) records.isComplete = false;
   }
 
   #forget(table: StateTableName, id: number, args: JsonObject): void {
@@ -496,11 +479,12 @@ export class Memory implements Lookup {
       this.#knowsSessions = false;
     } else if (table === 'thoughts') {
       const task = typeof args.task_id === 'string' ? parseId(TASKS, args.task_id) : undefined;
-      const entry = task === undefined ? undefined : this.#entryOf(task);
-      if (entry !== undefined) Object.assign(entry, { knowsThoughts: false, unsealed: Number.NaN });
-    } else for (const records of this.#records.values()) records.isComplete = false;
+      if (task !== undefined) Object.assign(this.#entryOf(task), UNKNOWN_THOUGHTS);
+    } else this.#doubtRecords();
   }
 }
+
+const UNKNOWN_THOUGHTS = { knowsThoughts: false, unsealed: Number.NaN };
 
 /** Only a list that a rule has written is one; what a forged row holds may be anything. */
 function numbersIn(text: string): readonly number[] {

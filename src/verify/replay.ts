@@ -1,24 +1,25 @@
-import type { Call, Outside, Ruling, Written } from '../domains/rule.ts';
+import type { Call, Ruling, Written } from '../domains/rule.ts';
 import { settle, type WritingRule } from '../domains/rule.ts';
 import { RULES } from '../domains/rules.ts';
 import { ARROWS } from '../domains/tasks/workflows.ts';
 import { ColibriError } from '../errors.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
-import type { AuditRow } from '../log/row.ts';
-import { formatId, rowHash, STATE_TABLES, type StateTable } from '../log/tables.ts';
+import { sha256Hex } from '../integrity/digest.ts';
+import { formatId, rowText, type StateTable, tableNamed } from '../log/tables.ts';
+import { auditRow } from './finding.ts';
 import { type Claims, type Memory, type RowsById, UnknownFact } from './memory.ts';
-import type { ReadEffect } from './rules/effects.ts';
-import { isObject, type JsonObject } from './rules/payloads.ts';
-import { ownText } from './rules/plain-row.ts';
+import { ownText, sharedText } from './own-text.ts';
+import { type JsonObject, objectIn } from './rules/payloads.ts';
+import type { ReadEffect, ReadRow } from './rules/row-form.ts';
 
-/** A call that is judged: its arguments, its exit row and what lies beside it. */
+/** A writing call that is judged: its arguments, its exit row and its payload. */
 export interface EndedCall {
-  readonly exit: AuditRow;
+  readonly rule: WritingRule;
+  readonly exit: ReadRow;
   readonly contentHash: string;
   readonly args: JsonObject | undefined;
   /** The payload of the exit row. */
   readonly body: JsonObject | undefined;
-  readonly effects: readonly ReadEffect[];
   /** Rows of state that are as this call left them, by their ids. */
   readonly rows: RowsById;
   readonly text: (digest: string) => string | undefined;
@@ -29,8 +30,9 @@ export interface Replayed {
   /** Whether the rules could judge it. */
   readonly isJudged: boolean;
   readonly difference?: Difference;
-  /** What it must have written, where the rules agree with it. */
+  /** What it must have written, where the rules agree with it, and the texts of these rows; one for each effect. */
   readonly written: readonly Written[];
+  readonly texts: readonly string[];
 }
 
 /** What the rules say of a call that says something else. */
@@ -43,7 +45,7 @@ export interface Difference {
   readonly columns: readonly string[];
   /** Of a row that has another hash: what it must be, so that the columns can be named. */
   readonly row?: {
-    readonly table: StateTable;
+    readonly of: StateTable;
     readonly id: number;
     readonly hash: string;
     readonly expected: JsonObject;
@@ -52,11 +54,14 @@ export interface Difference {
 
 /** The rules of a writing tool, or undefined for a tool that only reads. */
 export function writingRule(version: number, tool: string): WritingRule | undefined {
-  const rules = RULES[version];
-  return rules !== undefined && Object.hasOwn(rules, tool) ? rules[tool] : undefined;
+  return RULES_BY_TOOL.get(version)?.get(tool);
 }
 
-export const NEWEST_RULES = Math.max(...Object.keys(RULES).map(Number));
+const RULES_BY_TOOL: ReadonlyMap<number, ReadonlyMap<string, WritingRule>> = new Map(
+  Object.entries(RULES).map(([version, rules]) => [Number(version), new Map(Object.entries(rules))]),
+);
+
+export const NEWEST_RULES = Math.max(...RULES_BY_TOOL.keys());
 
 /** Codes that no rule gives: the machine failed, not the call. */
 const NOT_OF_RULES: ReadonlySet<string | null> = new Set([
@@ -66,145 +71,131 @@ const NOT_OF_RULES: ReadonlySet<string | null> = new Set([
 
 /** Runs a call again on what earlier ones left, and takes in what it wrote. */
 export function replay(call: EndedCall, memory: Memory): Replayed {
-  const { exit, args, body } = call;
-  const rule = writingRule(exit.rules, exit.tool);
-  const isRefused = exit.outcome === 'error' && !NOT_OF_RULES.has(exit.error_code);
-  if (rule === undefined || (exit.outcome !== 'ok' && !isRefused)) return NOTHING;
-  const claims: Claims = {
-    ...{
-      tool: exit.tool,
-      refused: isRefused,
-      position: exit.position,
-      args: args ?? {},
-      effects: call.effects,
-      rows: call.rows,
-      text: call.text,
-    },
-    result: objectIn(body?.result),
-  };
+  const { exit, args, body, contentHash, rows, text } = call;
+  const { tool, position, effects } = exit;
+  const refused = exit.outcome === 'error' && !NOT_OF_RULES.has(exit.error_code);
+  if (exit.outcome !== 'ok' && !refused) return NOTHING;
+  const result = objectIn(body?.result);
+  const claims: Claims = { tool, refused, position, args: args ?? {}, effects, rows, text, result };
   memory.begin(claims);
-  const ruled =
-    args === undefined || body === undefined ? UNKNOWN : run(rule, args, callOf(exit, body), memory);
+  const ruled = args === undefined || body === undefined ? undefined : run(call, args, body, memory);
+  const texts: string[] = [];
   const difference =
-    ruled.kind === 'unknown' ? moveDifference(call) : differenceOf(call, ruled, memory.assumed);
-  if (ruled.kind === 'ruling' && difference === undefined) {
-    memory.apply(ruled.rows, call.contentHash);
-    return { isJudged: true, written: ruled.rows };
+    ruled === undefined ? moveDifference(call) : differenceOf(call, ruled, memory.assumed, texts);
+  if (ruled !== undefined && 'rows' in ruled && difference === undefined) {
+    memory.apply(ruled.rows, contentHash);
+    return { isJudged: true, written: ruled.rows, texts };
   }
-  memory.learn(claims, call.contentHash, difference !== undefined);
-  return { isJudged: ruled.kind !== 'unknown', written: [], ...(difference && { difference }) };
+  memory.learn(claims, contentHash, difference !== undefined);
+  return { isJudged: ruled !== undefined, written: [], texts: [], ...(difference && { difference }) };
 }
 
-const NOTHING: Replayed = { isJudged: true, written: [] };
+const NOTHING: Replayed = { isJudged: true, written: [], texts: [] };
 
-type Ruled =
-  | ({ readonly kind: 'ruling' } & Ruling)
-  | { readonly kind: 'refusal'; readonly code: string }
-  | { readonly kind: 'fault' }
-  | { readonly kind: 'unknown' };
+/** What the rules say: a ruling, the code of a refusal, or that the arguments are not such that the tool takes. */
+type Ruled = Ruling | { readonly code: string | undefined };
 
-const UNKNOWN: Ruled = { kind: 'unknown' };
-
-function run({ rule }: WritingRule, args: JsonObject, call: Call, memory: Memory): Ruled {
+/** Undefined where the rules cannot judge the call. */
+function run(
+  { rule, exit }: EndedCall,
+  args: JsonObject,
+  body: JsonObject,
+  memory: Memory,
+): Ruled | undefined {
+  const { tool, source, position } = exit;
+  const outside = objectIn(body.outside) ?? {};
+  // These three become part of rows that are kept.
+  const [actor, process, at] = [sharedText(exit.actor), sharedText(exit.process), ownText(exit.at)];
+  const call: Call = { tool, actor, source, process, at, position, outside };
   try {
     // The rule takes the arguments of its tool. Whether these are such is what running it shows.
-    return { ...settle(rule(args as never, call), memory), kind: 'ruling' };
+    return settle(rule.rule(args as never, call), memory);
   } catch (error) {
-    if (error instanceof ColibriError) return { kind: 'refusal', code: error.code };
-    return error instanceof UnknownFact ? UNKNOWN : { kind: 'fault' };
+    if (error instanceof UnknownFact) return undefined;
+    return { code: error instanceof ColibriError ? error.code : undefined };
   }
 }
 
-function callOf(exit: AuditRow, body: JsonObject): Call {
-  const { tool, source, position } = exit;
-  const outside: Outside = objectIn(body.outside) ?? {};
-  // These three become part of rows that are kept.
-  const [actor, process, at] = [ownText(exit.actor), ownText(exit.process), ownText(exit.at)];
-  return { tool, actor, source, process, at, position, outside };
-}
-
+/** Adds to `texts` those of the rows that it must have written. */
 function differenceOf(
   call: EndedCall,
-  ruled: Exclude<Ruled, { kind: 'unknown' }>,
+  ruled: Ruled,
   assumed: ReadonlySet<string>,
+  texts: string[],
 ): Difference | undefined {
   const { exit } = call;
-  const differs = (what: string, columns: readonly string[]): Difference => {
-    const [first] = call.effects;
-    const { table, id: record } = first ?? { table: 'actions', id: `#${exit.position}` };
-    const message = `The rules do not allow what ${exit.tool} did at audit row ${exit.position}: ${what}.`;
-    return { position: exit.position, table, record, message, columns };
-  };
-  if (ruled.kind === 'fault') return differs('its arguments are not such that the tool takes', ['args_hash']);
-  if (ruled.kind === 'refusal') {
+  if ('code' in ruled) {
+    if (ruled.code === undefined)
+      return notAllowed(exit, 'its arguments are not such that the tool takes', ['args_hash']);
     if (ruled.code === exit.error_code) return undefined;
     const instead = exit.error_code === null ? 'it succeeded' : `it was refused with ${exit.error_code}`;
-    return differs(`they refuse it with ${ruled.code}, and ${instead}`, ['error_code']);
+    return notAllowed(exit, `they refuse it with ${ruled.code}, and ${instead}`, ['error_code']);
   }
   if (exit.error_code !== null)
-    return differs(`they allow it, and it was refused with ${exit.error_code}`, ['error_code']);
-  const inRows = differenceInRows(call, ruled.rows);
-  if (inRows !== undefined) return inRows;
+    return notAllowed(exit, `they allow it, and it was refused with ${exit.error_code}`, ['error_code']);
+  for (let i = 0; i < exit.effects.length || i < ruled.rows.length; i += 1) {
+    const found = differenceInRow(exit.position, exit.effects[i], ruled.rows[i], texts);
+    if (found !== undefined) return found;
+  }
   const fields = differingFields(call, ruled.result, assumed);
-  return fields.length === 0
-    ? undefined
-    : differs(`it must have answered another ${fields.join(', ')}`, fields);
+  if (fields.length === 0) return undefined;
+  return notAllowed(exit, `it must have answered another ${fields.join(', ')}`, fields);
+}
+
+function notAllowed(exit: ReadRow, what: string, columns: readonly string[]): Difference {
+  const message = `The rules do not allow what ${exit.tool} did at audit row ${exit.position}: ${what}.`;
+  return { ...subjectOf(exit), message, columns };
+}
+
+/** What a call is about, in a finding: the first record it wrote, or itself. */
+function subjectOf({ position, effects: [first] }: ReadRow) {
+  return { position, table: first?.table ?? 'actions', record: first?.id ?? auditRow(position) };
 }
 
 /** What can be said of a move from what the call says alone: whether any workflow has it. */
-function moveDifference({ exit, args, body, effects }: EndedCall): Difference | undefined {
+function moveDifference({ exit, args, body }: EndedCall): Difference | undefined {
   const [from, to] = [objectIn(body?.result)?.previous_status, args?.status];
-  if (
-    exit.outcome !== 'ok' ||
-    exit.tool !== 'task_update' ||
-    typeof from !== 'string' ||
-    typeof to !== 'string'
-  )
-    return undefined;
+  const isMove = exit.outcome === 'ok' && exit.tool === 'task_update';
+  if (!isMove || typeof from !== 'string' || typeof to !== 'string') return undefined;
   const isKnown = Object.values(ARROWS).some((arrows) =>
     new Map(Object.entries(arrows)).get(from)?.some((next) => next === to),
   );
   if (isKnown) return undefined;
-  const { position } = exit;
-  const { table, id: record } = effects[0] ?? { table: 'actions', id: `#${position}` };
-  const message = `No workflow has the move from ${from} to ${to} that ${record} made at audit row ${position}.`;
-  return { position, table, record, message, columns: ['status'] };
-}
-
-const TABLES: ReadonlyMap<string, StateTable> = new Map(STATE_TABLES.map((table) => [table.name, table]));
-
-function differenceInRows({ exit, effects }: EndedCall, rows: readonly Written[]): Difference | undefined {
-  for (let i = 0; i < Math.max(effects.length, rows.length); i += 1) {
-    const [effect, written] = [effects[i], rows[i]];
-    const found = differenceInRow(exit.position, effect, written);
-    if (found !== undefined) return found;
-  }
-  return undefined;
+  const subject = subjectOf(exit);
+  const message = `No workflow has the move from ${from} to ${to} that ${subject.record} made at audit row ${exit.position}.`;
+  return { ...subject, message, columns: ['status'] };
 }
 
 function differenceInRow(
   position: number,
   effect: ReadEffect | undefined,
   written: Written | undefined,
+  texts: string[],
 ): Difference | undefined {
-  const table = TABLES.get(written?.table ?? effect?.table ?? '');
-  if (table === undefined) throw new Error('a rule wrote to a table that is not one of state');
-  const must = written === undefined ? undefined : formatId(table, written.row.id);
-  const name = (what: string, columns: readonly string[], row?: Difference['row']): Difference => {
-    const record = effect?.id ?? must ?? '';
+  const tell = (table: string, record: string, what: string, columns: readonly string[]): Difference => {
     const message = `Audit row ${position} did not write ${record} as the rules say: ${what}.`;
-    return { position, table: effect?.table ?? table.name, record, message, columns, ...(row && { row }) };
+    return { position, table, record, message, columns };
   };
-  if (written === undefined) return name('they write nothing there', ['effects']);
-  if (effect === undefined) return name('it says nothing of it', ['effects']);
-  if (effect.table !== written.table || effect.id !== must)
-    return name(`they write ${must} instead`, ['effects']);
+  if (written === undefined) {
+    if (effect === undefined) throw new Error('neither an effect nor a row');
+    return tell(effect.table, effect.id, 'they write nothing there', ['effects']);
+  }
+  const of = tableNamed(written.table);
+  const { id } = written.row;
+  if (effect === undefined)
+    return tell(written.table, formatId(of, id), 'it says nothing of it', ['effects']);
+  if (effect.of !== of || effect.number !== id)
+    return tell(effect.table, effect.id, `they write ${formatId(of, id)} instead`, ['effects']);
   if (effect.previous !== written.previous)
-    return name(`row ${written.previous} wrote it before`, ['previous']);
+    return tell(effect.table, effect.id, `row ${written.previous} wrote it before`, ['previous']);
   const expected = objectIn(written.row) ?? {};
-  if (rowHash(table, expected) !== effect.hash)
-    return name('', [], { table, id: written.row.id, hash: effect.hash, expected });
-  return isSameSeal(effect, written) ? undefined : name('its seal is another', ['seal']);
+  const text = rowText(of, expected);
+  texts.push(text);
+  if (sha256Hex(text) !== effect.hash)
+    return { ...tell(effect.table, effect.id, '', []), row: { of, id, hash: effect.hash, expected } };
+  return isSameSeal(effect, written)
+    ? undefined
+    : tell(effect.table, effect.id, 'its seal is another', ['seal']);
 }
 
 function isSameSeal({ seal }: ReadEffect, written: Written): boolean {
@@ -222,13 +213,11 @@ function differingFields({ body }: EndedCall, result: object, assumed: ReadonlyS
 
 /** Most results are flat. */
 function isSameFlat(a: JsonObject, b: JsonObject): boolean {
-  const names = Object.keys(a);
-  return (
-    names.length === Object.keys(b).length &&
-    names.every((name) => a[name] === b[name] && a[name] !== undefined)
-  );
-}
-
-function objectIn(value: unknown): JsonObject | undefined {
-  return isObject(value) ? value : undefined;
+  let names = 0;
+  for (const name in a) {
+    if (a[name] !== b[name] || a[name] === undefined) return false;
+    names += 1;
+  }
+  for (const _ in b) names -= 1;
+  return names === 0;
 }

@@ -133,6 +133,6 @@ function plain(name: string, answer: unknown): unknown {
   if (name === 'existing') return new Set(answer as number[]);
   if (answer instanceof Map) return [...answer];
   if (Array.isArray(answer)) return answer.map((one) => plain(name, one));
-  if (typeof answer === 'object' && answer !== null) return { ...answer, mark: undefined };
+  if (typeof answer === 'object' && answer !== null) return { ...answer, task: undefined };
   return answer;
 }

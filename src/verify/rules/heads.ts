@@ -1,10 +1,12 @@
+import { asError } from '../../errors.ts';
 import { type Checkpoint, parseCheckpoint } from '../../integrity/checkpoint.ts';
 import type { VerifierKey } from '../../integrity/note-key.ts';
 import { NoteError, openNote } from '../../integrity/signed-note.ts';
 import { headIn, keyIn, treeIn } from '../../trust/opening.ts';
 import { originOfKey } from '../../trust/origin.ts';
-import type { Finding, Report } from '../finding.ts';
+import { auditRow, type Finding, type Report, rowFinding } from '../finding.ts';
 import type { SourceHead, SourceNote } from '../source.ts';
+import type { Checkpointed } from '../verdict.ts';
 import type { Mark } from './links.ts';
 
 /** Who kept a head of the log. `git`, `tsr`, `file` and `against` are anchors: kept where the log is not. */
@@ -78,14 +80,7 @@ export interface KnownKey {
 
 export interface HeadsVerdict {
   readonly judged: readonly Judged[];
-  readonly checkpointed: readonly {
-    readonly key: string;
-    readonly through: number;
-    readonly known: boolean;
-    readonly vouched: boolean;
-  }[];
-  /** Rows up to here are under the head of a known key, whether or not it agrees with them. */
-  readonly vouchedThrough: number;
+  readonly checkpointed: readonly Checkpointed[];
   readonly remarks: readonly string[];
 }
 
@@ -107,27 +102,20 @@ export function judgeHeads(
   const reach = reachOf(heads, known);
   const believed = agreedReach(heads, known, log);
   const adoptions = log.acts.filter(({ tool, position }) => tool === 'owner_adopt' && position <= believed);
-  const judging: Judging = { known, adoptions, log, pinned: keys.trusted.length > 0 };
+  const judging: Judging = { known, adoptions, log };
   const judged = [
-    ...heads.map((head) =>
-      checkHead(
-        head,
-        judge({ source: 'head', where: head.where, note: head.checkpoint }, judging),
-        log,
-        report,
-      ),
-    ),
-    ...kept.map((note) =>
-      checkKept(note, judge({ source: 'kept', where: note.where, note: note.note }, judging), report),
-    ),
+    ...heads.map((head) => judge({ source: 'head', where: head.where, note: head.checkpoint }, judging)),
+    ...kept.map(({ where, note }) => judge({ source: 'kept', where, note }, judging)),
     ...evidence.map((one) => judge(one, judging)),
   ];
+  for (const [i, head] of heads.entries()) checkHead(head, judged[i], log, report);
+  for (const [i, note] of kept.entries()) checkKept(note, judged[heads.length + i], report);
   reportJudged(judged, log, report);
-  reportForeign(heads, reach, judging, report);
+  const wasNeverSigned = log.origin === undefined && heads.length === 0 && keys.trusted.length === 0;
+  if (log.whole && log.size > reach && !wasNeverSigned) report(foreignRows(reach + 1, log.size));
   return {
     judged,
     checkpointed: checkpointedBy(judged, known),
-    vouchedThrough: reach,
     remarks: remarksOn(judged, known, log, keys),
   };
 }
@@ -213,7 +201,6 @@ interface Judging {
   readonly known: readonly KnownKey[];
   readonly adoptions: readonly KeyAct[];
   readonly log: WalkedLog;
-  readonly pinned: boolean;
 }
 
 function judge(evidence: Evidence, { known, adoptions, log }: Judging): Judged {
@@ -222,11 +209,12 @@ function judge(evidence: Evidence, { known, adoptions, log }: Judging): Judged {
   const head = opened.head ?? headIn(evidence.note);
   const { origin, size, root } = head ?? { origin: '', size: 0, root: '' };
   const verdict = (status: HeadStatus, message: string): Judged => ({
-    ...{ ...evidence, status, size, root, origin, message },
+    ...evidence,
+    ...{ status, size, root, origin, message },
     ...(opened.by !== undefined && { key: opened.by.text }),
   });
-  if (head === undefined || opened.fault === 'malformed')
-    return verdict('malformed', `${where}: ${opened.reason}.`);
+  if (head === undefined || opened.malformed !== undefined)
+    return verdict('malformed', `${where}: ${opened.malformed ?? 'it is signed by another key'}.`);
   if (origin !== log.origin) {
     const name = log.origin === undefined ? 'a log that has no name' : `the log ${log.origin}`;
     const why = 'another database, or one rewritten from its first row';
@@ -235,100 +223,76 @@ function judge(evidence: Evidence, { known, adoptions, log }: Judging): Judged {
   if (opened.by === undefined && evidence.source !== 'against')
     return verdict('foreign-key', `${where} is not signed by a known key of this log.`);
   if (size === 0) return verdict('nothing', `${where} is a head of no rows and says nothing.`);
-  const compared = compare(size, root, log, where);
-  const disagrees = compared.status === 'cut' || compared.status === 'rewritten';
+  const [status, message] = compare(size, root, log, where);
+  const disagrees = status === 'cut' || status === 'rewritten';
   const isGivenUp = adoptions.some(({ lost }) => lost !== undefined && lost.size >= size);
   if (disagrees && isGivenUp && evidence.source !== 'against')
-    return verdict('given-up', `${compared.message} The owner has accepted that.`);
-  const unsigned = opened.by === undefined ? ' (It is not signed by a known key.)' : '';
-  return verdict(compared.status, `${compared.message}${unsigned}`);
+    return verdict('given-up', `${message} The owner has accepted that.`);
+  return verdict(status, `${message}${opened.by === undefined ? ' (It is not signed by a known key.)' : ''}`);
 }
 
-function compare(
-  size: number,
-  root: string,
-  log: WalkedLog,
-  where: string,
-): { readonly status: HeadStatus; readonly message: string } {
-  if (!log.whole)
-    return { status: 'consistent', message: `${where} is the signed head of ${size} audit rows.` };
-  const mark = log.marks.get(size);
-  if (mark?.root === root)
-    return { status: 'consistent', message: `${where} agrees with the first ${size} audit rows.` };
+function compare(size: number, root: string, log: WalkedLog, where: string): [HeadStatus, string] {
+  if (!log.whole) return ['consistent', `${where} is the signed head of ${size} audit rows.`];
+  if (log.marks.get(size)?.root === root)
+    return ['consistent', `${where} agrees with the first ${size} audit rows.`];
+  const covers = `${where} covers ${size} audit rows`;
   if (log.firstBreak <= size)
-    return {
-      status: 'unchecked',
-      message: `${where} covers ${size} audit rows, of which row ${log.firstBreak} is not as it was written.`,
-    };
-  if (size > log.size)
-    return { status: 'cut', message: `${where} covers ${size} audit rows, but only ${log.size} are there.` };
+    return ['unchecked', `${covers}, of which row ${log.firstBreak} is not as it was written.`];
+  if (size > log.size) return ['cut', `${covers}, but only ${log.size} are there.`];
   const message = `The first ${size} audit rows are not those that ${where} was made of: history was rewritten.`;
-  return { status: 'rewritten', message };
+  return ['rewritten', message];
 }
 
 interface Opened {
   readonly head?: Checkpoint;
-  readonly by?: KnownKey;
-  readonly fault?: 'malformed' | 'unknown-key';
-  readonly reason: string;
+  readonly by?: KnownKey | undefined;
+  /** Why it is not a checkpoint at all. */
+  readonly malformed?: string;
 }
 
 function openWith(note: string, known: readonly KnownKey[]): Opened {
+  const keys = known.map(({ key }) => key);
   try {
-    const { text, verified } = openNote(
-      note,
-      known.map(({ key }) => key),
-    );
+    const { text, verified } = openNote(note, keys);
     const by = known.find(({ key }) => verified.some(({ id }) => id === key.id));
-    return { head: parseCheckpoint(text), ...(by !== undefined && { by }), reason: '' };
+    return { head: parseCheckpoint(text), by };
   } catch (error) {
-    if (error instanceof NoteError && error.fault === 'no-known-key')
-      return { fault: 'unknown-key', reason: 'it is signed by another key' };
-    const reason = `it is not a valid checkpoint (${error instanceof Error ? error.message : error})`;
-    return { fault: 'malformed', reason };
+    if (error instanceof NoteError && error.fault === 'no-known-key') return {};
+    return { malformed: `it is not a valid checkpoint (${asError(error).message})` };
   }
 }
 
 /** What a database keeps beside the signed head must be the same. */
-function checkHead(head: SourceHead, judged: Judged, log: WalkedLog, report: Report): Judged {
-  if (judged.status !== 'consistent' && judged.status !== 'unchecked') return judged;
+function checkHead(head: SourceHead, judged: Judged | undefined, log: WalkedLog, report: Report): void {
+  if (judged?.status !== 'consistent' && judged?.status !== 'unchecked') return;
   const mark = log.marks.get(judged.size);
-  const wrong = [
-    ...(judged.key !== head.key ? ['key'] : []),
-    ...(head.size !== undefined && head.size !== judged.size ? ['size'] : []),
-    ...(head.frontier !== undefined && treeIn(head.frontier, judged.size)?.root() !== judged.root
-      ? ['frontier']
-      : []),
-    ...(head.chain_hash !== undefined && mark !== undefined && head.chain_hash !== mark.chainHash
-      ? ['chain_hash']
-      : []),
-    ...(head.at !== undefined && mark?.at !== undefined && head.at !== mark.at ? ['at'] : []),
-  ];
-  if (wrong.length > 0)
-    report({
-      kind: 'bad-head',
-      table: 'log_heads',
-      record: head.where,
-      columns: wrong,
-      message: `${head.where} does not agree with the checkpoint it holds: ${wrong.join(', ')}.`,
-    });
-  return judged;
+  const columns = differing(head, {
+    key: judged.key ?? '',
+    size: judged.size,
+    chain_hash: mark?.chainHash,
+    at: mark?.at,
+  });
+  if (head.frontier !== undefined && treeIn(head.frontier, judged.size)?.root() !== judged.root)
+    columns.push('frontier');
+  if (columns.length === 0) return;
+  const message = `${head.where} does not agree with the checkpoint it holds: ${columns.join(', ')}.`;
+  report({ kind: 'bad-head', table: 'log_heads', record: head.where, columns, message });
 }
 
-function checkKept(note: SourceNote, judged: Judged, report: Report): Judged {
-  const wrong = [
-    ...(note.size !== undefined && note.size !== judged.size ? ['size'] : []),
-    ...(note.key !== undefined && judged.key !== undefined && note.key !== judged.key ? ['key'] : []),
-  ];
-  if (wrong.length > 0 && judged.status !== 'malformed')
-    report({
-      kind: 'bad-checkpoint',
-      table: 'checkpoints',
-      record: note.where,
-      columns: wrong,
-      message: `${note.where} holds a checkpoint of ${judged.size} audit rows and is filed as another one.`,
-    });
-  return judged;
+/** The names under which two say something else; what one of them does not say is no difference. */
+function differing(a: object, b: Readonly<Record<string, unknown>>): string[] {
+  const said = new Map(Object.entries(a));
+  return Object.keys(b).filter(
+    (name) => b[name] !== undefined && said.get(name) !== undefined && said.get(name) !== b[name],
+  );
+}
+
+function checkKept(note: SourceNote, judged: Judged | undefined, report: Report): void {
+  if (judged === undefined || judged.status === 'malformed') return;
+  const columns = differing(note, { size: judged.size, key: judged.key });
+  if (columns.length === 0) return;
+  const message = `${note.where} holds a checkpoint of ${judged.size} audit rows and is filed as another one.`;
+  report({ kind: 'bad-checkpoint', table: 'checkpoints', record: note.where, columns, message });
 }
 
 /** Heads that disagree for one reason are one finding: of those that were cut the largest, of those rewritten the smallest. */
@@ -337,14 +301,15 @@ function reportJudged(judged: readonly Judged[], log: WalkedLog, report: Report)
   // Of several that say the same, the log's own head comes first.
   const cut = [...judged].sort((a, b) => b.size - a.size).find(({ status }) => status === 'cut');
   const rewritten = bySize.find(({ status }) => status === 'rewritten');
-  if (cut !== undefined)
-    report(findingOf(cut, isOlderCopy(judged, log) ? 'older-copy' : 'cut-tail', log.size + 1));
+  // A log that ends with its own signed head was whole once: nothing was cut off, it is an older copy.
+  const isOlderCopy = judged.some(
+    ({ source, status, size }) => source === 'head' && status === 'consistent' && size === log.size,
+  );
+  if (cut !== undefined) report(findingOf(cut, isOlderCopy ? 'older-copy' : 'cut-tail', log.size + 1));
   if (rewritten !== undefined) {
     const agreed = bySize.filter(({ status, size }) => status === 'consistent' && size < rewritten.size);
-    report({
-      ...findingOf(rewritten, 'rewritten', (agreed.at(-1)?.size ?? 0) + 1),
-      expected: rewritten.root,
-    });
+    const finding = findingOf(rewritten, 'rewritten', (agreed.at(-1)?.size ?? 0) + 1);
+    report({ ...finding, expected: rewritten.root });
   }
   const others = new Set<string>();
   for (const head of judged) {
@@ -353,13 +318,6 @@ function reportJudged(judged: readonly Judged[], log: WalkedLog, report: Report)
     if (head.status === 'other-log') others.add(head.origin);
     report(findingOf(head, kind));
   }
-}
-
-/** A log that ends with its own signed head was whole once: nothing was cut off, it is an older copy. */
-function isOlderCopy(judged: readonly Judged[], log: WalkedLog): boolean {
-  return judged.some(
-    ({ source, status, size }) => source === 'head' && status === 'consistent' && size === log.size,
-  );
 }
 
 const KINDS: Readonly<Partial<Record<HeadStatus, Finding['kind']>>> = {
@@ -378,23 +336,13 @@ function findingOf(head: Judged, kind: Finding['kind'], position?: number): Find
 }
 
 /** Rows behind the newest head of a known key are nobody's. */
-function reportForeign(
-  heads: readonly SourceHead[],
-  reach: number,
-  { log, pinned }: Judging,
-  report: Report,
-): void {
-  const wasNeverSigned = log.origin === undefined && heads.length === 0 && !pinned;
-  if (!log.whole || log.size <= reach || wasNeverSigned) return;
-  const from = reach + 1;
-  const range = from === log.size ? `Audit row ${from} is` : `Audit rows ${from} to ${log.size} are`;
-  report({
-    kind: 'foreign',
-    table: 'actions',
-    record: from === log.size ? `#${from}` : `#${from} to #${log.size}`,
-    position: from,
-    message: `${range} not under a head that a known key of this log has signed.`,
-  });
+function foreignRows(from: number, to: number): Finding {
+  const [range, record] =
+    from === to
+      ? [`Audit row ${from} is`, auditRow(from)]
+      : [`Audit rows ${from} to ${to} are`, `${auditRow(from)} to ${auditRow(to)}`];
+  const message = `${range} not under a head that a known key of this log has signed.`;
+  return rowFinding('foreign', from, message, { record });
 }
 
 function checkpointedBy(judged: readonly Judged[], known: readonly KnownKey[]): HeadsVerdict['checkpointed'] {

@@ -1,7 +1,7 @@
 import { isHash, sha256Hex } from '../../integrity/digest.ts';
 import { EMPTY_ROOT, Frontier } from '../../integrity/tree.ts';
 import { chainHash, GENESIS } from '../../log/row.ts';
-import { auditRow, type Finding, type Report } from '../finding.ts';
+import { auditRow, type Finding, type Report, rowFinding } from '../finding.ts';
 import type { SourceRow } from '../source.ts';
 import type { LostRows } from './lost.ts';
 
@@ -57,7 +57,7 @@ export class Links {
     this.#otherLink = undefined;
     const isSound = this.#checkContent(row, hash, place === 'next', other);
     if (!isSound) this.#lost.add(row.position);
-    else this.#checkNext(row);
+    else if (row.next !== undefined) this.#checkNext(row.position, row.chain_hash, row.next);
     const content = hash ?? claimed(row);
     this.chainHash = row.chain_hash ?? chainHash(content, this.chainHash);
     this.position = Math.max(row.position, this.position);
@@ -79,17 +79,18 @@ export class Links {
     if (position === due || (!this.#whole && position > due)) return 'next';
     if (position < due) {
       const message = `There is an audit row ${position} behind row ${this.position}, where it cannot be.`;
-      this.#tell(Math.max(position, 1), 'stray', ['position'], message, auditRow(position));
+      const record = auditRow(position);
+      this.#tell(Math.max(position, 1), 'stray', message, { record, columns: ['position'] });
       return 'stray';
     }
     if (text !== undefined && !text.includes(`"position":${position},`)) {
       // Whoever moved a row past the end left one row missing, not all those up to there.
       const message = `There is an audit row at position ${position} that says it is another one.`;
-      this.#tell(due, 'stray', ['position'], message, auditRow(position));
+      this.#tell(due, 'stray', message, { record: auditRow(position), columns: ['position'] });
       return 'stray';
     }
     const range = due === position - 1 ? `row ${due} is` : `rows ${due} to ${position - 1} are`;
-    this.#tell(due, 'missing', undefined, `Audit ${range} missing.`);
+    this.#tell(due, 'missing', `Audit ${range} missing.`);
     this.#lost.add(due, position - 1);
     return 'later';
   }
@@ -100,56 +101,44 @@ export class Links {
     follows: boolean,
     other: string | undefined,
   ): boolean {
-    const { position } = row;
-    if (hash === undefined && row.content_hash === undefined && !this.#whole) {
-      this.#tell(position, 'missing', undefined, `Audit row ${position} is missing.`);
-      return false;
-    }
+    const { position, content_hash, chain_hash } = row;
     if (hash === undefined) {
-      this.#tell(position, 'altered', ['text'], `The text of audit row ${position} is not text in UTF-8.`);
+      if (content_hash === undefined && !this.#whole)
+        this.#tell(position, 'missing', `Audit row ${position} is missing.`);
+      else
+        this.#tell(position, 'altered', `The text of audit row ${position} is not text in UTF-8.`, {
+          columns: ['text'],
+        });
       return false;
     }
     const before = this.#whole ? (follows ? this.chainHash : undefined) : row.previous_chain_hash;
-    const fits = (content: string) =>
-      before === undefined ||
-      row.chain_hash === undefined ||
-      chainHash(content, before) === row.chain_hash ||
-      (other !== undefined && chainHash(content, other) === row.chain_hash);
-    const textFits = fits(hash);
-    if (row.content_hash === undefined || row.content_hash === hash) {
+    const textFits = fits(hash, before, other, chain_hash);
+    if (content_hash === undefined || content_hash === hash) {
       if (textFits) return true;
       this.#otherLink = chainHash(hash, before ?? '');
-      const message = `Audit row ${position} does not continue row ${position - 1}.`;
-      this.#tell(position, 'unlinked', ['chain_hash'], message, auditRow(position), {
-        expected: chainHash(hash, before ?? ''),
-        actual: row.chain_hash ?? '',
-      });
+      this.#tellUnlinked(position, position, this.#otherLink, chain_hash ?? '');
       return false;
     }
     // Of text and content_hash, the chain hash tells which is still the old one.
-    const isKnown = before !== undefined && row.chain_hash !== undefined;
-    const columns =
-      textFits && isKnown
-        ? ['content_hash']
-        : fits(row.content_hash) && isKnown
-          ? ['text']
-          : ['text', 'content_hash'];
+    const isKnown = before !== undefined && chain_hash !== undefined;
+    const isText = !textFits && isKnown && fits(content_hash, before, other, chain_hash);
+    const columns = textFits && isKnown ? ['content_hash'] : isText ? ['text'] : ['text', 'content_hash'];
     const message = `Audit row ${position} is not as it was written: ${columns.join(' or ')} was changed.`;
-    const [expected, actual] =
-      columns[0] === 'content_hash' ? [hash, row.content_hash] : [row.content_hash, hash];
-    this.#tell(position, 'altered', columns, message, auditRow(position), { expected, actual });
-    return columns[0] === 'content_hash';
+    const isHash = columns[0] === 'content_hash';
+    const [expected, actual] = isHash ? [hash, content_hash] : [content_hash, hash];
+    this.#tell(position, 'altered', message, { columns, expected, actual });
+    return isHash;
   }
 
   /** In part of a log: whether the row behind it continues it. A row that was made anew with its own hashes shows only there. */
-  #checkNext({ position, chain_hash, next }: SourceRow): void {
-    if (next === undefined || chain_hash === undefined) return;
-    if (chainHash(next.content_hash, chain_hash) === next.chain_hash) return;
-    const message = `Audit row ${position + 1} does not continue row ${position}.`;
-    this.#tell(position, 'unlinked', ['chain_hash'], message, auditRow(position), {
-      expected: next.chain_hash,
-      actual: chain_hash,
-    });
+  #checkNext(position: number, chain_hash: string | undefined, next: NonNullable<SourceRow['next']>): void {
+    if (chain_hash === undefined || chainHash(next.content_hash, chain_hash) === next.chain_hash) return;
+    this.#tellUnlinked(position + 1, position, next.chain_hash, chain_hash);
+  }
+
+  #tellUnlinked(row: number, position: number, expected: string, actual: string): void {
+    const message = `Audit row ${row} does not continue row ${row - 1}.`;
+    this.#tell(position, 'unlinked', message, { columns: ['chain_hash'], expected, actual });
   }
 
   #grow(content: string): void {
@@ -175,18 +164,21 @@ export class Links {
     return new Frontier({ size: this.size, hashes });
   }
 
-  #tell(
-    position: number,
-    kind: Finding['kind'],
-    columns: readonly string[] | undefined,
-    message: string,
-    record: string = auditRow(position),
-    hashes: { readonly expected?: string; readonly actual?: string } = {},
-  ): void {
+  #tell(position: number, kind: Finding['kind'], message: string, more: Partial<Finding> = {}): void {
     this.firstBreak = Math.min(this.firstBreak, position);
-    const named = columns === undefined ? {} : { columns };
-    this.#report({ kind, table: 'actions', record, position, ...named, message, ...hashes });
+    this.#report(rowFinding(kind, position, message, more));
   }
+}
+
+/** Whether a row of this content continues the one before it, as far as that can be told. */
+function fits(
+  content: string,
+  before: string | undefined,
+  other: string | undefined,
+  link: string | undefined,
+): boolean {
+  if (before === undefined || link === undefined || chainHash(content, before) === link) return true;
+  return other !== undefined && chainHash(content, other) === link;
 }
 
 /** What stands in the tree for a row whose text cannot be read. */

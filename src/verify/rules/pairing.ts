@@ -1,5 +1,5 @@
 import type { AuditRow } from '../../log/row.ts';
-import { auditRow, type Report } from '../finding.ts';
+import { type Report, rowFinding } from '../finding.ts';
 import type { LostRows } from './lost.ts';
 import type { JsonObject } from './payloads.ts';
 
@@ -8,8 +8,8 @@ export interface OpenCall {
   readonly enter: AuditRow;
   /** The kept arguments; undefined where there are none or they are not what was hashed. */
   readonly args: JsonObject | undefined;
-  /** Texts that are needed when it ends, by digest. */
-  readonly texts: ReadonlyMap<string, string>;
+  /** The text that the hash of a thought is made of, where it is there and is what was said. */
+  readonly content: string | undefined;
   /** Whether a server would have taken them; else no rule can be run on them. */
   readonly isFit: boolean;
 }
@@ -27,29 +27,23 @@ export class Pairing {
     this.#report = report;
   }
 
-  begin(enter: AuditRow, { args, texts, isFit }: Omit<OpenCall, 'enter'>): void {
-    this.open.set(enter.position, { enter, args, texts, isFit });
-  }
-
   /** The call that this row ends. `lost` where its beginning is, `none` where it does not end one as it says, which is reported. */
   end(exit: AuditRow): OpenCall | 'lost' | 'none' {
     const call = this.open.get(exit.sequence_no);
     if (call === undefined) {
       if (this.#lost.has(exit.sequence_no)) return 'lost';
-      this.#tell(exit, ['sequence_no'], `ends call ${exit.sequence_no}, which was not running`);
-      return 'none';
+      return this.#tell(exit, ['sequence_no'], `ends call ${exit.sequence_no}, which was not running`);
     }
     this.open.delete(exit.sequence_no);
     const wrong: string[] = SHARED.filter((field) => call.enter[field] !== exit[field]);
     if (exit.outcome !== 'crashed' && call.enter.process !== exit.process) wrong.push('process');
     if (wrong.length === 0) return call;
-    this.#tell(exit, wrong, `does not agree with row ${call.enter.position}, which began its call`);
-    return 'none';
+    return this.#tell(exit, wrong, `does not agree with row ${call.enter.position}, which began its call`);
   }
 
-  #tell({ position }: AuditRow, columns: string[], what: string): void {
+  #tell({ position }: AuditRow, columns: string[], what: string): 'none' {
     const message = `Audit row ${position} ${what}: ${columns.join(', ')}.`;
-    const record = auditRow(position);
-    this.#report({ kind: 'unpaired', table: 'actions', record, position, columns, message });
+    this.#report(rowFinding('unpaired', position, message, { columns }));
+    return 'none';
   }
 }

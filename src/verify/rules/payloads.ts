@@ -1,7 +1,7 @@
 import { canonicalJson, isInexactInteger } from '../../integrity/canonical-json.ts';
 import { isSalt, saltedDigest } from '../../integrity/salted.ts';
 import type { AuditRow } from '../../log/row.ts';
-import { auditRow, type Finding, type Report } from '../finding.ts';
+import { type Finding, type Report, rowFinding } from '../finding.ts';
 import type { SourceRow } from '../source.ts';
 import { isOutside } from './outside.ts';
 
@@ -11,8 +11,7 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 /** The object that a body holds, before anything about it is believed. */
 export function parseBody(body: string): JsonObject | undefined {
   try {
-    const value: unknown = JSON.parse(body);
-    return isObject(value) ? value : undefined;
+    return objectIn(JSON.parse(body));
   } catch {
     return undefined;
   }
@@ -30,35 +29,38 @@ export function checkPayload(
   report: Report,
 ): JsonObject | undefined {
   const { position } = row;
-  const base = { table: 'action_payloads', record: auditRow(position), position };
+  const tell = (kind: Finding['kind'], message: string, more: Partial<Finding> = {}) => {
+    report(rowFinding(kind, position, message, { table: 'action_payloads', ...more }));
+    return undefined;
+  };
   const digest = row.stage === 'enter' ? row.args_hash : row.result_hash;
   if (row.stage === 'exit' && (digest !== null) !== hasResult(row, isWriting))
-    report({
-      ...base,
-      kind: 'malformed',
-      table: 'actions',
-      columns: ['result_hash'],
-      message: resultMessage(row),
-    });
-  if (!isKept(row, isWriting)) {
-    const message = `There is a payload at position ${position} that no audit row speaks of.`;
-    if (payload !== undefined) report({ ...base, kind: 'stray', message });
-    return undefined;
+    tell('malformed', resultMessage(row), { table: 'actions', columns: ['result_hash'] });
+  if (!isKept(row, isWriting))
+    return payload === undefined
+      ? undefined
+      : tell('stray', `There is a payload at position ${position}, and no audit row has one there.`);
+  if (payload === undefined)
+    return tell('missing', `What audit row ${position} was called with or answered is missing.`);
+  const actual = digestOf(payload.salt, payload.body);
+  if (actual !== digest) {
+    const message = `The payload of audit row ${position} is not what its digest says.`;
+    if (actual === undefined) return tell('altered', message, { columns: ['salt'] });
+    return tell('altered', message, { columns: ['salt', 'body'], expected: digest ?? '', actual });
   }
-  if (payload === undefined) {
-    const message = `What audit row ${position} was called with or answered is missing.`;
-    report({ ...base, kind: 'missing', message });
-    return undefined;
-  }
-  const fault = faultOf(payload, digest);
-  if (fault === undefined) return readBody(row, payload.body, value, base, report);
-  report({
-    ...base,
-    ...fault,
-    kind: 'altered',
-    message: `What lies beside audit row ${position} is not what its digest says.`,
-  });
-  return undefined;
+  if (
+    value !== undefined &&
+    isCanonical(value, payload.body) &&
+    (row.stage === 'enter' || isExitBody(row, value))
+  )
+    return value;
+  const message = `The payload of audit row ${position} does not have the form in which Colibri keeps it.`;
+  return tell('malformed', message, { columns: ['body'] });
+}
+
+/** Undefined where the salt cannot be one. */
+export function digestOf(salt: string, text: string): string | undefined {
+  return isSalt(salt) ? saltedDigest(salt, text) : undefined;
 }
 
 /** Arguments are kept unless they were refused; so is what a writing call answered, unless it crashed. */
@@ -74,30 +76,6 @@ function resultMessage({ position, tool, outcome, result_hash }: AuditRow): stri
   const what =
     result_hash === null ? 'no digest of a result, but a call' : 'the digest of a result, but no call';
   return `Audit row ${position} has ${what} of ${tool} with outcome ${outcome} has one.`;
-}
-
-function faultOf(
-  { salt, body }: Payload,
-  digest: string | null,
-): Pick<Finding, 'columns' | 'expected' | 'actual'> | undefined {
-  if (!isSalt(salt)) return { columns: ['salt'] };
-  const actual = saltedDigest(salt, body);
-  return actual === digest ? undefined : { columns: ['salt', 'body'], expected: digest ?? '', actual };
-}
-
-function readBody(
-  row: AuditRow,
-  body: string,
-  value: JsonObject | undefined,
-  base: { readonly table: string; readonly record: string; readonly position: number },
-  report: Report,
-): JsonObject | undefined {
-  const isFit =
-    value !== undefined && isCanonical(value, body) && (row.stage === 'enter' || isExitBody(row, value));
-  if (isFit) return value;
-  const message = `What lies beside audit row ${row.position} does not have the form in which Colibri keeps it.`;
-  report({ ...base, kind: 'malformed', columns: ['body'], message });
-  return undefined;
 }
 
 /** Most bodies are what JSON.stringify gives again, and then only what it lets pass is left to look at; that is twice as fast. */
@@ -116,8 +94,8 @@ function isInOrder(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return true;
   if (Array.isArray(value)) return value.every(isInOrder);
   let before = '';
-  for (const [name, member] of Object.entries(value)) {
-    if (name < before || !isInOrder(member)) return false;
+  for (const name in value) {
+    if (name < before || !isInOrder((value as JsonObject)[name])) return false;
     before = name;
   }
   return true;
@@ -138,4 +116,8 @@ function isExitBody(row: AuditRow, body: JsonObject): boolean {
 
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function objectIn(value: unknown): JsonObject | undefined {
+  return isObject(value) ? value : undefined;
 }

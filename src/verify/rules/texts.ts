@@ -1,9 +1,8 @@
 import { isHash } from '../../integrity/digest.ts';
-import { isSalt, saltedDigest } from '../../integrity/salted.ts';
 import type { AuditRow } from '../../log/row.ts';
-import { auditRow, type Report } from '../finding.ts';
+import { type Finding, type Report, rowFinding } from '../finding.ts';
 import type { SourceText } from '../source.ts';
-import { isObject, type JsonObject } from './payloads.ts';
+import { digestOf, isObject, type JsonObject } from './payloads.ts';
 
 /** A text that the owner has erased, and where that is on the record. */
 export interface ErasedText {
@@ -15,20 +14,15 @@ export interface ErasedText {
   readonly by: string;
 }
 
-interface Named {
-  readonly position: number;
-  readonly field: string;
-}
-
 /** Each text of the arguments has the digest that stands in its place, or was erased by the owner later on. */
 export class Texts {
-  /** Texts that the rows speak of and that are there. */
+  /** Texts that the rows name and that are there. */
   present = 0;
   readonly erased: ErasedText[] = [];
   /** Digests of texts that are missing or are not what was said. */
   readonly bad = new Set<string>();
   /** Texts that are not there and that no later row has erased yet. */
-  readonly #absent = new Map<string, Named>();
+  readonly #absent = new Map<string, Pick<ErasedText, 'position' | 'field'>>();
   readonly #report: Report;
 
   constructor(report: Report) {
@@ -37,7 +31,7 @@ export class Texts {
 
   /** Answers whether every text of these arguments is what was said. */
   check(
-    row: AuditRow,
+    position: number,
     args: JsonObject,
     fields: readonly string[],
     found: ReadonlyMap<string, SourceText>,
@@ -45,25 +39,25 @@ export class Texts {
     let isWhole = true;
     for (const field of fields) {
       const digest = args[field];
-      if (digest === undefined) continue;
-      if (typeof digest !== 'string' || !isHash(digest)) this.#tellOpen(row.position, field);
-      else if (this.#checkOne({ position: row.position, field }, digest, found.get(digest))) continue;
+      if (digest === undefined || this.#isThere(position, field, digest, found)) continue;
       isWhole = false;
     }
     return isWhole;
   }
 
   /** What an owner_erase says it erased must be gone. `found` are those of them that are still there. */
-  erase(exit: AuditRow, digests: readonly string[], found: ReadonlyMap<string, SourceText>): void {
+  erase(
+    { position, actor }: AuditRow,
+    digests: readonly string[],
+    found: ReadonlyMap<string, unknown>,
+  ): void {
     for (const digest of digests) {
-      if (found.has(digest)) {
-        const message = `Audit row ${exit.position} says that this text was erased, and it is still there.`;
-        this.#report({ kind: 'stray', table: 'texts', record: digest, position: exit.position, message });
-      }
+      const message = `Audit row ${position} says that this text was erased, and it is still there.`;
+      if (found.has(digest)) this.#tell('stray', position, message, { record: digest });
       const named = this.#absent.get(digest);
       if (named === undefined) continue;
       this.#absent.delete(digest);
-      this.erased.push({ digest, ...named, erasedAt: exit.position, by: exit.actor });
+      this.erased.push({ digest, ...named, erasedAt: position, by: actor });
     }
   }
 
@@ -72,62 +66,47 @@ export class Texts {
     for (const [digest, { position, field }] of this.#absent) {
       this.bad.add(digest);
       const message = `The ${field} of audit row ${position} is missing, and no row says that it was erased.`;
-      this.#report({
-        kind: 'missing',
-        table: 'texts',
-        record: auditRow(position),
-        position,
-        columns: [field],
-        message,
-        expected: digest,
-        actual: '',
-      });
+      this.#tell('missing', position, message, { columns: [field], expected: digest, actual: '' });
     }
   }
 
-  #checkOne(named: Named, digest: string, text: SourceText | undefined): boolean {
-    if (text === undefined) {
-      this.#absent.set(digest, named);
-      return false;
+  #isThere(
+    position: number,
+    field: string,
+    digest: unknown,
+    found: ReadonlyMap<string, SourceText>,
+  ): boolean {
+    const kept = typeof digest === 'string' ? found.get(digest) : undefined;
+    const actual = kept === undefined ? undefined : digestOf(kept.salt, kept.text);
+    if (actual !== undefined && actual === digest) {
+      this.present += 1;
+      return true;
     }
-    this.present += 1;
-    const actual = isSalt(text.salt) ? saltedDigest(text.salt, text.text) : '';
-    if (actual === digest) return true;
-    this.bad.add(digest);
-    const { position, field } = named;
-    const columns = isSalt(text.salt) ? ['salt', 'text'] : ['salt'];
-    const message = `The ${field} of audit row ${position} is not what its digest says.`;
-    this.#report({
-      kind: 'altered',
-      table: 'texts',
-      record: auditRow(position),
-      position,
-      columns,
-      message,
-      expected: digest,
-      actual,
-    });
+    if (typeof digest !== 'string' || !isHash(digest)) {
+      const message = `In the place of ${field}, audit row ${position} does not keep the digest of a text.`;
+      this.#tell('malformed', position, message, { table: 'action_payloads', columns: [field] });
+    } else if (kept === undefined) this.#absent.set(digest, { position, field });
+    else {
+      this.present += 1;
+      this.bad.add(digest);
+      const columns = actual === undefined ? ['salt'] : ['salt', 'text'];
+      const message = `The ${field} of audit row ${position} is not what its digest says.`;
+      this.#tell('altered', position, message, { columns, expected: digest, actual: actual ?? '' });
+    }
     return false;
   }
 
-  #tellOpen(position: number, field: string): void {
-    const message = `In the place of ${field}, audit row ${position} does not keep the digest of a text.`;
-    this.#report({
-      kind: 'malformed',
-      table: 'action_payloads',
-      record: auditRow(position),
-      position,
-      columns: [field],
-      message,
-    });
+  #tell(kind: Finding['kind'], position: number, message: string, more: Partial<Finding>): void {
+    this.#report(rowFinding(kind, position, message, { table: 'texts', ...more }));
   }
 }
 
-/** The digests of the texts in these arguments, as far as they have the form of one. */
-export function textDigests(args: JsonObject, fields: readonly string[]): string[] {
-  return fields
-    .map((field) => args[field])
-    .filter((value) => typeof value === 'string' && isHash(value)) as string[];
+/** Adds the digests of the texts in these arguments, as far as they have the form of one. */
+export function collectDigests(args: JsonObject, fields: readonly string[], into: string[]): void {
+  for (const field of fields) {
+    const value = args[field];
+    if (typeof value === 'string' && isHash(value)) into.push(value);
+  }
 }
 
 /** The digests that the exit of an owner_erase lists. */

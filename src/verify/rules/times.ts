@@ -1,4 +1,4 @@
-import { auditRow, type Report } from '../finding.ts';
+import { type Finding, type Report, rowFinding } from '../finding.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -11,42 +11,25 @@ export class Times {
   #boundAt = 0;
 
   follow(position: number, at: string, report: Report): void {
-    if (at < this.#bound) this.#reportBackwards(position, at, report);
+    if (at < this.#bound) report(this.#backwards(position, at));
     this.#bound = at;
     this.#boundAt = position;
   }
 
   /** After the last row: its time has no successor to show that it is ahead. */
   end(now: number, report: Report): void {
-    if (this.#bound === '' || Date.parse(this.#bound) <= now + DAY_MS) return;
-    report(ahead(this.#boundAt, this.#bound));
+    if (this.#bound !== '' && Date.parse(this.#bound) > now + DAY_MS) report(this.#ahead());
   }
 
-  #reportBackwards(position: number, at: string, report: Report): void {
-    if (Date.parse(this.#bound) - Date.parse(at) > DAY_MS) {
-      report(ahead(this.#boundAt, this.#bound));
-      return;
-    }
+  #backwards(position: number, at: string): Finding {
+    if (Date.parse(this.#bound) - Date.parse(at) > DAY_MS) return this.#ahead();
     const message = `Audit row ${position} has the time ${at}, which is before that of row ${this.#boundAt}.`;
-    const base = {
-      kind: 'malformed',
-      table: 'actions',
-      record: auditRow(position),
-      columns: ['at'],
-    } as const;
-    report({ ...base, position, message, expected: this.#bound, actual: at });
+    return rowFinding('malformed', position, message, { columns: ['at'], expected: this.#bound, actual: at });
   }
-}
 
-function ahead(position: number, at: string) {
-  const message = `Audit row ${position} has the time ${at}, more than a day after it can have been written.`;
-  return {
-    kind: 'malformed',
-    table: 'actions',
-    record: auditRow(position),
-    columns: ['at'],
-    position,
-    message,
-    actual: at,
-  } as const;
+  #ahead(): Finding {
+    const [position, at] = [this.#boundAt, this.#bound];
+    const message = `Audit row ${position} has the time ${at}, more than a day after it can have been written.`;
+    return rowFinding('malformed', position, message, { columns: ['at'], actual: at });
+  }
 }
