@@ -62,7 +62,8 @@ export class Cells {
 
   /** Audit rows with what lies beside them. */
   async withPayloads(rows: readonly StoredRow[], kept: readonly StoredPayload[]): Promise<SourceRow[]> {
-    const beside = new Map(kept.map((payload) => [payload.position, payload]));
+    const beside = new Map<number, StoredPayload>();
+    for (const payload of kept) beside.set(payload.position, payload);
     const page: SourceRow[] = [];
     for (const row of rows) {
       const payload = beside.get(row.position);
@@ -129,10 +130,13 @@ function asRead(
   { position, text, content_hash, chain_hash }: StoredRow,
   payload: StoredPayload | undefined,
 ): SourceRow {
-  const hashes = { content_hash: textOf(content_hash), chain_hash: textOf(chain_hash) };
-  const read = { position, text: textOf(text), ...hashes };
-  if (payload === undefined) return read;
-  return { ...read, payload: { salt: textOf(payload.salt), body: textOf(payload.body) } };
+  return {
+    position,
+    text: textOf(text),
+    content_hash: textOf(content_hash),
+    chain_hash: textOf(chain_hash),
+    ...(payload && { payload: { salt: textOf(payload.salt), body: textOf(payload.body) } }),
+  };
 }
 
 /** Undefined where there is a blob, or a number that has no JSON text. */
