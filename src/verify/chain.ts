@@ -1,8 +1,16 @@
 import type { Clock } from '../clock.ts';
 import { LIMITS } from '../limits.ts';
-import { formatId, parseId, SESSION_RECORDS, SESSIONS, TASKS, THOUGHTS } from '../log/tables.ts';
+import {
+  formatId,
+  parseId,
+  SESSION_RECORDS,
+  SESSIONS,
+  type StateTable,
+  TASKS,
+  THOUGHTS,
+} from '../log/tables.ts';
 import type { Reader } from '../storage/engine.ts';
-import type { Finding } from './finding.ts';
+import { auditRow, type Finding } from './finding.ts';
 import { PartSource, rowsBehind, type Subject } from './sources/part.ts';
 import { verify } from './verify.ts';
 
@@ -53,9 +61,8 @@ export async function verifyChain(tx: Reader, subject: Subject, options: ChainOp
     keys: { trusted: [] },
     pause,
   });
-  const places = new Places(tx, subject);
   const broken: BrokenLink[] = [];
-  for (const finding of findings) broken.push(brokenLink(finding, await places.of(finding)));
+  for (const finding of findings) broken.push(brokenLink(finding, await placeOf(tx, subject, finding)));
   broken.sort((a, b) => a.position - b.position);
   const { total, trace } = await listRecords(tx, subject, options.trace, pause);
   return { total, score: scoreOf(total, broken), broken, trace };
@@ -92,77 +99,73 @@ function scoreOf(total: number, broken: readonly BrokenLink[]): number {
 /** How far behind its enter row the exit row of a call is looked for. */
 const CALLS_BETWEEN_MAX = 128;
 
-/** Which record of the subject a finding speaks of. */
-class Places {
-  readonly #tx: Reader;
-  readonly #subject: Subject;
-
-  constructor(tx: Reader, subject: Subject) {
-    this.#tx = tx;
-    this.#subject = subject;
-  }
-
-  async of({ table, record, position }: Finding): Promise<number> {
-    const table_ =
-      table === THOUGHTS.name ? THOUGHTS : table === SESSION_RECORDS.name ? SESSION_RECORDS : undefined;
-    const id = table_ === undefined ? undefined : parseId(table_, record);
-    if (this.#subject.kind === 'task')
-      return await this.#inTask(table_ === THOUGHTS ? id : await this.#written(THOUGHTS.prefix, position));
-    return await this.#inSession(
-      table_ === SESSION_RECORDS ? id : await this.#written(SESSION_RECORDS.prefix, position),
-    );
-  }
-
-  async #inTask(id: number | undefined): Promise<number> {
-    if (id === undefined) return 0;
-    const row = await this.#tx.get<{ place: number }>(
+/** Which record of the subject a finding is about, counted from 1; 0 where it is none of them. */
+async function placeOf(tx: Reader, { kind, id: subject }: Subject, finding: Finding): Promise<number> {
+  const records = kind === 'task' ? THOUGHTS : SESSION_RECORDS;
+  const id =
+    finding.table === records.name
+      ? parseId(records, finding.record)
+      : await writtenBy(tx, records, finding.position);
+  if (id === undefined) return 0;
+  if (kind === 'task') {
+    const row = await tx.get<{ place: number }>(
       'SELECT CAST(chain_position AS REAL) AS place FROM thoughts WHERE id = ? AND task_id = ?',
       id,
-      this.#subject.id,
+      subject,
     );
     if (row !== undefined) return Math.min(Math.max(row.place, 0), Number.MAX_SAFE_INTEGER);
-    // It is gone, or stands under another task: behind those that were recorded before it.
-    const before = await this.#tx.get<{ count: number }>(
-      'SELECT count(*) AS count FROM thoughts WHERE task_id = ? AND id < ?',
-      this.#subject.id,
-      id,
-    );
-    return (before?.count ?? 0) + 1;
   }
+  // A thought that is gone or stands under another task comes behind those that were recorded before it.
+  const column = kind === 'task' ? 'task_id' : 'session_id';
+  const before = await tx.get<{ count: number }>(
+    `SELECT count(*) AS count FROM ${records.name} WHERE ${column} = ? AND id < ?`,
+    subject,
+    id,
+  );
+  return (before?.count ?? 0) + 1;
+}
 
-  async #inSession(id: number | undefined): Promise<number> {
-    if (id === undefined) return 0;
-    const before = await this.#tx.get<{ count: number }>(
-      'SELECT count(*) AS count FROM session_records WHERE session_id = ? AND id < ?',
-      this.#subject.id,
-      id,
-    );
-    return (before?.count ?? 0) + 1;
+/** The record that the call of an audit row wrote. */
+async function writtenBy(
+  tx: Reader,
+  table: StateTable,
+  position: number | undefined,
+): Promise<number | undefined> {
+  if (position === undefined) return undefined;
+  const rows = await tx.all<{ text: unknown }>(
+    'SELECT text FROM actions WHERE position = ? OR (position > ? AND position <= ? AND sequence_no = ?)',
+    position,
+    position,
+    position + CALLS_BETWEEN_MAX,
+    position,
+  );
+  const written = new RegExp(`"id":"(${table.prefix}-[^"]*)"`);
+  for (const { text } of rows) {
+    const number = parseId(table, written.exec(String(text))?.[1] ?? '');
+    if (number !== undefined) return number;
   }
-
-  /** The record that the call of an audit row wrote. */
-  async #written(prefix: string, position: number | undefined): Promise<number | undefined> {
-    if (position === undefined) return undefined;
-    const rows = await this.#tx.all<{ text: unknown }>(
-      'SELECT text FROM actions WHERE position = ? OR (position > ? AND position <= ? AND sequence_no = ?)',
-      position,
-      position,
-      position + CALLS_BETWEEN_MAX,
-      position,
-    );
-    const table = prefix === THOUGHTS.prefix ? THOUGHTS : SESSION_RECORDS;
-    const name = `"id":"${prefix}-`;
-    for (const { text } of rows) {
-      const at = String(text).indexOf(name);
-      const id = at < 0 ? undefined : String(text).slice(at + 6, String(text).indexOf('"', at + 6));
-      const number = id === undefined ? undefined : parseId(table, id);
-      if (number !== undefined) return number;
-    }
-    return undefined;
-  }
+  return undefined;
 }
 
 const PAGE = 500;
+
+interface Listed {
+  /** What the records are ordered by. */
+  readonly key: number;
+  readonly kind: string;
+  readonly ref: number;
+  readonly hash: string | null;
+}
+
+const LISTS: Readonly<Record<Subject['kind'], string>> = {
+  task: `SELECT chain_position AS key, 'thought' AS kind, id AS ref, hash FROM thoughts
+     WHERE task_id = ? AND chain_position > ? ORDER BY chain_position LIMIT ?`,
+  session: `SELECT r.id AS key, r.kind, r.ref,
+       CASE r.kind WHEN 'thought' THEN (SELECT hash FROM thoughts WHERE id = r.ref)
+                   ELSE (SELECT content_hash FROM actions WHERE position = r.ref) END AS hash
+     FROM session_records r JOIN sessions s ON s.id = r.session_id
+     WHERE r.session_id = ? AND r.id > ? AND r.task_id = coalesce(s.sealed_task_id, r.task_id) ORDER BY r.id LIMIT ?`,
+};
 
 /** The records as they are stored now, in their order, each with its hash. */
 async function listRecords(
@@ -174,54 +177,16 @@ async function listRecords(
   const trace: TraceEntry[] = [];
   let total = 0;
   for (let last = Number.MIN_SAFE_INTEGER; ; ) {
-    const page: readonly Listed[] =
-      kind === 'task' ? await thoughtsOf(tx, id, last) : await recordsOf(tx, id, last);
-    total += page.length;
+    const page = await tx.all<Listed>(LISTS[kind], id, last, PAGE);
     if (isTraced)
-      for (const [i, { record, hash }] of page.entries())
-        trace.push({ position: total - page.length + i + 1, record, hash });
+      for (const [i, { kind: of, ref, hash }] of page.entries()) {
+        const record = of === 'thought' ? formatId(THOUGHTS, ref) : auditRow(ref);
+        trace.push({ position: total + i + 1, record, hash: String(hash ?? '') });
+      }
+    total += page.length;
     const end = page.at(-1)?.key;
     if (end === undefined || end <= last || page.length < PAGE) return { total, trace };
     last = end;
     await pause();
   }
-}
-
-interface Listed {
-  /** What the records are ordered by. */
-  readonly key: number;
-  readonly record: string;
-  readonly hash: string;
-}
-
-async function thoughtsOf(tx: Reader, task: number, after: number): Promise<Listed[]> {
-  const rows = await tx.all<{ id: number; place: number; hash: string }>(
-    'SELECT id, chain_position AS place, hash FROM thoughts WHERE task_id = ? AND chain_position > ? ORDER BY chain_position LIMIT ?',
-    task,
-    after,
-    PAGE,
-  );
-  return rows.map(({ id, place, hash }) => ({
-    key: place,
-    record: formatId(THOUGHTS, id),
-    hash: String(hash),
-  }));
-}
-
-async function recordsOf(tx: Reader, session: number, after: number): Promise<Listed[]> {
-  const rows = await tx.all<{ id: number; kind: string; ref: number; hash: string | null }>(
-    `SELECT r.id, r.kind, r.ref,
-       CASE r.kind WHEN 'thought' THEN (SELECT hash FROM thoughts WHERE id = r.ref)
-                   ELSE (SELECT content_hash FROM actions WHERE position = r.ref) END AS hash
-     FROM session_records r JOIN sessions s ON s.id = r.session_id
-     WHERE r.session_id = ? AND r.id > ? AND r.task_id = coalesce(s.sealed_task_id, r.task_id) ORDER BY r.id LIMIT ?`,
-    session,
-    after,
-    PAGE,
-  );
-  return rows.map(({ id, kind, ref, hash }) => ({
-    key: id,
-    record: kind === 'thought' ? formatId(THOUGHTS, ref) : `#${ref}`,
-    hash: hash ?? '',
-  }));
 }

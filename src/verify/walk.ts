@@ -12,7 +12,7 @@ import {
 import { ContentHashes } from './content-hashes.ts';
 import { auditRow, type Report, rowFinding } from './finding.ts';
 import { Memory, type RowsById } from './memory.ts';
-import { ownText } from './own-text.ts';
+import { sharedText } from './own-text.ts';
 import { type Difference, NEWEST_RULES, replay, writingRule } from './replay.ts';
 import { checkArguments } from './rules/arguments.ts';
 import { Writes } from './rules/effects.ts';
@@ -174,7 +174,7 @@ export class Walk {
     const mark = this.links.marks.get(row.position);
     if (mark !== undefined) mark.at = row.at;
     this.#times.follow(row.position, row.at, this.#report);
-    this.#lastSeen.set(this.#lastSeen.has(row.process) ? row.process : ownText(row.process), row.at);
+    this.#lastSeen.set(sharedText(row.process), row.at);
     if (row.stage === 'enter') this.#judgeEnter(row, read, page);
     else this.#judgeExit(row, contentHash, read, page);
   }

@@ -12,7 +12,6 @@ export const BLOCK_ROWS = 256;
 export interface Mark {
   readonly root: string;
   readonly chainHash: string;
-  readonly frontier: readonly string[];
   /** Undefined where the row at this size cannot be read. */
   at: string | undefined;
 }
@@ -65,12 +64,13 @@ export class Links {
     return isSound ? hash : undefined;
   }
 
-  get size(): number {
-    return this.blocks.length * BLOCK_ROWS + this.#rest.size;
+  root(): string {
+    const hashes = [...this.#full.state.hashes, ...this.#rest.state.hashes];
+    return new Frontier({ size: this.#size, hashes }).root();
   }
 
-  root(): string {
-    return this.#tree().root();
+  get #size(): number {
+    return this.blocks.length * BLOCK_ROWS + this.#rest.size;
   }
 
   /** Whether the row comes next, behind rows that are missing, or has no place here. */
@@ -149,19 +149,8 @@ export class Links {
       this.#full.addLeaf(root);
       this.#rest = new Frontier();
     }
-    if (!this.#wanted.has(this.size)) return;
-    const tree = this.#tree();
-    this.marks.set(this.size, {
-      root: tree.root(),
-      frontier: tree.state.hashes,
-      chainHash: this.chainHash,
-      at: undefined,
-    });
-  }
-
-  #tree(): Frontier {
-    const hashes = [...this.#full.state.hashes, ...this.#rest.state.hashes];
-    return new Frontier({ size: this.size, hashes });
+    if (this.#wanted.has(this.#size))
+      this.marks.set(this.#size, { root: this.root(), chainHash: this.chainHash, at: undefined });
   }
 
   #tell(position: number, kind: Finding['kind'], message: string, more: Partial<Finding> = {}): void {

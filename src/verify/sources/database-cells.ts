@@ -177,7 +177,7 @@ export function* pagesOf<T>(items: readonly T[], size = PAGE): Generator<readonl
 }
 
 /** Lists of a few lengths only, the rest filled with NULL: each length is a statement to be compiled. */
-const WIDTHS = [8, 64, PAGE].map((width) => ({
+const WIDTHS = [8, 32, 128, 256, PAGE].map((width) => ({
   width,
   marks: Array.from({ length: width }, () => '?').join(', '),
 }));
