@@ -1,22 +1,17 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import {
+  chooseDriver,
   loadDriver,
-  resultOfNumber,
+  nodeSqliteDriver,
+  resultOf,
   SQLITE_VERSION_MIN,
   type SqliteConnection,
   type SqliteDriver,
 } from '../../storage/sqlite/driver.ts';
-import { nodeSqliteDriver } from '../../storage/sqlite/node-sqlite.ts';
 import { availableDrivers, hasNodeSqlite } from './drivers.ts';
 import { scratchFolder } from './scratch.ts';
-
-afterEach(() => {
-  vi.doUnmock('../../storage/sqlite/node-sqlite.ts');
-  vi.doUnmock('../../storage/sqlite/better-sqlite3.ts');
-  vi.resetModules();
-});
 
 describe('loadDriver', () => {
   test.skipIf(hasNodeSqlite)('takes the native module where Node has no SQLite of its own', async () => {
@@ -48,45 +43,36 @@ describe('loadDriver', () => {
     ['3.51.10', 'first'],
     ['4.0.0', 'first'],
   ])('compares versions by number: SQLite %s in the first driver means the %s', async (version, taken) => {
-    const { loadDriver: load } = await withDrivers(
+    const chosen = await chooseDriver([
       () => aDriver('first', version),
       () => aDriver('second', SQLITE_VERSION_MIN),
-    );
+    ]);
 
-    expect((await load()).name).toBe(taken);
+    expect(chosen.name).toBe(taken);
   });
 
   test('says of each driver why it will not do, and what would', async () => {
-    const { loadDriver: load } = await withDrivers(
+    const choosing = chooseDriver([
       () => {
         throw new Error('there is no node:sqlite');
       },
       () => aDriver('second', '3.40.0'),
-    );
+    ]);
 
-    await expect(load()).rejects.toThrow(
+    await expect(choosing).rejects.toThrow(
       /no usable SQLite: there is no node:sqlite; second carries SQLite 3\.40\.0.*3\.51\.3.*Use Node 22\.13/,
     );
   });
-
-  async function withDrivers(first: () => SqliteDriver, second: () => SqliteDriver) {
-    vi.resetModules();
-    vi.doMock('../../storage/sqlite/node-sqlite.ts', () => ({ nodeSqliteDriver: first }));
-    vi.doMock('../../storage/sqlite/better-sqlite3.ts', () => ({
-      betterSqlite3Driver: async () => second(),
-    }));
-    return await import('../../storage/sqlite/driver.ts');
-  }
 
   function aDriver(name: string, sqliteVersion: string): SqliteDriver {
     const open = () => {
       throw new Error('not to be opened');
     };
-    return { name, sqliteVersion, open, openUnchanging: open, resultCode: () => undefined };
+    return { name, sqliteVersion, open, openUnchanging: open };
   }
 });
 
-describe('resultOfNumber', () => {
+describe('resultOf', () => {
   test.each([
     [5, 'busy'],
     [6, 'busy'],
@@ -96,11 +82,11 @@ describe('resultOfNumber', () => {
     [13, 'full'],
     [14, 'cannot-open'],
     [26, 'not-a-database'],
-    [19, 'other'],
+    [19, undefined],
     [0x105, 'busy'],
     [0x20a, 'io'],
   ])('%i is %s, extended or not', (code, result) => {
-    expect(resultOfNumber(code)).toBe(result);
+    expect(resultOf(Object.assign(new Error('?'), { errcode: code }))).toBe(result);
   });
 });
 
@@ -121,7 +107,7 @@ describe.each(await availableDrivers())('%s', (_, driver) => {
     try {
       work();
     } catch (error) {
-      return driver.resultCode(error);
+      return resultOf(error);
     }
     throw new Error('nothing was thrown');
   }
@@ -189,14 +175,14 @@ describe.each(await availableDrivers())('%s', (_, driver) => {
     expect(codeOf(() => db.prepare('INSERT INTO t VALUES (?)').run('x'.repeat(100_000)))).toBe('full');
   });
 
-  test('names any other failure of SQLite other, and no failure of anybody else', () => {
+  test('names no other failure of SQLite, and none of anybody else', () => {
     const db = open();
 
-    expect(codeOf(() => db.exec('this is no SQL'))).toBe('other');
-    expect(driver.resultCode(new Error('SQLITE_BUSY'))).toBeUndefined();
-    expect(driver.resultCode(Object.assign(new Error('?'), { code: 'EACCES' }))).toBeUndefined();
-    expect(driver.resultCode('SQLITE_BUSY')).toBeUndefined();
-    expect(driver.resultCode(undefined)).toBeUndefined();
+    expect(codeOf(() => db.exec('this is no SQL'))).toBeUndefined();
+    expect(resultOf(new Error('SQLITE_BUSY'))).toBeUndefined();
+    expect(resultOf(Object.assign(new Error('?'), { code: 'EACCES' }))).toBeUndefined();
+    expect(resultOf('SQLITE_BUSY')).toBeUndefined();
+    expect(resultOf(undefined)).toBeUndefined();
   });
 });
 

@@ -1,6 +1,4 @@
-import { betterSqlite3Driver } from '../../storage/sqlite/better-sqlite3.ts';
-import type { SqliteDriver } from '../../storage/sqlite/driver.ts';
-import { nodeSqliteDriver } from '../../storage/sqlite/node-sqlite.ts';
+import { betterSqlite3Driver, nodeSqliteDriver, type SqliteDriver } from '../../storage/sqlite/driver.ts';
 
 /** Whether this Node brings a SQLite of its own. */
 export const hasNodeSqlite = isAtLeast(process.versions.node, 22, 13);

@@ -22,12 +22,14 @@ test('R8: a file that another process finishes making while it is looked at is o
     open(file, options) {
       const connection = real.open(file, options);
       return {
-        ...connection,
+        exec: (sql) => connection.exec(sql),
+        close: () => connection.close(),
         prepare(sql) {
           const statement = connection.prepare(sql);
           if (!sql.includes('application_id')) return statement;
           return {
-            ...statement,
+            all: (...params) => statement.all(...params),
+            run: (...params) => statement.run(...params),
             get(...params) {
               const found = statement.get(...params);
               finish();

@@ -4,7 +4,7 @@ import { systemClock } from '../../clock.ts';
 import { UNSIGNED } from '../../log/head.ts';
 import { processIdentity } from '../../log/process-identity.ts';
 import { recoverOpenCalls } from '../../log/recovery.ts';
-import { loadDriver, type SqliteDriver, type SqliteResult } from '../../storage/sqlite/driver.ts';
+import { loadDriver, type SqliteDriver } from '../../storage/sqlite/driver.ts';
 import { type Answer, type Bench, openBench } from './bench.ts';
 
 /** What may happen beside a call. After a failed commit nobody but the file knows whether it happened, so there are two. */
@@ -108,14 +108,12 @@ async function lookUp<T>(bench: Bench, tool: string, before: number): Promise<An
   return kept === undefined ? undefined : { ok: true, data: (JSON.parse(kept.body) as { result: T }).result };
 }
 
-class DiskError extends Error {
-  readonly result: SqliteResult;
-
-  constructor(result: SqliteResult) {
-    super(`the disk was told to be ${result}`);
-    this.result = result;
-  }
+/** An error as SQLite throws it. */
+function diskError(errcode: number): Error {
+  return Object.assign(new Error(`the disk was told to fail with ${errcode}`), { errcode });
 }
+
+const [BUSY, IO_ERROR, FULL] = [5, 10, 13];
 
 /** A driver that fails once, at a statement drawn at random. */
 function createDisk(real: SqliteDriver) {
@@ -132,11 +130,11 @@ function createDisk(real: SqliteDriver) {
   }
 
   function run<T>(sql: string, work: () => T): T {
-    if (meets('busy', sql)) throw new DiskError('busy');
-    if (meets('full', sql)) throw new DiskError('full');
-    if (meets('failed commit, not done', sql)) throw new DiskError('io');
+    if (meets('busy', sql)) throw diskError(BUSY);
+    if (meets('full', sql)) throw diskError(FULL);
+    if (meets('failed commit, not done', sql)) throw diskError(IO_ERROR);
     const result = work();
-    if (meets('failed commit, done', sql)) throw new DiskError('io');
+    if (meets('failed commit, done', sql)) throw diskError(IO_ERROR);
     return result;
   }
 
@@ -157,7 +155,6 @@ function createDisk(real: SqliteDriver) {
         },
       };
     },
-    resultCode: (error) => (error instanceof DiskError ? error.result : real.resultCode(error)),
   };
 
   return {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../limits.ts';
 import type { Row, SqlValue, Transaction } from '../engine.ts';
-import type { SqliteConnection, SqliteDriver, SqliteStatement } from './driver.ts';
+import { resultOf, type SqliteConnection, type SqliteDriver, type SqliteStatement } from './driver.ts';
 
 /** In kilobytes, negative as SQLite wants it. A call needs few pages, and every write empties the readers' caches anyway. */
 const CACHE_SIZE = -2_000;
@@ -36,7 +36,7 @@ export async function openConnection(
   { writable }: { readonly writable: boolean },
 ): Promise<Connection> {
   const configured = async (db: SqliteConnection) => {
-    const connection = new Connection(driver, db, writable);
+    const connection = new Connection(db, writable);
     try {
       await connection.configure(path === ':memory:' ? 'memory' : 'wal');
       return connection;
@@ -50,8 +50,7 @@ export async function openConnection(
   } catch (error) {
     // A database with a write-ahead log wants a file next to it even to be read. Where none can be made and none is left
     // over, nobody can be writing either, and the file can be read as it is.
-    const isSealed =
-      driver.resultCode(error) === 'cannot-open' && existsSync(path) && !existsSync(`${path}-wal`);
+    const isSealed = resultOf(error) === 'cannot-open' && existsSync(path) && !existsSync(`${path}-wal`);
     if (writable || !isSealed) throw error;
     return await configured(driver.openUnchanging(path));
   }
@@ -61,18 +60,16 @@ export async function openConnection(
 export class Connection implements Transaction {
   readonly writable: boolean;
   journal = '';
-  readonly #driver: SqliteDriver;
   readonly #db: SqliteConnection;
   readonly #statements = new Map<string, SqliteStatement>();
 
-  constructor(driver: SqliteDriver, db: SqliteConnection, writable: boolean) {
-    this.#driver = driver;
+  constructor(db: SqliteConnection, writable: boolean) {
     this.#db = db;
     this.writable = writable;
   }
 
   async configure(journal: 'memory' | 'wal'): Promise<void> {
-    await this.#whileBusy(() => {
+    await whileBusy(() => {
       if (this.writable) this.#db.exec('PRAGMA journal_mode = WAL');
       this.journal = String(this.#value('PRAGMA journal_mode'));
     });
@@ -80,8 +77,7 @@ export class Connection implements Transaction {
       const hint = 'the file system may not support shared memory';
       throw new Error(`journal_mode is ${this.journal}, not ${journal}; ${hint}`);
     }
-    const pragmas = this.writable ? WRITER_PRAGMAS : READER_PRAGMAS;
-    for (const [name, wanted] of Object.entries(pragmas)) {
+    for (const [name, wanted] of Object.entries(this.writable ? WRITER_PRAGMAS : READER_PRAGMAS)) {
       this.#db.exec(`PRAGMA ${name} = ${wanted}`);
       const found = this.pragma(name);
       if (found !== wanted)
@@ -111,16 +107,28 @@ export class Connection implements Transaction {
     return Number(this.#value(`PRAGMA ${name}`));
   }
 
+  /** BEGIN IMMEDIATE to write. A plain BEGIN reads, and takes its snapshot here, because that may meet a busy moment. */
   async begin(statement: 'BEGIN' | 'BEGIN IMMEDIATE'): Promise<void> {
-    await this.#whileBusy(() => {
-      this.#prepared(statement).run();
-      // A plain BEGIN takes its snapshot at the first read, which may meet a busy moment; take it here.
-      if (statement === 'BEGIN') this.#prepared('SELECT 1 FROM sqlite_schema LIMIT 1').get();
-    });
+    await whileBusy(
+      () => {
+        this.#prepared(statement).run();
+        if (statement === 'BEGIN') this.#prepared('SELECT 1 FROM sqlite_schema LIMIT 1').get();
+      },
+      () => this.rollback(),
+    );
   }
 
-  commit(): void {
-    this.#prepared('COMMIT').run();
+  /** Runs `work` alone and commits, or takes all of it back. */
+  async alone<T>(work: () => T): Promise<Awaited<T>> {
+    try {
+      await this.begin('BEGIN IMMEDIATE');
+      const result = await work();
+      this.#prepared('COMMIT').run();
+      return result;
+    } catch (error) {
+      this.rollback();
+      throw error;
+    }
   }
 
   /** Also right after a failure that has ended the transaction already, as a full disk does. */
@@ -132,19 +140,15 @@ export class Connection implements Transaction {
     }
   }
 
-  /** Merges the write-ahead log into the file and starts it over, unless another process writes or reads from it just now. */
-  mergeLog(): boolean {
-    const { busy } = this.#prepared('PRAGMA wal_checkpoint(RESTART)').get() as { busy: number };
-    return busy === 0;
-  }
-
-  /** Merges the write-ahead log into the file at the end, as far as other processes let it. */
-  checkpoint(): void {
-    if (!this.writable) return;
+  /** Merges the write-ahead log into the file, and says whether it could: not while another process writes or reads from it. */
+  mergeLog(andThen: 'RESTART' | 'TRUNCATE'): boolean {
     try {
-      this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+      const { busy } = this.#prepared(`PRAGMA wal_checkpoint(${andThen})`).get() as { busy: number };
+      return busy === 0;
     } catch {
-      // Another process reads, or the disk is full. The log stays and is merged at the next start.
+      // Nothing is lost by a merge that fails: the log is left as it was, and the next merge copies all of it again. Should
+      // the disk have forgotten part of the log, our own sync of it is told as well.
+      return false;
     }
   }
 
@@ -164,10 +168,6 @@ export class Connection implements Transaction {
   #value(sql: string): unknown {
     return Object.values(this.#db.prepare(sql).get() ?? {})[0];
   }
-
-  #whileBusy(work: () => void): Promise<void> {
-    return whileBusy(this.#driver, work, () => this.rollback());
-  }
 }
 
 /**
@@ -175,7 +175,6 @@ export class Connection implements Transaction {
  * (worst wait with eight writers 2.8 s, against 0.19 s with this jitter).
  */
 export async function whileBusy(
-  driver: SqliteDriver,
   work: () => void,
   beforeNextTry: () => void = () => undefined,
 ): Promise<void> {
@@ -185,7 +184,7 @@ export async function whileBusy(
       work();
       return;
     } catch (error) {
-      if (driver.resultCode(error) !== 'busy' || performance.now() > deadline) throw error;
+      if (resultOf(error) !== 'busy' || performance.now() > deadline) throw error;
       beforeNextTry();
     }
     await shortPause();

@@ -4,7 +4,7 @@ import { asError, ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Reader, StorageEngine, StorageFacts, StorageProblem, Transaction } from '../engine.ts';
 import { type Connection, openConnection, shortPause, whileBusy } from './connection.ts';
-import { loadDriver, type SqliteDriver } from './driver.ts';
+import { loadDriver, resultOf, type SqliteDriver } from './driver.ts';
 import { assertPresent, assertUnderstood, preparePrivateFile } from './file.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 import { findSchemaProblems } from './self-check.ts';
@@ -27,7 +27,7 @@ export async function openSqlite(options: SqliteOptions): Promise<StorageEngine>
   const inMemory = options.path === ':memory:';
   if (options.readOnly === true) assertPresent(options.path);
   // Another process may be creating the file, or merging its log, at this very moment.
-  if (!inMemory) await whileBusy(driver, () => assertUnderstood(driver, options.path));
+  if (!inMemory) await whileBusy(() => assertUnderstood(driver, options.path));
   const writer = await openWriter(driver, options);
   try {
     if (writer.writable) await createSchema(writer);
@@ -47,7 +47,7 @@ async function openWriter(
     if (path !== ':memory:') preparePrivateFile(path);
     return await openConnection(driver, path, { writable: true });
   } catch (error) {
-    const code = driver.resultCode(error) ?? (error instanceof Error && 'code' in error ? error.code : '');
+    const code = resultOf(error) ?? (error instanceof Error && 'code' in error ? error.code : '');
     if (!CANNOT_WRITE.includes(code) || readingIsEnough !== true) throw error;
     return await openConnection(driver, path, { writable: false });
   }
@@ -61,19 +61,14 @@ const CANNOT_WRITE: readonly unknown[] = ['read-only', 'cannot-open', 'EACCES', 
  */
 export async function createSchema(db: Connection): Promise<void> {
   if (db.pragma('user_version') === SCHEMA_VERSION) return;
-  await db.begin('BEGIN IMMEDIATE');
-  try {
+  await db.alone(() => {
     const made = db.pragma('user_version');
     const marks = `PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`;
     if (made === 0) db.script(`${SCHEMA}; ${marks}`);
     else if (made !== SCHEMA_VERSION)
       throw new Error(`another version of Colibri has just made it (schema ${made}); use that version`);
-    db.commit();
-  } catch (error) {
-    db.rollback();
-    throw error;
-  }
-  db.checkpoint();
+  });
+  db.mergeLog('TRUNCATE');
 }
 
 const fdatasyncInThread = promisify(fdatasync);
@@ -91,7 +86,9 @@ class SqliteEngine implements StorageEngine {
   /** Snapshots that this process reads right now. */
   #reading = 0;
   #lastWrite: Promise<unknown> = Promise.resolve();
-  #runningSync: Promise<void> | undefined;
+  #lastSync: Promise<void> = Promise.resolve();
+  /** Flushes that run right now: one, or none. */
+  #syncing = 0;
   #nextSync: Promise<void> | undefined;
   #walFd: number | undefined;
   #closed = false;
@@ -147,13 +144,10 @@ class SqliteEngine implements StorageEngine {
   async #writeAlone<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
     if (this.#failed !== undefined) throw this.#failed;
     try {
-      await this.#writer.begin('BEGIN IMMEDIATE');
-      const result = await work(this.#writer);
-      this.#writer.commit();
+      const result = await this.#writer.alone(() => work(this.#writer));
       await this.#keepLogShort();
       return result;
     } catch (error) {
-      this.#writer.rollback();
       throw this.#refusal(error) ?? (this.#damage(error) === undefined ? error : this.#uncertain(error));
     }
   }
@@ -167,21 +161,11 @@ class SqliteEngine implements StorageEngine {
     if (this.#inMemory) return;
     for (let tries = 0; ; tries += 1) {
       const { size } = fstatSync(this.#openWal());
-      if (size <= LIMITS.logBytesMax || this.#mergeLog()) return;
+      if (size <= LIMITS.logBytesMax || this.#writer.mergeLog('RESTART')) return;
       const isWorthWaiting =
         this.#reading === 0 && size > LIMITS.logBytesPatient && size < LIMITS.logBytesHopeless;
       if (!isWorthWaiting || tries === MERGE_RETRIES_MAX) return;
       await shortPause();
-    }
-  }
-
-  #mergeLog(): boolean {
-    try {
-      return this.#writer.mergeLog();
-    } catch {
-      // Nothing is lost by a merge that fails: the log is left as it was, and the next merge copies all of it again. Should
-      // the disk have forgotten part of the log, our own sync of it is told as well.
-      return false;
     }
   }
 
@@ -191,40 +175,28 @@ class SqliteEngine implements StorageEngine {
    */
   async sync({ alone }: { readonly alone: boolean } = { alone: false }): Promise<void> {
     if (this.#inMemory || !this.#writer.writable) return;
-    if (this.#failed !== undefined) throw this.#failed;
     // Handing the fsync to another thread costs half as much again as the fsync; with nobody to share it, do it here.
-    if (alone && this.#runningSync === undefined && this.#nextSync === undefined) return this.#fdatasyncNow();
-    this.#nextSync ??= (this.#runningSync ?? Promise.resolve()).then(() => this.#startSync());
+    if (alone && this.#syncing === 0 && this.#nextSync === undefined)
+      return await this.#flush((wal) => fdatasyncSync(wal));
+    this.#nextSync ??= this.#lastSync.then(() => {
+      this.#nextSync = undefined;
+      const running = this.#flush(fdatasyncInThread);
+      this.#lastSync = running.catch(() => undefined);
+      return running;
+    });
     await this.#nextSync;
   }
 
-  #startSync(): Promise<void> {
-    const running = this.#fdatasyncShared();
-    this.#nextSync = undefined;
-    const ended = running
-      .catch(() => undefined)
-      .finally(() => {
-        if (this.#runningSync === ended) this.#runningSync = undefined;
-      });
-    this.#runningSync = ended;
-    return running;
-  }
-
-  async #fdatasyncShared(): Promise<void> {
+  async #flush(fsync: (wal: number) => Promise<void> | void): Promise<void> {
     // The kernel reports a failed flush once and forgets the pages: the next fdatasync would succeed and mean nothing.
     if (this.#failed !== undefined) throw this.#failed;
+    this.#syncing += 1;
     try {
-      await fdatasyncInThread(this.#openWal());
+      await fsync(this.#openWal());
     } catch (error) {
       throw this.#uncertain(error);
-    }
-  }
-
-  #fdatasyncNow(): void {
-    try {
-      fdatasyncSync(this.#openWal());
-    } catch (error) {
-      throw this.#uncertain(error);
+    } finally {
+      this.#syncing -= 1;
     }
   }
 
@@ -242,9 +214,9 @@ class SqliteEngine implements StorageEngine {
     if (this.#closed) return;
     this.#closed = true;
     await this.#lastWrite;
-    await (this.#nextSync ?? this.#runningSync)?.catch(() => undefined);
+    await (this.#nextSync ?? this.#lastSync).catch(() => undefined);
     for (const reader of this.#idleReaders.splice(0)) reader.close();
-    this.#writer.checkpoint();
+    if (this.#writer.writable) this.#writer.mergeLog('TRUNCATE');
     this.#writer.close();
     if (this.#walFd !== undefined) closeSync(this.#walFd);
   }
@@ -252,7 +224,7 @@ class SqliteEngine implements StorageEngine {
   /** Errors after which it is certain that nothing was written. */
   #refusal(cause: unknown): ColibriError | undefined {
     const { path } = this.#options;
-    const result = this.#driver.resultCode(cause);
+    const result = resultOf(cause);
     if (result === 'full') {
       const sentence = `The disk that holds ${path} is full; nothing was written. Reading still works. Free some space and repeat the call.`;
       return new ColibriError('ERR_STORAGE_FULL', sentence, {}, { cause });
@@ -265,7 +237,7 @@ class SqliteEngine implements StorageEngine {
 
   /** A file or a disk that can no longer be trusted. A read of it has failed and no more; a write of it is another matter. */
   #damage(cause: unknown): Error | undefined {
-    const result = this.#driver.resultCode(cause);
+    const result = resultOf(cause);
     if (result !== 'io' && result !== 'corrupt' && result !== 'not-a-database') return undefined;
     const reason = asError(cause).message;
     const sentence = `${this.#options.path} cannot be read (${reason}). "colibri verify" tells how far it is good; put a good copy back.`;
