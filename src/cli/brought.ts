@@ -1,8 +1,8 @@
 import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { asError } from '../errors.ts';
-import { parseVerifierKey } from '../integrity/note-key.ts';
-import { parseTlogProof, type TlogProof } from '../integrity/tlog-proof.ts';
+import { parseTlogProof, type TlogProof } from '../integrity/checkpoint.ts';
+import { parseVerifierKey } from '../integrity/signed-note.ts';
 import { readIfPresent } from '../trust/private-files.ts';
 import type { Evidence } from '../verify/rules/heads.ts';
 import { UsageError } from './command.ts';

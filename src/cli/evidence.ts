@@ -1,6 +1,6 @@
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
-import type { VerifierKey } from '../integrity/note-key.ts';
+import type { VerifierKey } from '../integrity/signed-note.ts';
 import { AnchorMemory, findAnchors } from '../trust/anchors.ts';
 import { checkStamp } from '../trust/anchors-tsr.ts';
 import { KeyFolder } from '../trust/key-folder.ts';

@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts';
-import type { VerifierKey } from '../integrity/note-key.ts';
+import type { VerifierKey } from '../integrity/signed-note.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { keyIn, openIfValid } from '../trust/opening.ts';
 import { originOfKey } from '../trust/origin.ts';

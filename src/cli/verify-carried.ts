@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type OpenedFiles, openBundle } from '../export/open-bundle.ts';
 import { describeCertificateText } from '../export/summary.ts';
-import { exactText } from '../integrity/utf8.ts';
+import { exactText } from '../integrity/digest.ts';
 import { ANCHOR_REF, commitsHeld } from '../trust/anchors-git.ts';
 import { checkStamp } from '../trust/anchors-tsr.ts';
 import { keyIn } from '../trust/opening.ts';

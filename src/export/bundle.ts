@@ -1,5 +1,5 @@
+import { formatTlogProof } from '../integrity/checkpoint.ts';
 import { sha256Hex } from '../integrity/digest.ts';
-import { formatTlogProof } from '../integrity/tlog-proof.ts';
 import { Frontier } from '../integrity/tree.ts';
 import { chainHash, GENESIS } from '../log/row.ts';
 import { formatId, rowText, SESSIONS, STATE_TABLES } from '../log/tables.ts';

@@ -1,4 +1,4 @@
-import { encodeBase64 } from '../integrity/c2sp-text.ts';
+import { encodeBase64 } from '../integrity/signed-note.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { SESSIONS, STATE_TABLES } from '../log/tables.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';

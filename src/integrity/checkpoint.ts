@@ -1,4 +1,5 @@
 import {
+  decodeBase64,
   FormatError,
   formatDecimal,
   hashFromBase64,
@@ -6,7 +7,7 @@ import {
   isNoteText,
   need,
   parseDecimal,
-} from './c2sp-text.ts';
+} from './signed-note.ts';
 
 /** The head of a log: what a note has to say about it, and all that is signed. */
 export interface Checkpoint {
@@ -39,4 +40,62 @@ export function parseCheckpoint(text: string): Checkpoint {
 
 function isLine(line: string): boolean {
   return line !== '' && !line.includes('\n') && isNoteText(line);
+}
+
+/** One record's way to a signed head, in one text that can be checked offline. */
+export interface TlogProof {
+  /** The record's place in the log, counted from 0. */
+  readonly index: number;
+  /** From the leaf's sibling up to a child of the root. */
+  readonly proof: readonly string[];
+  /** The signed note with the checkpoint, exactly as it was issued. */
+  readonly checkpoint: string;
+  /** Whatever the application adds. No signature covers it. */
+  readonly extra?: Uint8Array;
+}
+
+const HEADER = 'c2sp.org/tlog-proof@v1';
+
+/** No tree with a safe size is deeper, so no honest proof is longer. */
+const PROOF_HASHES_MAX = 53;
+
+/** The C2SP tlog-proof text. */
+export function formatTlogProof({ index, proof, checkpoint, extra }: TlogProof): string {
+  if (proof.length > PROOF_HASHES_MAX) throw new FormatError('the proof has too many hashes');
+  requireCheckpoint(checkpoint);
+  const lines = [HEADER];
+  if (extra !== undefined && extra.length > 0) lines.push(`extra ${Buffer.from(extra).toString('base64')}`);
+  lines.push(`index ${formatDecimal(index)}`, ...proof.map(hashToBase64));
+  return `${lines.join('\n')}\n\n${checkpoint}`;
+}
+
+/**
+ * Takes a tlog-proof text by a stranger apart. It checks the form only: open the checkpoint, then verify the
+ * proof against its size and root.
+ */
+export function parseTlogProof(text: string): TlogProof {
+  const blank = text.indexOf('\n\n');
+  if (blank < 0) throw new FormatError('no blank line separates proof and checkpoint');
+  const checkpoint = text.slice(blank + 2);
+  requireCheckpoint(checkpoint);
+  const lines = text.slice(0, blank).split('\n');
+  if (lines.shift() !== HEADER) throw new FormatError(`the first line is not ${HEADER}`);
+  const extra = lines[0]?.startsWith('extra ') ? parseExtra(lines.shift()) : undefined;
+  const [, digits = ''] = /^index (.*)$/.exec(lines.shift() ?? '') ?? [];
+  const index = need(parseDecimal(digits), 'the index line is not a decimal count below 2^53');
+  if (lines.length > PROOF_HASHES_MAX) throw new FormatError('the proof has too many hashes');
+  const proof = lines.map((line) => need(hashFromBase64(line), 'a proof line is not the base64 of 32 bytes'));
+  return extra === undefined ? { index, proof, checkpoint } : { index, proof, checkpoint, extra };
+}
+
+function parseExtra(line = ''): Uint8Array {
+  const extra = decodeBase64(line.slice('extra '.length));
+  // Without data the line is left out, so an empty one is a second spelling of the same proof.
+  return need(extra?.length === 0 ? undefined : extra, 'the extra line is not base64 of data');
+}
+
+function requireCheckpoint(checkpoint: string): void {
+  if (!checkpoint.endsWith('\n') || checkpoint.startsWith('\n')) {
+    throw new FormatError('the checkpoint is missing or does not end in a newline');
+  }
 }

@@ -1,5 +1,5 @@
 import { CANONICAL_DEPTH_MAX, isInexactInteger } from './canonical-json.ts';
-import { exactText } from './utf8.ts';
+import { exactText } from './digest.ts';
 
 export class StrictJsonError extends Error {
   override readonly name = 'StrictJsonError';

@@ -1,7 +1,7 @@
 import type { AuditSink, Reserved, ToolEnterEvent, ToolExitEvent } from '../audit-sink.ts';
 import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
-import { saltedDigest } from '../integrity/salted.ts';
+import { saltedDigest } from '../integrity/digest.ts';
 import type { Transaction } from '../storage/engine.ts';
 import { Appending, commitRows, type LogWriter } from './append.ts';
 import { parseId, TASKS } from './tables.ts';

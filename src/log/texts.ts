@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
-import { saltedDigest } from '../integrity/salted.ts';
+import { saltedDigest } from '../integrity/digest.ts';
 import type { Reader, Transaction } from '../storage/engine.ts';
 import { insertOne } from './append.ts';
 

@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { sha256Hex } from '../integrity/digest.ts';
-import type { VerifierKey } from '../integrity/note-key.ts';
+import type { VerifierKey } from '../integrity/signed-note.ts';
 import { isGone } from '../log/process-identity.ts';
 import { headIn, openIfValid } from './opening.ts';
 import { readRegular, syncFolder } from './private-files.ts';

@@ -1,12 +1,10 @@
-import { FormatError } from '../integrity/c2sp-text.ts';
 import { type Checkpoint, parseCheckpoint } from '../integrity/checkpoint.ts';
-import { parseVerifierKey, type VerifierKey } from '../integrity/note-key.ts';
-import { NoteError, openNote } from '../integrity/signed-note.ts';
+import { FormatError, openNote, parseVerifierKey, type VerifierKey } from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
 
 /**
- * Opens a checkpoint written by a stranger: the only place where one is believed. Throws `NoteError` where no known key
- * signed it, and `FormatError` where what was signed is not a checkpoint of the log that the key is named after.
+ * Opens a checkpoint written by a stranger: the only place where one is believed. Throws `FormatError` where no known key
+ * signed it, or where what was signed is not a checkpoint of the log that the key is named after.
  */
 export function openCheckpoint(note: string, keys: readonly VerifierKey[]): Checkpoint {
   const { text, verified } = openNote(note, keys);
@@ -40,8 +38,7 @@ function ifValid<T>(read: () => T): T | undefined {
   try {
     return read();
   } catch (error) {
-    if (error instanceof NoteError || error instanceof FormatError || error instanceof RangeError)
-      return undefined;
+    if (error instanceof FormatError || error instanceof RangeError) return undefined;
     throw error;
   }
 }

@@ -1,5 +1,5 @@
-import { decodeBase64 } from '../integrity/c2sp-text.ts';
 import { sha256Hex } from '../integrity/digest.ts';
+import { decodeBase64 } from '../integrity/signed-note.ts';
 
 const ORIGIN = /^colibri\/[0-9a-f]{32}$/;
 

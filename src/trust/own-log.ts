@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts';
-import { type NoteSigner, noteSigner, parseVerifierKey, type VerifierKey } from '../integrity/note-key.ts';
+import { type NoteSigner, noteSigner, parseVerifierKey, type VerifierKey } from '../integrity/signed-note.ts';
 import type { Frontier } from '../integrity/tree.ts';
 import type { Head } from '../log/head.ts';
 import { GENESIS } from '../log/row.ts';

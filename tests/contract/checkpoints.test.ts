@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect } from 'vitest';
-import { generateNoteKey } from '../../src/integrity/note-key.ts';
+import { generateNoteKey } from '../../src/integrity/signed-note.ts';
 import { repository } from '../driver/anchor-places.ts';
 import { withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';

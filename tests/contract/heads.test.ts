@@ -1,8 +1,7 @@
 import type Sqlite from 'better-sqlite3';
 import { describe, expect } from 'vitest';
 import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
-import { generateNoteKey, noteSigner } from '../../src/integrity/note-key.ts';
-import { signNote } from '../../src/integrity/signed-note.ts';
+import { generateNoteKey, noteSigner, signNote } from '../../src/integrity/signed-note.ts';
 import { type LogDesk, proves, putHead, sizeIn } from './log-desk.ts';
 
 /** Something that happens to the head of a log while nobody looks. */

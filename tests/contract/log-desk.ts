@@ -3,8 +3,7 @@ import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from '
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
-import { noteSigner } from '../../src/integrity/note-key.ts';
-import { signNote } from '../../src/integrity/signed-note.ts';
+import { noteSigner, signNote } from '../../src/integrity/signed-note.ts';
 import { Frontier, treeRoot } from '../../src/integrity/tree.ts';
 import { auditText } from '../../src/log/row.ts';
 import { encodeSlot } from '../../src/trust/memory.ts';

@@ -13,12 +13,10 @@ import {
 import { dirname, join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { recomputeSums } from '../../src/__tests__/export/evidence.ts';
-import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
+import { formatCheckpoint, formatTlogProof } from '../../src/integrity/checkpoint.ts';
 import { sha256Hex } from '../../src/integrity/digest.ts';
-import { generateNoteKey, noteSigner } from '../../src/integrity/note-key.ts';
 import { inclusionProof, nodesInMemory } from '../../src/integrity/proofs.ts';
-import { signNote } from '../../src/integrity/signed-note.ts';
-import { formatTlogProof } from '../../src/integrity/tlog-proof.ts';
+import { generateNoteKey, noteSigner, signNote } from '../../src/integrity/signed-note.ts';
 import { leafHash } from '../../src/integrity/tree.ts';
 import { anchorEverywhere, repository, timeStampAuthority } from '../driver/anchor-places.ts';
 import { sha256 } from '../driver/audit-file.ts';

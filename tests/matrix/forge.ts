@@ -6,10 +6,8 @@ import { thoughtHash } from '../../src/domains/records.ts';
 import { isFinal, queueOf, type Status, type Workflow } from '../../src/domains/tasks/workflows.ts';
 import { canonicalJson } from '../../src/integrity/canonical-json.ts';
 import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
-import { sha256Hex } from '../../src/integrity/digest.ts';
-import { type NoteSigner, noteSigner } from '../../src/integrity/note-key.ts';
-import { isSalt, saltedDigest } from '../../src/integrity/salted.ts';
-import { signNote } from '../../src/integrity/signed-note.ts';
+import { isSalt, saltedDigest, sha256Hex } from '../../src/integrity/digest.ts';
+import { type NoteSigner, noteSigner, signNote } from '../../src/integrity/signed-note.ts';
 import { Frontier, treeDepth, treeRoot } from '../../src/integrity/tree.ts';
 import { type AuditRow, auditText, chainHash, GENESIS, type StoredRow, UNSAID } from '../../src/log/row.ts';
 import {

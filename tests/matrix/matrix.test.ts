@@ -1,7 +1,7 @@
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { generateNoteKey, noteSigner } from '../../src/integrity/note-key.ts';
+import { generateNoteKey, noteSigner } from '../../src/integrity/signed-note.ts';
 import { treeRoot } from '../../src/integrity/tree.ts';
 import { formatCertificate } from '../../src/verify/sources/certificate.ts';
 import { FULL } from '../driver/tier.ts';

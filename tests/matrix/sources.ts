@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { writeBundle } from '../../src/export/bundle.ts';
 import { buildCertificate, formatCertificate } from '../../src/export/certificate.ts';
 import { openBundle } from '../../src/export/open-bundle.ts';
-import { parseVerifierKey } from '../../src/integrity/note-key.ts';
+import { parseVerifierKey } from '../../src/integrity/signed-note.ts';
 import type { StorageEngine } from '../../src/storage/engine.ts';
 import { openSqlite } from '../../src/storage/sqlite/engine.ts';
 import { KeyFolder } from '../../src/trust/key-folder.ts';

@@ -7,7 +7,7 @@ import { seededRandom } from '../../../tests/driver/random.ts';
 import { formatCertificate } from '../../export/certificate.ts';
 import { describeCertificate } from '../../export/summary.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
-import { generateNoteKey } from '../../integrity/note-key.ts';
+import { generateNoteKey } from '../../integrity/signed-note.ts';
 import type { Certificate } from '../../verify/sources/certificate.ts';
 import { checkProofFile } from '../../verify/sources/proofs.ts';
 import { checkCertificate, damage, exportTo, prove } from './evidence.ts';

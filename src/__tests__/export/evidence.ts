@@ -7,7 +7,7 @@ import type { Random } from '../../../tests/driver/random.ts';
 import { type WrittenBundle, writeBundle } from '../../export/bundle.ts';
 import { buildCertificate } from '../../export/certificate.ts';
 import { openBundle } from '../../export/open-bundle.ts';
-import { parseVerifierKey } from '../../integrity/note-key.ts';
+import { parseVerifierKey } from '../../integrity/signed-note.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 import type { Finding } from '../../verify/finding.ts';

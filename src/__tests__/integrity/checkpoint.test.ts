@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { FormatError } from '../../integrity/c2sp-text.ts';
 import { formatCheckpoint, parseCheckpoint } from '../../integrity/checkpoint.ts';
+import { FormatError } from '../../integrity/signed-note.ts';
 import { EMPTY_ROOT } from '../../integrity/tree.ts';
 
 const ROOT64 = Buffer.from(EMPTY_ROOT, 'hex').toString('base64');

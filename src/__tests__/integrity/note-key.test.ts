@@ -1,15 +1,15 @@
 import { generateKeyPairSync, sign, verify } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { FormatError } from '../../integrity/c2sp-text.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { isUsablePoint } from '../../integrity/ed25519-point.ts';
 import {
+  FormatError,
   formatVerifierKey,
   generateNoteKey,
   isKeyName,
   noteSigner,
   parseVerifierKey,
-} from '../../integrity/note-key.ts';
+} from '../../integrity/signed-note.ts';
 import { readVectors } from './test-key.ts';
 
 const NAME = 'example.com/log';

@@ -1,8 +1,13 @@
 import { createHash, createPrivateKey, createPublicKey, verify } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { isUsablePoint, isUsableSignature } from '../../integrity/ed25519-point.ts';
-import { noteSigner, parseVerifierKey } from '../../integrity/note-key.ts';
-import { NoteError, openNote, signNote } from '../../integrity/signed-note.ts';
+import {
+  FormatError,
+  noteSigner,
+  openNote,
+  parseVerifierKey,
+  signNote,
+} from '../../integrity/signed-note.ts';
 import { signerFromSeed } from './test-key.ts';
 
 // V15: whoever holds the key can make signatures that one version of OpenSSL accepts and the next refuses.
@@ -51,7 +56,7 @@ describe('a signature gets the same verdict on every Node', () => {
 
     // OpenSSL 3.5 and later may refuse it; those before accept it.
     if (major === 3 && minor < 5) expect(verify(null, Buffer.from(TEXT), publicObject, odd)).toBe(true);
-    expect(() => openNote(noteWith(odd), [key])).toThrow(NoteError);
+    expect(() => openNote(noteWith(odd), [key])).toThrow(FormatError);
   });
 
   test('no R of small order is accepted, however it is spelled', () => {
@@ -60,7 +65,7 @@ describe('a signature gets the same verdict on every Node', () => {
     for (const y of spellings) {
       const odd = signedWithNeutral(bytes32(y));
       expect(isUsableSignature(odd)).toBe(false);
-      expect(() => openNote(noteWith(odd), [key])).toThrow(NoteError);
+      expect(() => openNote(noteWith(odd), [key])).toThrow(FormatError);
     }
   });
 
@@ -83,7 +88,7 @@ describe('a signature gets the same verdict on every Node', () => {
     expect(isUsableSignature(Buffer.concat([good.subarray(0, 32), bytes32(L)]))).toBe(false);
     expect(isUsableSignature(Buffer.concat([good.subarray(0, 32), bytes32(L - 1n)]))).toBe(true);
     expect(() => openNote(noteWith(Buffer.concat([good.subarray(0, 32), bytes32(s + L)])), [key])).toThrow(
-      NoteError,
+      FormatError,
     );
   });
 

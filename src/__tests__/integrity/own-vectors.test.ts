@@ -2,14 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
-import { formatCheckpoint, parseCheckpoint } from '../../integrity/checkpoint.ts';
+import { formatCheckpoint, formatTlogProof, parseCheckpoint } from '../../integrity/checkpoint.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
-import { parseVerifierKey } from '../../integrity/note-key.ts';
 import { verifyConsistency, verifyInclusion } from '../../integrity/proof-verifier.ts';
 import { consistencyProof, inclusionProof, nodesInMemory } from '../../integrity/proofs.ts';
-import { openNote, signNote } from '../../integrity/signed-note.ts';
+import { openNote, parseVerifierKey, signNote } from '../../integrity/signed-note.ts';
 import { readStrictJson, StrictJsonError } from '../../integrity/strict-json.ts';
-import { formatTlogProof } from '../../integrity/tlog-proof.ts';
 import { leafHash, treeRoot } from '../../integrity/tree.ts';
 import { readVectors, signerFromSeed } from './test-key.ts';
 

@@ -3,10 +3,9 @@ import { expect, test } from 'vitest';
 import { proving } from '../../../tests/contract/proves.ts';
 import { parseCheckpoint } from '../../integrity/checkpoint.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
-import { parseVerifierKey } from '../../integrity/note-key.ts';
 import { ProofError, verifyConsistency, verifyInclusion } from '../../integrity/proof-verifier.ts';
 import { consistencyProof, inclusionProof, nodesInMemory, rootAt } from '../../integrity/proofs.ts';
-import { openNote } from '../../integrity/signed-note.ts';
+import { openNote, parseVerifierKey } from '../../integrity/signed-note.ts';
 import { EMPTY_ROOT, Frontier, nodeHash } from '../../integrity/tree.ts';
 import { describePublished, readPublished, readPublishedJson } from './published.ts';
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../clock.ts';
-import { isSalt, saltedDigest } from '../../integrity/salted.ts';
+import { isSalt, saltedDigest } from '../../integrity/digest.ts';
 
 const SALT = '00112233445566778899aabbccddeeff';
 const salts = fc.stringMatching(/^[0-9a-f]{32}$/);

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { noteSigner } from '../../integrity/note-key.ts';
+import { noteSigner } from '../../integrity/signed-note.ts';
 
 /** The vectors of this repository, which `tests/vectors/check.py` reads as well. */
 export function readVectors(name: string) {

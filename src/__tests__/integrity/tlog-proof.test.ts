@@ -1,12 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { FormatError } from '../../integrity/c2sp-text.ts';
-import { parseCheckpoint } from '../../integrity/checkpoint.ts';
+import { formatTlogProof, parseCheckpoint, parseTlogProof } from '../../integrity/checkpoint.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
-import { parseVerifierKey } from '../../integrity/note-key.ts';
 import { verifyInclusion } from '../../integrity/proof-verifier.ts';
-import { openNote } from '../../integrity/signed-note.ts';
-import { formatTlogProof, parseTlogProof } from '../../integrity/tlog-proof.ts';
+import { FormatError, openNote, parseVerifierKey } from '../../integrity/signed-note.ts';
 import { leafHash } from '../../integrity/tree.ts';
 import { readVectors } from './test-key.ts';
 

@@ -1,9 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { FormatError } from '../../integrity/c2sp-text.ts';
 import { formatCheckpoint } from '../../integrity/checkpoint.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
-import { generateNoteKey, noteSigner, parseVerifierKey } from '../../integrity/note-key.ts';
-import { NoteError, signNote } from '../../integrity/signed-note.ts';
+import {
+  FormatError,
+  generateNoteKey,
+  NoKnownKeyError,
+  noteSigner,
+  parseVerifierKey,
+  signNote,
+} from '../../integrity/signed-note.ts';
 import { openCheckpoint, openIfValid } from '../../trust/opening.ts';
 import { isOrigin, originOfKey } from '../../trust/origin.ts';
 
@@ -31,7 +36,7 @@ describe('openCheckpoint', () => {
     [
       'a key that is not known',
       signNote(formatCheckpoint({ origin: 'colibri/b', size: 7, root }), other.signer),
-      NoteError,
+      NoKnownKeyError,
     ],
     [
       'a key named after another log',
@@ -39,7 +44,7 @@ describe('openCheckpoint', () => {
       FormatError,
     ],
     ['something that is no checkpoint', signNote('hello\n', own.signer), FormatError],
-    ['nothing', '', NoteError],
+    ['nothing', '', FormatError],
   ])('refuses %s', (_name, note, error) => {
     expect(() => openCheckpoint(note, [own.key])).toThrow(error);
     expect(openIfValid(note, [own.key])).toBeUndefined();

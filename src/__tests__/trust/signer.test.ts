@@ -13,8 +13,7 @@ import {
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { formatCheckpoint } from '../../integrity/checkpoint.ts';
-import { generateNoteKey, noteSigner, parseVerifierKey } from '../../integrity/note-key.ts';
-import { signNote } from '../../integrity/signed-note.ts';
+import { generateNoteKey, noteSigner, parseVerifierKey, signNote } from '../../integrity/signed-note.ts';
 import { treeRoot } from '../../integrity/tree.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { KeyFolder } from '../../trust/key-folder.ts';

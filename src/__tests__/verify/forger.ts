@@ -1,6 +1,6 @@
 import type Sqlite from 'better-sqlite3';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
-import { saltedDigest } from '../../integrity/salted.ts';
+import { saltedDigest } from '../../integrity/digest.ts';
 import { Frontier } from '../../integrity/tree.ts';
 import { type AuditRow, GENESIS, storeRow, UNSAID } from '../../log/row.ts';
 import { parseId, rowHash, STATE_TABLES, type StateTable } from '../../log/tables.ts';

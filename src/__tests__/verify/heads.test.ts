@@ -1,8 +1,7 @@
 import type Sqlite from 'better-sqlite3';
 import { beforeAll, expect, test } from 'vitest';
 import { formatCheckpoint } from '../../integrity/checkpoint.ts';
-import { generateNoteKey, noteSigner, parseVerifierKey } from '../../integrity/note-key.ts';
-import { signNote } from '../../integrity/signed-note.ts';
+import { generateNoteKey, noteSigner, parseVerifierKey, signNote } from '../../integrity/signed-note.ts';
 import { Frontier } from '../../integrity/tree.ts';
 import { originOfKey } from '../../trust/origin.ts';
 import type { Finding } from '../../verify/finding.ts';

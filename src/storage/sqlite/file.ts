@@ -18,7 +18,6 @@ export class UnusableFileError extends Error {}
 
 /** The file header and the head of the first page of the schema behind it. */
 const HEADER_BYTES = 108;
-const JOURNAL_HEADER_BYTES = 28;
 const JOURNAL_MAGIC = Buffer.from('d9d505f920a163d7', 'hex');
 const MAGIC = 'SQLite format 3\0';
 
@@ -30,7 +29,11 @@ export function preparePrivateFile(path: string): void {
   const ignore = join(folder, '.gitignore');
   if (basename(folder) === '.colibri' && !existsSync(ignore)) writeFileSync(ignore, '*\n', { mode: 0o600 });
   closeSync(openSync(path, 'a', 0o600));
-  for (const file of [path, `${path}-wal`, `${path}-shm`]) restrictToOwner(file);
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+    const stat = statSync(file, { throwIfNoEntry: false });
+    if (stat !== undefined && (stat.mode & 0o077) !== 0 && process.platform !== 'win32')
+      chmodSync(file, 0o600);
+  }
 }
 
 /** For readers: a database that is not there is a mistake, not a reason to make one. */
@@ -64,7 +67,7 @@ function untouched(what: string, remedy: string): UnusableFileError {
 }
 
 function identify(driver: SqliteDriver, path: string) {
-  const header = readHead(path, HEADER_BYTES);
+  const header = readHead(path);
   if (header.toString('latin1', 0, MAGIC.length) !== MAGIC)
     throw untouched(`${path} is not a SQLite database`, `move it away, or ${ELSEWHERE}`);
   if (statSync(path).size < HEADER_BYTES)
@@ -97,15 +100,15 @@ function identify(driver: SqliteDriver, path: string) {
 /** Whether a rollback journal says that its database had no pages when the transaction began. */
 function journalStartsEmpty(journal: string): boolean {
   if (!existsSync(journal)) return false;
-  const header = readHead(journal, JOURNAL_HEADER_BYTES);
+  const header = readHead(journal);
   return header.subarray(0, JOURNAL_MAGIC.length).equals(JOURNAL_MAGIC) && header.readUInt32BE(16) === 0;
 }
 
-function readHead(path: string, bytes: number): Buffer {
-  const head = Buffer.alloc(bytes);
+function readHead(path: string): Buffer {
+  const head = Buffer.alloc(HEADER_BYTES);
   const fd = openSync(path, 'r');
   try {
-    readSync(fd, head, 0, bytes, 0);
+    readSync(fd, head, 0, HEADER_BYTES, 0);
   } finally {
     closeSync(fd);
   }
@@ -118,9 +121,4 @@ function refuseOddFile(path: string): void {
   const notFolder = stat.isSymbolicLink() ? 'a symbolic link' : 'not a regular file';
   const kind = stat.isDirectory() ? 'a folder' : notFolder;
   throw new UnusableFileError(`${path} is ${kind}. Point COLIBRI_DB_PATH at a regular file.`);
-}
-
-function restrictToOwner(file: string): void {
-  const stat = statSync(file, { throwIfNoEntry: false });
-  if (stat !== undefined && (stat.mode & 0o077) !== 0 && process.platform !== 'win32') chmodSync(file, 0o600);
 }

@@ -1,7 +1,6 @@
 import { asError } from '../../errors.ts';
 import { type Checkpoint, parseCheckpoint } from '../../integrity/checkpoint.ts';
-import type { VerifierKey } from '../../integrity/note-key.ts';
-import { NoteError, openNote } from '../../integrity/signed-note.ts';
+import { type VerifierKey, NoKnownKeyError, openNote } from '../../integrity/signed-note.ts';
 import { headIn, keyIn, treeIn } from '../../trust/opening.ts';
 import { originOfKey } from '../../trust/origin.ts';
 import { auditRow, type Finding, type Report, rowFinding } from '../finding.ts';
@@ -257,7 +256,7 @@ function openWith(note: string, known: readonly KnownKey[]): Opened {
     const by = known.find(({ key }) => verified.some(({ id }) => id === key.id));
     return { head: parseCheckpoint(text), by };
   } catch (error) {
-    if (error instanceof NoteError && error.fault === 'no-known-key') return {};
+    if (error instanceof NoKnownKeyError) return {};
     return { malformed: `it is not a valid checkpoint (${asError(error).message})` };
   }
 }

@@ -1,5 +1,5 @@
 import { canonicalJson, isInexactInteger } from '../../integrity/canonical-json.ts';
-import { isSalt, saltedDigest } from '../../integrity/salted.ts';
+import { isSalt, saltedDigest } from '../../integrity/digest.ts';
 import type { AuditRow } from '../../log/row.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
 import type { SourceRow } from '../source.ts';

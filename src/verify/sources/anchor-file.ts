@@ -1,4 +1,4 @@
-import { exactText } from '../../integrity/utf8.ts';
+import { exactText } from '../../integrity/digest.ts';
 
 // Files in anchors/ are named by the SHA-256 of their bytes, so that a changed byte shows whatever the sums say: commits as
 // git keeps them, and answers of time-stamping authorities. This module also runs in the page and asks Node for nothing.

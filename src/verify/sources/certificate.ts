@@ -1,4 +1,4 @@
-import { decodeBase64 } from '../../integrity/c2sp-text.ts';
+import { decodeBase64 } from '../../integrity/signed-note.ts';
 import { isOrigin } from '../../trust/origin.ts';
 import { type CarriedSource, carriedSource } from './carried.ts';
 import { type Files, isEntryName, SourceError } from './files.ts';

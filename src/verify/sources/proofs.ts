@@ -1,17 +1,8 @@
-import {
-  FormatError,
-  formatDecimal,
-  hashFromBase64,
-  hashToBase64,
-  parseDecimal,
-} from '../../integrity/c2sp-text.ts';
-import type { Checkpoint } from '../../integrity/checkpoint.ts';
-import { sha256Hex } from '../../integrity/digest.ts';
-import { parseVerifierKey } from '../../integrity/note-key.ts';
+import { FormatError, formatDecimal, hashFromBase64, hashToBase64, parseDecimal, parseVerifierKey } from '../../integrity/signed-note.ts';
+import { type Checkpoint, parseTlogProof } from '../../integrity/checkpoint.ts';
+import { sha256Hex, exactText } from '../../integrity/digest.ts';
 import { verifyConsistency, verifyInclusion } from '../../integrity/proof-verifier.ts';
-import { parseTlogProof } from '../../integrity/tlog-proof.ts';
 import { leafHash } from '../../integrity/tree.ts';
-import { exactText } from '../../integrity/utf8.ts';
 import { openCheckpoint } from '../../trust/opening.ts';
 import { auditRow } from '../finding.ts';
 import { SourceError } from './files.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sha256Hex } from '../../../src/integrity/digest.ts';
-import { generateNoteKey } from '../../../src/integrity/note-key.ts';
+import { generateNoteKey } from '../../../src/integrity/signed-note.ts';
 import type { Found } from '../sources.ts';
 
 // What only the files of a bundle or a certificate can have wrong. The log they were made from is untouched.

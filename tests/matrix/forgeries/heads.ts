@@ -1,6 +1,6 @@
 import { createHash, type KeyObject } from 'node:crypto';
 import { formatCheckpoint } from '../../../src/integrity/checkpoint.ts';
-import { generateNoteKey, type NoteSigner, noteSigner } from '../../../src/integrity/note-key.ts';
+import { generateNoteKey, type NoteSigner, noteSigner } from '../../../src/integrity/signed-note.ts';
 import { Frontier } from '../../../src/integrity/tree.ts';
 import type { ForgedLog, HeadRow } from '../forge.ts';
 import * as legal from '../legal.ts';

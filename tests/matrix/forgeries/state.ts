@@ -1,6 +1,5 @@
 import Sqlite from 'better-sqlite3';
-import { sha256Hex } from '../../../src/integrity/digest.ts';
-import { saltedDigest } from '../../../src/integrity/salted.ts';
+import { saltedDigest, sha256Hex } from '../../../src/integrity/digest.ts';
 import { formatId, STATE_TABLES, type StateTable, TASKS } from '../../../src/log/tables.ts';
 import { type ForgedLog, newSalt } from '../forge.ts';
 import * as legal from '../legal.ts';

@@ -1,5 +1,5 @@
 /// <reference lib="dom" />
-import { exactText } from '../../../integrity/utf8.ts';
+import { exactText } from '../../../integrity/digest.ts';
 import type { Report } from '../../../verify/finding.ts';
 import type { Evidence, Judged } from '../../../verify/rules/heads.ts';
 import type { SourceRow, Walked } from '../../../verify/source.ts';
