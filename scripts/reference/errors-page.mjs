@@ -32,7 +32,7 @@ export function errorsPage({ ERRORS }, { tools, errors }) {
       ]),
     ),
     '## Two patterns',
-    'How a code reaches the client depends on the family of the tool. A client has to look at `ok` and, where that is true, at `data.ok`.',
+    'How the code of a domain error reaches the client depends on the family of the tool. `isError` is set in both patterns.',
     table(
       ['Tools', 'Pattern', 'A domain error arrives as'],
       [
@@ -44,11 +44,11 @@ export function errorsPage({ ERRORS }, { tools, errors }) {
         [
           list(namesOf(tools, (tool) => !isPatternB(tool))),
           'A',
-          '`ok: false` with code `HANDLER_ERROR` and a message that begins with the code; `isError` is set',
+          '`ok: false` with code `HANDLER_ERROR` and a message that begins with the code',
         ],
       ],
     ),
-    '`INVALID_PARAMS`, `AUDIT_ENTER_FAILED` and `HANDLER_ERROR` come from the stages and look alike for every tool: `ok: false` and `isError`. `TOOL_NOT_ADMITTED` always travels inside a `HANDLER_ERROR`. A tool name that does not exist is a JSON-RPC error, see [protocol](protocol.md#errors-of-json-rpc).',
+    'Every other error is pattern A for every tool. `INVALID_PARAMS`, `AUDIT_ENTER_FAILED` and `HANDLER_ERROR` come from the stages and are the code themselves; those of a mode, storage and the start (`TOOL_NOT_ADMITTED`, `ERR_STORAGE_…`, `ERR_INIT_FAILED`) are inside a `HANDLER_ERROR`. A tool name that does not exist is a JSON-RPC error, see [protocol](protocol.md#errors-of-json-rpc).',
     '### Pattern B',
     exampleOf(errors.transition),
     '### Pattern A',

@@ -1,7 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { UnknownToolError } from '../middleware/compose.ts';
-import type { Envelope } from '../middleware/envelope.ts';
-import { isObject } from '../verify/sources/forms.ts';
+import { isFailure } from '../middleware/envelope.ts';
 import { command, EXIT, UsageError } from './command.ts';
 import { actorOf, withTools } from './open.ts';
 
@@ -20,7 +19,7 @@ export const call = command({
     try {
       const envelope = await withTools(config, out, (stages) => stages.call(tool, args, actorOf(config)));
       out.verbatim(JSON.stringify(envelope, null, 2));
-      return isSuccess(envelope) ? EXIT.fine : EXIT.found;
+      return isFailure(envelope) ? EXIT.found : EXIT.fine;
     } catch (error) {
       if (!(error instanceof UnknownToolError)) throw error;
       out.error(error.message);
@@ -28,11 +27,6 @@ export const call = command({
     }
   },
 });
-
-/** A domain error of some tools is a value inside a success. */
-function isSuccess(envelope: Envelope): boolean {
-  return envelope.ok && (!isObject(envelope.data) || envelope.data.ok !== false);
-}
 
 function parseArguments(json: string): unknown {
   try {

@@ -1,4 +1,3 @@
-import { encodeBase64 } from '../integrity/signed-note.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { SESSIONS, STATE_TABLES } from '../log/tables.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
@@ -40,7 +39,7 @@ export async function buildCertificate(
     const target = {
       async write(name: string, parts: AsyncIterable<string> | Iterable<string | Uint8Array>) {
         let text = '';
-        for await (const part of parts) text += typeof part === 'string' ? part : encodeBase64(part);
+        for await (const part of parts) text += typeof part === 'string' ? part : Buffer.from(part).toString('base64');
         files[name] = name.startsWith('anchors/') ? text : text.split('\n').slice(0, -1);
       },
     };

@@ -1,13 +1,5 @@
-import {
-  decodeBase64,
-  FormatError,
-  formatDecimal,
-  hashFromBase64,
-  hashToBase64,
-  isNoteText,
-  need,
-  parseDecimal,
-} from './signed-note.ts';
+import { isHash } from './digest.ts';
+import { decodeBase64, FormatError, isNoteText } from './signed-note.ts';
 
 /** The head of a log: what a note has to say about it, and all that is signed. */
 export interface Checkpoint {
@@ -98,4 +90,35 @@ function requireCheckpoint(checkpoint: string): void {
   if (!checkpoint.endsWith('\n') || checkpoint.startsWith('\n')) {
     throw new FormatError('the checkpoint is missing or does not end in a newline');
   }
+}
+
+/** A part of a text that was understood, or a `FormatError` that says which was not. */
+export function need<T>(part: T | undefined, message: string): T {
+  if (part === undefined) throw new FormatError(message);
+  return part;
+}
+
+/** The base64 of a hash that Colibri holds as hex. */
+export function hashToBase64(hash: string): string {
+  if (!isHash(hash)) throw new FormatError('not a SHA-256 in lowercase hex');
+  return Buffer.from(hash, 'hex').toString('base64');
+}
+
+/** The hex of a hash that a text holds as base64, or nothing unless it is exactly 32 bytes. */
+export function hashFromBase64(text: string): string | undefined {
+  const bytes = decodeBase64(text);
+  return bytes?.length === 32 ? bytes.toString('hex') : undefined;
+}
+
+const DECIMAL = /^(?:0|[1-9][0-9]*)$/;
+
+/** A count in decimal without leading zeros, or nothing if it is not one or not exact as a number. */
+export function parseDecimal(text: string): number | undefined {
+  const value = DECIMAL.test(text) ? Number(text) : Number.NaN;
+  return Number.isSafeInteger(value) ? value : undefined;
+}
+
+export function formatDecimal(value: number): string {
+  if (!Number.isSafeInteger(value) || value < 0) throw new FormatError(`${value} is not a count`);
+  return String(value);
 }

@@ -3,7 +3,7 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import * as z from 'zod';
 import { LIMITS } from '../limits.ts';
 import { type TellRedacted, UnknownToolError } from '../middleware/compose.ts';
-import type { Envelope } from '../middleware/envelope.ts';
+import { type Envelope, isFailure } from '../middleware/envelope.ts';
 import { NotBegunError } from '../middleware/tool-lock.ts';
 import { redactText } from '../secrets.ts';
 import type { Tool } from '../tool.ts';
@@ -84,7 +84,8 @@ function toResult(envelope: Envelope, meta: Record<string, string> = {}, redacte
   return {
     content: texts.map((text) => ({ type: 'text' as const, text })),
     structuredContent: { ...envelope },
-    ...(envelope.ok ? {} : { isError: true }),
+    // In both patterns: most clients look at nothing else.
+    ...(isFailure(envelope) && { isError: true }),
     ...(Object.keys(_meta).length > 0 && { _meta }),
   };
 }

@@ -87,8 +87,8 @@ proves(
     await next.call('server_ping');
 
     expect(answer.envelope).toMatchObject({
-      ok: true,
-      data: { ok: false, error: { code: 'ERR_STORAGE_UNCERTAIN' } },
+      ok: false,
+      error: { code: 'HANDLER_ERROR', message: expect.stringMatching(/^ERR_STORAGE_UNCERTAIN: /) },
     });
     expect(answer.error?.message).toMatch(/look/);
     expect(exit.code).not.toBe(0);
@@ -158,8 +158,8 @@ proves(
     await (await colibri.start()).closeInput();
 
     expect(refusal?.envelope).toMatchObject({
-      ok: true,
-      data: { ok: false, error: { code: 'ERR_STORAGE_FULL' } },
+      ok: false,
+      error: { code: 'HANDLER_ERROR', message: expect.stringMatching(/^ERR_STORAGE_FULL: /) },
     });
     expect(refusal?.error?.message).toMatch(/full.*space/is);
     expect(ping.envelope?.ok).toBe(true);

@@ -214,7 +214,7 @@ proves(
     stopped.kill('SIGCONT');
     const answers = await Promise.all(calls);
 
-    const busy = meanwhile.error?.code === 'ERR_STORAGE_BUSY';
+    const busy = meanwhile.error?.message.startsWith('ERR_STORAGE_BUSY: ');
     expect(busy || meanwhile.error === undefined).toBe(true);
     expect(answers.filter(({ error }) => error !== undefined)).toEqual([]);
     expect(colibri.readAudit().findings).toEqual([]);

@@ -233,7 +233,7 @@ proves(
 
     const { envelope, isError, message } = await server.call('task_get', { task_id: 'T-0007' });
 
-    expect(isError).toBe(false);
+    expect(isError).toBe(true);
     expect(envelope).toMatchObject({ ok: true, data: { ok: false, error: { code: 'ERR_TASK_NOT_FOUND' } } });
     expect(JSON.stringify(envelope)).toContain('T-0001');
     expect(JSON.stringify(message)).not.toMatch(/\bat .*:\d+:\d+|node_modules|"stack"/);

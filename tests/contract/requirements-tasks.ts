@@ -2,7 +2,7 @@
 export const TASKS = {
   'tasks.seed-examples':
     'Every printed example of the task tools works as printed, read through the envelope.',
-  'tasks.pattern-b': 'A domain error of a task tool is {ok: true, data: {ok: false, error}} and no isError.',
+  'tasks.pattern-b': 'A domain error of a task tool is {ok: true, data: {ok: false, error}} with isError.',
   'tasks.strict':
     'The objects of all five tools are strict: an unknown field is refused by name, with the one meant.',
   'tasks.output-schema': 'Every answer fits the output schema the tool declares, with nothing beside it.',

@@ -53,7 +53,7 @@ export class Desk {
         },
       },
     });
-    expect(answer.isError).toBe(false);
+    expect(answer.isError).toBe(true);
     expectSameText(answer);
     return answer.error as Refusal;
   }

@@ -52,7 +52,7 @@ export class TrailDesk {
     expect(answer.envelope, what).toEqual(
       isA ? { ok: false, error } : { ok: true, data: { ok: false, error } },
     );
-    expect(answer.isError, what).toBe(isA);
+    expect(answer.isError, what).toBe(true);
     expectSameText(answer);
     const { code, message, details = {} } = answer.error as Refusal;
     if (!isA) return { code, message, details };

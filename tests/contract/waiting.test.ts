@@ -46,8 +46,8 @@ proves(
     lock.release();
 
     expect(write.envelope).toMatchObject({
-      ok: true,
-      data: { ok: false, error: { code: 'ERR_STORAGE_BUSY' } },
+      ok: false,
+      error: { code: 'HANDLER_ERROR', message: expect.stringMatching(/^ERR_STORAGE_BUSY: /) },
     });
     expect(waited).toBeGreaterThan(9_500);
     expect(read.envelope?.ok).toBe(true);

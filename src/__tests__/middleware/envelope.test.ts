@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ColibriError, ERRORS, type ErrorCode } from '../../errors.ts';
-import { codeOf, fail, succeed } from '../../middleware/envelope.ts';
+import { codeOf, fail, isFailure, succeed } from '../../middleware/envelope.ts';
 import type { ToolFamily } from '../../tool.ts';
 
 const PATTERN_A: readonly ToolFamily[] = ['system', 'trail', 'skills'];
@@ -54,6 +54,20 @@ describe('an error of the stages', () => {
     }
   });
 
+  test.each(EVERY)('is a failure with its code in front where storage or the start failed: %s', (family) => {
+    for (const code of [
+      'ERR_INIT_FAILED',
+      'ERR_STORAGE_FULL',
+      'ERR_STORAGE_BUSY',
+      'ERR_STORAGE_UNCERTAIN',
+    ] as const) {
+      expect(fail(family, new ColibriError(code, 'Why.'))).toStrictEqual({
+        ok: false,
+        error: { code: 'HANDLER_ERROR', message: `${code}: Why.` },
+      });
+    }
+  });
+
   test.each(EVERY)('is a failure with its code in front when the mode forbids it: %s', (family) => {
     expect(fail(family, new ColibriError('TOOL_NOT_ADMITTED', 'Not here.', { mode: 'TEST' }))).toStrictEqual({
       ok: false,
@@ -79,6 +93,14 @@ describe('any other error', () => {
       ok: false,
       error: { code: 'HANDLER_ERROR', message: `${'x'.repeat(3_999)}\ufffd` },
     });
+  });
+});
+
+describe('isFailure', () => {
+  test.each(EVERY)('knows a failure in the pattern of %s, and a success', (family) => {
+    expect(isFailure(fail(family, notFound))).toBe(true);
+    for (const data of [{ a: 1 }, [], 'text', 0, null, undefined])
+      expect(isFailure(succeed(data))).toBe(false);
   });
 });
 

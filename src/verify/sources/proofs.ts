@@ -1,7 +1,7 @@
-import { FormatError, formatDecimal, hashFromBase64, hashToBase64, parseDecimal, parseVerifierKey } from '../../integrity/signed-note.ts';
-import { type Checkpoint, parseTlogProof } from '../../integrity/checkpoint.ts';
-import { sha256Hex, exactText } from '../../integrity/digest.ts';
+import { type Checkpoint, formatDecimal, hashFromBase64, hashToBase64, parseDecimal, parseTlogProof } from '../../integrity/checkpoint.ts';
+import { exactText, sha256Hex } from '../../integrity/digest.ts';
 import { verifyConsistency, verifyInclusion } from '../../integrity/proof-verifier.ts';
+import { FormatError, parseVerifierKey } from '../../integrity/signed-note.ts';
 import { leafHash } from '../../integrity/tree.ts';
 import { openCheckpoint } from '../../trust/opening.ts';
 import { auditRow } from '../finding.ts';

@@ -34,7 +34,7 @@ export const TRAIL_AND_PROOFS = {
   'trail.git.broken': 'A broken repository is no error.',
 
   'proof.pattern-b':
-    'A domain error of a proof tool is {ok: true, data: {ok: false, error}} and no isError, and says what to do next.',
+    'A domain error of a proof tool is {ok: true, data: {ok: false, error}} with isError, and says what to do next.',
   'proof.start.fields':
     'audit_session_start takes each field up to its limit and nothing beyond it; scope is shallow unasked.',
   'proof.start.one': 'A task has one open session; a second is ERR_SESSION_EXISTS and names the first.',
