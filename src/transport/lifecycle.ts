@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../limits.ts';
 import type { StdioTransport } from './stdio.ts';
 
@@ -58,17 +59,11 @@ export function superviseProcess(
 
 /** Waits for `work`, but not longer than `msMax`, and not for its error. Answers whether it ended in time. */
 export async function within(work: Promise<unknown>, msMax: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const deadline = new Promise<false>((resolve) => {
-    timer = setTimeout(resolve, msMax, false);
-  });
+  const timer = new AbortController();
+  const late = sleep(msMax, false, { signal: timer.signal });
   const ended = work.then(
     () => true,
     () => true,
   );
-  try {
-    return await Promise.race([ended, deadline]);
-  } finally {
-    clearTimeout(timer);
-  }
+  return await Promise.race([ended, late.catch(() => false)]).finally(() => timer.abort());
 }

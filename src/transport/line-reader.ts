@@ -1,5 +1,5 @@
 import { LIMITS } from '../limits.ts';
-import type { RequestId } from './message.ts';
+import { idOf, parse, type RequestId } from './message.ts';
 
 const [NEWLINE, SPACE, TAB, CARRIAGE_RETURN] = [0x0a, 0x20, 0x09, 0x0d];
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
@@ -74,67 +74,31 @@ function isBlank(byte: number | undefined): boolean {
   return byte === SPACE || byte === TAB || byte === CARRIAGE_RETURN;
 }
 
-const [QUOTE, BACKSLASH, OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET, COMMA, COLON] =
-  Buffer.from('"\\{}[],:');
-
-/** An id written in escapes only, with its quotes and the mark before it; anything longer is none. */
-const TOKEN_BYTES_MAX = LIMITS.requestIdCharsMax * '\\u0000'.length + 3;
+/** How much of each end of a line over the limit is kept. The longest id in escapes takes 1.5 kB. */
+const END_BYTES = 4_096;
 
 /**
- * Watches a line that is too long to keep go by, and picks out its top-level `id`, wherever it is (many clients put
- * it last). Keeps no more than one short token at a time.
+ * Watches a line that is too long to keep go by, and picks out its top-level `id`. Of the members of a request only `params`
+ * is long, and many clients put the id last: it is found where nothing but short texts is between it and one of the ends.
  */
 export class OversizedLine {
-  #depth = 0;
-  #inText = false;
-  #escaped = false;
-  /** Begins with the brace, colon or comma before it. */
-  #token: number[] = [];
-  #key = '';
-  #id: RequestId | null = null;
+  #head = Buffer.alloc(0);
+  #tail = Buffer.alloc(0);
 
   feed(bytes: Uint8Array): void {
-    for (const byte of bytes) this.#feedByte(byte);
+    if (this.#head.length < END_BYTES) this.#head = Buffer.concat([this.#head, bytes]).subarray(0, END_BYTES);
+    this.#tail = Buffer.concat([this.#tail, bytes]).subarray(-END_BYTES);
   }
 
   /** The id found, or null. */
   end(): RequestId | null {
-    this.#endValue();
-    return this.#id;
-  }
-
-  #feedByte(byte: number): void {
-    if (this.#inText) {
-      if (this.#escaped) this.#escaped = false;
-      else if (byte === BACKSLASH) this.#escaped = true;
-      else if (byte === QUOTE) this.#inText = false;
-    } else if (byte === QUOTE) this.#inText = true;
-    else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) this.#depth += 1;
-    else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
-      if (this.#depth === 1) this.#endValue();
-      this.#depth -= 1;
-    } else if (this.#depth === 1 && byte === COLON) this.#key = this.#takeToken();
-    else if (this.#depth === 1 && byte === COMMA) this.#endValue();
-    // Only what is at the top level can be a key or the id.
-    if (this.#depth === 1 && this.#token.length <= TOKEN_BYTES_MAX) this.#token.push(byte);
-  }
-
-  #endValue(): void {
-    const text = this.#takeToken();
-    if (this.#key !== '"id"') return;
-    this.#key = '';
-    try {
-      const value: unknown = JSON.parse(text);
-      if (typeof value === 'string' && value.length <= LIMITS.requestIdCharsMax) this.#id = value;
-      if (typeof value === 'number' && Number.isFinite(value)) this.#id = value;
-    } catch {
-      // Cut off or no id: the client gets its answer with id null.
-    }
-  }
-
-  #takeToken(): string {
-    const token = this.#token.length > TOKEN_BYTES_MAX ? [] : this.#token;
-    this.#token = [];
-    return Buffer.from(token).toString('utf8').slice(1).trim();
+    const [, id] = ID_AT_END.exec(this.#tail.toString()) ?? ID_AT_START.exec(this.#head.toString()) ?? [];
+    return id === undefined ? null : idOf(parse(`{"id":${id}}`));
   }
 }
+
+const TEXT = String.raw`"(?:[^"\\]|\\.)*"\s*`;
+const ID = String.raw`"id"\s*:\s*(${TEXT}|[\d.eE+-]+\s*)`;
+const MEMBER = String.raw`"\w*"\s*:\s*${TEXT}`;
+const ID_AT_START = new RegExp(String.raw`^\s*\{\s*(?:${MEMBER},\s*)*?${ID},`);
+const ID_AT_END = new RegExp(String.raw`${ID}(?:,\s*${MEMBER})*\}\s*$`);

@@ -71,9 +71,10 @@ function readMessage(value: unknown, modernVersions: readonly string[]): ReadLin
   const invalid = (what: string) => refuse(idOf(value), RPC.invalidRequest, `Invalid request: ${what}`);
   if (Array.isArray(value)) return invalid('batches are not part of MCP. Send one message a line.');
   if (!isPlainObject(value)) return invalid('a message is a JSON object.');
-  const { jsonrpc, id, method, params, result, error } = value;
+  const { jsonrpc, method, params, result, error } = value;
   if (jsonrpc !== '2.0') return invalid('"jsonrpc" must be "2.0".');
-  if (id !== undefined && !isRequestId(id)) {
+  const id = idOf(value) ?? undefined;
+  if (id !== value.id || (typeof id === 'number' && !Number.isSafeInteger(id))) {
     const most = LIMITS.requestIdCharsMax;
     return invalid(`"id" must be a text of at most ${most} characters or a whole number.`);
   }
@@ -107,21 +108,14 @@ export function sentArguments(args: Readonly<Record<string, unknown>> | undefine
   return args !== undefined && Object.hasOwn(args, RAW_ARGUMENTS) ? args[RAW_ARGUMENTS] : args;
 }
 
-function isRequestId(id: unknown): id is RequestId {
-  return typeof id === 'number'
-    ? Number.isSafeInteger(id)
-    : typeof id === 'string' && id.length <= LIMITS.requestIdCharsMax;
-}
-
 /** An id that can be echoed, even when it is one we do not take: a client waiting for it should hear of its mistake. */
-function idOf(value: unknown): RequestId | null {
-  if (!isPlainObject(value)) return null;
-  const { id } = value;
+export function idOf(value: unknown): RequestId | null {
+  const { id } = isPlainObject(value) ? value : {};
   if (typeof id === 'number' && Number.isFinite(id)) return id;
   return typeof id === 'string' && id.length <= LIMITS.requestIdCharsMax ? id : null;
 }
 
-function parse(text: string): unknown {
+export function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -147,20 +141,14 @@ function complaintAboutMeta({ _meta: meta }: Params = {}): string | undefined {
  * tools only can get wrong; `tools/call` is not among them, because its mistakes are audited.
  */
 function complaintAboutParams(method: string, params: Params = {}): string | undefined {
-  if (method === 'tools/list') {
-    const isFit = params.cursor === undefined || typeof params.cursor === 'string';
-    return isFit ? undefined : 'tools/list takes a text as "cursor", or none.';
-  }
+  const { cursor, protocolVersion, capabilities, clientInfo } = params;
+  if (method === 'tools/list' && cursor !== undefined && typeof cursor !== 'string')
+    return 'tools/list takes a text as "cursor", or none.';
   if (method !== 'initialize') return undefined;
-  const { protocolVersion, capabilities, clientInfo } = params;
   if (typeof protocolVersion !== 'string')
     return 'initialize needs "protocolVersion", a text such as "2025-11-25".';
   if (!isPlainObject(capabilities)) return 'initialize needs "capabilities", an object; it may be empty.';
-  if (
-    isPlainObject(clientInfo) &&
-    typeof clientInfo.name === 'string' &&
-    typeof clientInfo.version === 'string'
-  )
-    return undefined;
+  const { name, version } = isPlainObject(clientInfo) ? clientInfo : {};
+  if (typeof name === 'string' && typeof version === 'string') return undefined;
   return 'initialize needs "clientInfo", an object with the texts "name" and "version".';
 }

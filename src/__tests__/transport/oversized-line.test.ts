@@ -81,20 +81,27 @@ describe('a long id', () => {
   });
 });
 
-test('the id is the one JSON.parse finds, however the line is cut', () => {
-  const id = fc.oneof(fc.integer(), fc.string({ maxLength: 20 }));
-  const name = fc.string().filter((text) => text !== 'id' && text !== '__proto__');
+test('the id is the one JSON.parse finds, whatever the order of the members and however the line is cut', () => {
+  const members = fc.record({
+    jsonrpc: fc.constant('2.0'),
+    id: fc.oneof(fc.integer(), fc.string({ maxLength: 20 })),
+    method: fc.string(),
+    params: fc.jsonValue(),
+  });
+  const order = fc.shuffledSubarray(['jsonrpc', 'id', 'method', 'params'] as const, { minLength: 4 });
   fc.assert(
     fc.property(
-      id,
-      fc.dictionary(name, fc.jsonValue()),
-      fc.dictionary(name, fc.jsonValue()),
+      members,
+      order,
+      fc.nat({ max: 9_000 }),
       fc.integer({ min: 1, max: 9 }),
-      (wanted, before, after, sizeOfChunk) => {
-        const text = JSON.stringify({ ...before, id: wanted, ...after });
+      (drawn, names, pad, cut) => {
+        const all = { ...drawn, params: [drawn.params, 'x'.repeat(pad)] };
+        const text = JSON.stringify(Object.fromEntries(names.map((name) => [name, all[name]])));
 
-        expect(idOf(text, sizeOfChunk)).toBe((JSON.parse(text) as { id: unknown }).id);
+        expect(idOf(text, cut)).toBe(drawn.id);
       },
     ),
+    { numRuns: 300 },
   );
 });
