@@ -50,49 +50,41 @@ export async function bootStorage(deps: BootDeps): Promise<Booted> {
 const REMEDY =
   'Check that its folder exists, is writable and has room, and that no stopped process holds it; "colibri doctor" tells more.';
 
-async function withDatabase(deps: BootDeps): Promise<Booted> {
-  const { config } = deps;
+async function withDatabase({ config, clock, diagnostics, onUncertain }: BootDeps): Promise<Booted> {
+  const { mode, dbPath, configDir } = config;
   let live = false;
-  const inMemory = capabilitiesFor(config.mode).database === 'memory';
-  const storage = await openSqlite({
-    path: inMemory ? ':memory:' : config.dbPath,
-    readingIsEnough: config.mode === 'READONLY',
+  const inMemory = capabilitiesFor(mode).database === 'memory';
+  const opened = await openSqlite({
+    path: inMemory ? ':memory:' : dbPath,
+    readingIsEnough: mode === 'READONLY',
     // While booting, a damaged file is a reason to stay up degraded, not to end.
     onUncertain: (error) => {
-      if (live) deps.onUncertain(error);
+      if (live) onUncertain(error);
     },
   });
   try {
-    const booted = await recoverAndLog(deps, storage, inMemory);
+    // A log that cannot be read must not be found out by the first call.
+    await opened.read(readHead);
+    if (!opened.facts.writable) {
+      diagnostics.warn(`${dbPath} cannot be written: calls are served and recorded on stderr only`);
+      return { storage: opened, opened, sink: createStderrSink(diagnostics) };
+    }
+    const process = processIdentity();
+    const deps = { storage: opened, dbPath, configDir, diagnostics, clock, process };
+    const signer = inMemory ? undefined : new LogSigner(deps);
+    await signer?.start();
+    // The signer watches its storage: only what was really committed may leave the process.
+    const storage = signer?.storage ?? opened;
+    const log = { storage, clock, process, keeper: signer ?? UNSIGNED };
+    const explained = await recoverOpenCalls(log);
+    if (explained > 0)
+      diagnostics.warn(`${explained} call(s) of a process that ended early were recorded as crashed`);
     live = true;
-    return booted;
+    return { storage, opened: storage, sink: createAuditLog(log), signer };
   } catch (error) {
-    await storage.close();
+    await opened.close();
     throw error;
   }
-}
-
-async function recoverAndLog(deps: BootDeps, storage: StorageEngine, inMemory: boolean): Promise<Booted> {
-  const { config, clock, diagnostics } = deps;
-  // A log that cannot be read must not be found out by the first call.
-  await storage.read(readHead);
-  if (!storage.facts.writable) {
-    diagnostics.warn(`${config.dbPath} cannot be written: calls are served and recorded on stderr only`);
-    return { storage, opened: storage, sink: createStderrSink(diagnostics) };
-  }
-  const process = processIdentity();
-  const { dbPath, configDir } = config;
-  const signer = inMemory
-    ? undefined
-    : new LogSigner({ storage, dbPath, configDir, diagnostics, clock, process });
-  await signer?.start();
-  // The signer watches its storage: only what was really committed may leave the process.
-  const watched = signer?.storage ?? storage;
-  const log = { storage: watched, clock, process, keeper: signer ?? UNSIGNED };
-  const explained = await recoverOpenCalls(log);
-  if (explained > 0)
-    diagnostics.warn(`${explained} call(s) of a process that ended early were recorded as crashed`);
-  return { storage: watched, opened: watched, sink: createAuditLog(log), signer };
 }
 
 /** The five stages on the configured database, for a person at the command line. */

@@ -53,7 +53,10 @@ export const VARIABLES = {
     means: 'the only projects that exist',
     takes: 'project names with commas between, each 1 to 64 characters out of a-z, 0-9 and -',
     otherwise: 'any',
-    schema: z.string().transform(splitNames).pipe(z.array(slug)),
+    schema: z
+      .string()
+      .transform((list) => list.split(',').map((name) => name.trim()))
+      .pipe(z.array(slug)),
   },
   COLIBRI_WORKFLOW: {
     means: 'workflow of a task that names none',
@@ -64,7 +67,10 @@ export const VARIABLES = {
     means: 'the actor written into every record',
     takes: `1 to ${LIMITS.actorCharsMax} characters`,
     otherwise: 'the name the client gives itself',
-    schema: z.string().max(LIMITS.actorCharsMax).refine(isName),
+    schema: z
+      .string()
+      .max(LIMITS.actorCharsMax)
+      .refine((text) => text.isWellFormed() && text.trim() !== '' && !/\p{Cc}/u.test(text)),
   },
   COLIBRI_SKILLS_DIR: {
     means: 'skill folders; several are separated as in PATH',
@@ -88,16 +94,13 @@ type Variable = keyof typeof VARIABLES;
 
 /** Reads the environment. Names every wrong variable at once, with what it was and what is allowed, then gives up. */
 export function readConfig(env: Environment = process.env, cwd: string = process.cwd()) {
-  const complaints: string[] = Object.keys(env)
+  const shown = (name: string) => JSON.stringify(redactText(env[name] ?? '').slice(0, 64));
+  const complaints = Object.keys(env)
     .filter((name) => name.startsWith('AMS_') && env[name])
-    .map((name) => {
-      const shown = JSON.stringify(redactText(env[name] ?? '').slice(0, 64));
-      return `${name} is ${shown}, but Colibri reads COLIBRI_* variables only. Unset it.`;
-    });
+    .map((name) => `${name} is ${shown(name)}, but Colibri reads COLIBRI_* variables only. Unset it.`);
   const read = <N extends Variable>(name: N) => readVariable(env, name, complaints);
 
   const workspace = findWorkspace(env, cwd);
-  const skills = read('COLIBRI_SKILLS_DIR');
   const names = read('COLIBRI_PROJECTS');
   const config = Object.freeze({
     mode: read('COLIBRI_MODE') ?? 'FULL',
@@ -110,9 +113,7 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     projects: names && Object.freeze(names),
     workflow: read('COLIBRI_WORKFLOW') ?? 'kanban',
     agentId: read('COLIBRI_AGENT_ID'),
-    skillsDirs: Object.freeze(
-      skills === undefined ? defaultSkillsDirs(env, workspace) : splitPaths(skills, workspace),
-    ),
+    skillsDirs: Object.freeze(skillsDirs(env, workspace, read('COLIBRI_SKILLS_DIR'))),
     startupTimeoutMs: read('COLIBRI_STARTUP_TIMEOUT_MS') ?? 30_000,
     logLevel: read('COLIBRI_LOG_LEVEL') ?? 'info',
     /** Per-user folder for keys and what was last signed; never inside a workspace. */
@@ -145,14 +146,6 @@ function readVariable<N extends Variable>(env: Environment, name: N, complaints:
   return undefined;
 }
 
-function splitNames(list: string): string[] {
-  return list.split(',').map((name) => name.trim());
-}
-
-function isName(text: string): boolean {
-  return text.isWellFormed() && text.trim() !== '' && !/\p{Cc}/u.test(text);
-}
-
 function isUnknownSetting(name: string): boolean {
   return name.startsWith('COLIBRI_') && !Object.hasOwn(VARIABLES, name) && !name.startsWith('COLIBRI_TEST_');
 }
@@ -162,13 +155,10 @@ function warnOfUnknown(name: string): string {
   return `${name} is not a setting of Colibri and was ignored.${meant === undefined ? '' : ` Did you mean ${meant}?`}`;
 }
 
-function splitPaths(list: string, workspace: string): string[] {
-  const paths = list.split(delimiter).filter((path) => path !== '');
-  return paths.map((path) => resolve(workspace, path));
-}
-
-/** The project's skills before the user's: where both have one of a name, the project's is in force. */
-function defaultSkillsDirs(env: Environment, workspace: string): string[] {
+/** By default the project's skills before the user's: where both have one of a name, the project's is in force. */
+function skillsDirs(env: Environment, workspace: string, list: string | undefined): string[] {
+  const named = list?.split(delimiter).filter((path) => path !== '');
+  if (named !== undefined) return named.map((path) => resolve(workspace, path));
   const folders = [join('.agents', 'skills'), join('.claude', 'skills')];
   return [workspace, homeOf(env)].flatMap((base) => folders.map((folder) => join(base, folder)));
 }

@@ -68,9 +68,7 @@ export function composeCall(
       settled: await settle(async () => {
         const judged = tool === undefined ? judgeUnknown(stages, name, raw) : validate(tool, raw);
         if (judged.redacted.length > 0) tellRedacted?.(judged.redacted);
-        const prepared = await prepare(judged);
-        const begun = await enter(stages, judged, prepared, actor);
-        return await perform(stages, judged, begun);
+        return await perform(stages, judged, await enter(stages, judged, actor));
       }),
       // Taken while no other call of this process can have begun a commit that the next fsync might not cover.
       mark: stages.signer?.committed(),
@@ -117,17 +115,14 @@ async function prepare(judged: Judged): Promise<Prepared> {
 }
 
 /** Stage 3. A call that cannot be recorded is not begun. */
-async function enter(
-  stages: Stages,
-  judged: Judged,
-  { args, outside }: Prepared,
-  actor: string,
-): Promise<Begun> {
+async function enter(stages: Stages, judged: Judged, actor: string): Promise<Begun> {
   const { clock, source, sink } = stages;
+  const { args, outside } = await prepare(judged);
+  const texts = ('texts' in judged.tool && judged.tool.texts) || [];
   const event: ToolEnterEvent = Object.freeze({
     tool: judged.tool.name,
     args: judged.valid ? args : judged.raw,
-    kept: judged.valid ? takeTexts(args, textsOf(judged.tool), clock) : undefined,
+    kept: judged.valid ? takeTexts(args, texts, clock) : undefined,
     actor,
     source,
     mutates: judged.tool.effect === 'writes',
@@ -140,21 +135,14 @@ async function enter(
     await sink.enter(event);
     return { entered: event, outside };
   } catch (thrown) {
-    const error = enterFailure(asError(thrown));
+    const cause = asError(thrown);
+    const sentence = `The call could not be recorded and was not begun: ${cause.message}. Look at server_health, then call again.`;
+    // Storage says what went wrong better than this stage can.
+    const isSaid = cause instanceof ColibriError;
+    const error = isSaid ? cause : new ColibriError('AUDIT_ENTER_FAILED', sentence, {}, { cause });
     await recordExit(stages, { entered: event, outside: {} }, { error });
     throw error;
   }
-}
-
-function textsOf(tool: Tool): readonly string[] {
-  return (tool.effect === 'writes' && tool.texts) || [];
-}
-
-/** Storage says what went wrong better than this stage can. */
-function enterFailure(cause: Error): ColibriError {
-  if (cause instanceof ColibriError) return cause;
-  const sentence = `The call could not be recorded and was not begun: ${cause.message}. Look at server_health, then call again.`;
-  return new ColibriError('AUDIT_ENTER_FAILED', sentence, {}, { cause });
 }
 
 /** Stages 4 and 5. A failure's exit row is written alone: what the handler wrote is rolled back. */
@@ -255,8 +243,8 @@ async function makeDurable(
   settled: Settled,
   mark: unknown,
 ): Promise<Settled> {
-  const begun = !('error' in settled) || codeOf(settled.error) !== 'INVALID_PARAMS';
-  if (tool.effect === 'reads' || !begun) return settled;
+  const isRejected = 'error' in settled && codeOf(settled.error) === 'INVALID_PARAMS';
+  if (tool.effect === 'reads' || isRejected) return settled;
   return await settle(async () => {
     await storage.sync({ alone: lock.isFree });
     signer?.durable(mark);
