@@ -16,15 +16,13 @@ export function firstObjection(value: unknown): Objection | undefined {
   let seen = 0;
   for (let item = open.pop(); item !== undefined; item = open.pop()) {
     seen += 1;
-    if (seen > LIMITS.argumentValuesMax)
+    // Before the list of its children is made, which for a million of them is the cost itself.
+    const ahead = Array.isArray(item.value) ? item.value.length : 0;
+    if (seen + ahead > LIMITS.argumentValuesMax)
       return { path: [], message: `more than ${LIMITS.argumentValuesMax} values` };
     const message = objectionTo(item.value, item.path.length);
     if (message !== undefined) return { path: item.path, message };
     if (typeof item.value !== 'object' || item.value === null) continue;
-    // Before the list of its children is made, which for a million of them is the cost itself.
-    if (Array.isArray(item.value) && item.value.length > LIMITS.argumentValuesMax) {
-      return { path: item.path, message: `more than ${LIMITS.argumentValuesMax} values` };
-    }
     for (const [key, child] of Object.entries(item.value)) {
       if (key === '__proto__') return { path: [...item.path, key], message: 'this name is not allowed' };
       if (!key.isWellFormed()) return { path: item.path, message: 'a field name is not well-formed Unicode' };

@@ -9,35 +9,32 @@ export class NotBegunError extends Error {
 
 /** Stage 1, one queue for the whole server: first come, first served; one at a time; released whatever the work does. */
 export function createToolLock() {
-  let tail: Promise<void> = Promise.resolve();
-  let release: () => void = () => undefined;
-  let closed = false;
-  let places = 0;
+  const waiting: (() => void)[] = [];
+  let isHeld = false;
+  let isClosed = false;
 
   async function acquire(): Promise<void> {
-    places += 1;
-    const before = tail;
-    let free: () => void = () => undefined;
-    tail = new Promise((resolve) => {
-      free = () => {
-        places -= 1;
-        resolve();
-      };
-    });
-    await before;
-    release = free;
+    if (isHeld) await new Promise<void>((resolve) => waiting.push(resolve));
+    isHeld = true;
+  }
+
+  /** Hands it to whoever waits longest: it is held meanwhile, so that nobody can come in between. */
+  function release(): void {
+    const next = waiting.shift();
+    if (next === undefined) isHeld = false;
+    else next();
   }
 
   return {
     /** Whether nobody holds it and nobody waits for it. */
     get isFree(): boolean {
-      return places === 0;
+      return !isHeld;
     },
     /** Runs `work` when everything that asked before has ended. Never rejects by itself. */
     async run<T>(work: () => Promise<T>): Promise<T> {
       await acquire();
       try {
-        if (closed) throw new NotBegunError();
+        if (isClosed) throw new NotBegunError();
         return await work();
       } finally {
         release();
@@ -53,11 +50,11 @@ export function createToolLock() {
     },
     /** From now on waiting work is told not to begin; resolves when nothing runs. */
     async close(): Promise<void> {
-      closed = true;
-      // Work that yields gives up its place and takes a new one: wait until no place is taken.
-      for (let last: Promise<void> | undefined; last !== tail; ) {
-        last = tail;
-        await last;
+      isClosed = true;
+      // Work that yields goes to the end of the queue, behind us: wait until nobody is left.
+      while (isHeld) {
+        await acquire();
+        release();
       }
     },
   };

@@ -39,12 +39,14 @@ export type ReadLine =
  */
 export const RAW_ARGUMENTS = '\u0000arguments';
 
+/** Revisions without a handshake. Each request names its own. */
+const MODERN_VERSIONS: readonly string[] = ['2026-07-28'];
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /** Reads one line. Hostile input enters here: whatever the bytes are, the answer is a value, never a throw. */
-export function readLine(bytes: Uint8Array, modernVersions: readonly string[]): ReadLine {
+export function readLine(bytes: Uint8Array): ReadLine {
   const unreadable = (id: RequestId | null, what: string) =>
     refuse(id, RPC.parseError, `Parse error: the line is not ${what}.`);
   let text: string;
@@ -57,7 +59,7 @@ export function readLine(bytes: Uint8Array, modernVersions: readonly string[]): 
   const value = parse(text);
   return value === undefined
     ? unreadable(null, 'JSON. Send one JSON-RPC message a line')
-    : readMessage(value, modernVersions);
+    : readMessage(value);
 }
 
 /** The answer to a line that was longer than the limit; its id was picked out while it passed. */
@@ -67,7 +69,7 @@ export function refuseOversized(id: RequestId | null): ReadLine {
   return refuse(id, RPC.invalidRequest, message, { limit_bytes: limit });
 }
 
-function readMessage(value: unknown, modernVersions: readonly string[]): ReadLine {
+function readMessage(value: unknown): ReadLine {
   const invalid = (what: string) => refuse(idOf(value), RPC.invalidRequest, `Invalid request: ${what}`);
   if (Array.isArray(value)) return invalid('batches are not part of MCP. Send one message a line.');
   if (!isPlainObject(value)) return invalid('a message is a JSON object.');
@@ -87,9 +89,9 @@ function readMessage(value: unknown, modernVersions: readonly string[]): ReadLin
     const complaint = complaintAboutMeta(params) ?? complaintAboutParams(method, params);
     if (complaint !== undefined) return refuse(id, RPC.invalidParams, `Invalid params: ${complaint}`);
     const version = isPlainObject(params?._meta) ? params._meta[VERSION_KEY] : undefined;
-    if (typeof version === 'string' && !modernVersions.includes(version)) {
+    if (typeof version === 'string' && !MODERN_VERSIONS.includes(version)) {
       const message = `Unsupported protocol version ${JSON.stringify(version)}.`;
-      return refuse(id, RPC.unsupportedVersion, message, { supported: modernVersions, requested: version });
+      return refuse(id, RPC.unsupportedVersion, message, { supported: MODERN_VERSIONS, requested: version });
     }
   }
   const carried = method === 'tools/call' ? carryCall(params ?? {}) : params && { ...params };

@@ -4,9 +4,6 @@ import { LIMITS } from '../limits.ts';
 import { LineReader } from './line-reader.ts';
 import { type IncomingMessage, type ReadLine, type RequestId, readLine, refuseOversized } from './message.ts';
 
-/** Revisions without a handshake. Each request names its own. */
-const MODERN_VERSIONS: readonly string[] = ['2026-07-28'];
-
 /** A subscription is answered when it ends, and it ends with the connection: nothing to wait for. */
 const SUBSCRIBE = 'subscriptions/listen';
 
@@ -24,10 +21,9 @@ export class StdioTransport implements Transport {
   readonly #input: Readable;
   readonly #output: Writable;
   readonly #lines: LineReader;
-  /** Requests handed on and not yet answered. A client may reuse an id, hence a count. */
-  readonly #pending = new Map<RequestId, number>();
+  /** The ids of requests handed on and not yet answered. A client may reuse one. */
+  #pending: unknown[] = [];
   #idle: (() => void)[] = [];
-  #waiting = 0;
   #peeking: NodeJS.Timeout | undefined;
   #closed = false;
 
@@ -35,7 +31,7 @@ export class StdioTransport implements Transport {
     this.#input = input;
     this.#output = output;
     this.#lines = new LineReader({
-      line: (bytes) => this.#receive(readLine(bytes, MODERN_VERSIONS)),
+      line: (bytes) => this.#receive(readLine(bytes)),
       oversized: (id) => this.#receive(refuseOversized(id)),
     });
   }
@@ -50,7 +46,7 @@ export class StdioTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    if (!('method' in message) && message.id !== undefined) this.#answered(message.id);
+    if (!('method' in message)) this.#answered(message.id);
     this.#write(message);
   }
 
@@ -63,7 +59,7 @@ export class StdioTransport implements Transport {
 
   /** Resolves when every request received so far has its answer. */
   async drained(): Promise<void> {
-    if (this.#pending.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    if (this.#pending.length > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   /** Resolves when the client's side of the pipe has taken what was written, or is gone. */
@@ -96,8 +92,7 @@ export class StdioTransport implements Transport {
 
   /** The client no longer reads: nobody can be answered any more. */
   #onbroken = (): void => {
-    this.#pending.clear();
-    this.#waiting = 0;
+    this.#pending = [];
     this.#wake();
     this.onend?.();
   };
@@ -118,7 +113,9 @@ export class StdioTransport implements Transport {
   }
 
   #isFull(): boolean {
-    return this.#output.writableLength > LIMITS.unsentBytesMax || this.#waiting > LIMITS.pendingRequestsMax;
+    return (
+      this.#output.writableLength > LIMITS.unsentBytesMax || this.#pending.length > LIMITS.pendingRequestsMax
+    );
   }
 
   #receive(read: ReadLine): void {
@@ -127,24 +124,19 @@ export class StdioTransport implements Transport {
   }
 
   #pass(message: IncomingMessage): void {
-    if (message.method !== undefined && message.id !== undefined && message.method !== SUBSCRIBE) {
-      this.#pending.set(message.id, (this.#pending.get(message.id) ?? 0) + 1);
-      this.#waiting += 1;
-    } else if (message.method === 'notifications/cancelled') {
-      const id = message.params?.requestId;
-      if (typeof id === 'string' || typeof id === 'number') this.#answered(id);
-    }
+    const { id, method, params } = message;
+    if (method !== undefined && id !== undefined && method !== SUBSCRIBE) this.#pending.push(id);
+    else if (method === 'notifications/cancelled') this.#answered(params?.requestId);
     this.onmessage?.(message as JSONRPCMessage);
   }
 
-  #answered(id: RequestId): void {
-    const count = this.#pending.get(id);
-    if (count === undefined) return;
-    if (count > 1) this.#pending.set(id, count - 1);
-    else this.#pending.delete(id);
-    this.#waiting -= 1;
+  #answered(id: unknown): void {
+    // Nearly always the first: calls are answered in their order.
+    const at = this.#pending.indexOf(id);
+    if (at < 0) return;
+    this.#pending.splice(at, 1);
     if (this.#peeking !== undefined) this.#readOn();
-    if (this.#pending.size === 0) this.#wake();
+    if (this.#pending.length === 0) this.#wake();
   }
 
   #wake(): void {

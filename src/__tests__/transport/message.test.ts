@@ -14,7 +14,7 @@ import {
 const MODERN = ['2026-07-28'];
 
 const read = (line: string | object): ReadLine =>
-  readLine(Buffer.from(typeof line === 'string' ? line : JSON.stringify(line)), MODERN);
+  readLine(Buffer.from(typeof line === 'string' ? line : JSON.stringify(line)));
 
 function messageOf(line: string | object): IncomingMessage {
   const outcome = read(line);
@@ -71,8 +71,8 @@ describe('a line that is no JSON', () => {
     const bytes = Buffer.from(`${JSON.stringify(request({ id: 9, params: { a: '~' } }))}`);
     bytes[bytes.indexOf('~')] = 0xff;
 
-    expect(refusalOf(readLine(bytes, MODERN))).toMatchObject({ id: 9, code: RPC.parseError });
-    expect(refusalOf(readLine(Buffer.of(0xff, 0xfe), MODERN))).toMatchObject({
+    expect(refusalOf(readLine(bytes))).toMatchObject({ id: 9, code: RPC.parseError });
+    expect(refusalOf(readLine(Buffer.of(0xff, 0xfe)))).toMatchObject({
       id: null,
       code: RPC.parseError,
     });
@@ -199,7 +199,7 @@ test('whatever the bytes are, the answer is a value', () => {
   );
   fc.assert(
     fc.property(lines, (bytes) => {
-      expect(['message', 'refused']).toContain(readLine(bytes, MODERN).kind);
+      expect(['message', 'refused']).toContain(readLine(bytes).kind);
     }),
   );
 });
