@@ -22,6 +22,8 @@ export interface ToolEnterEvent {
   readonly schemaValid: boolean;
   /** Which arguments were repaired before validation, by path. */
   readonly repaired: readonly string[];
+  /** What a writing call was told from outside the database. */
+  readonly outside: Readonly<Record<string, unknown>>;
 }
 
 /** What stage 5 tells the sink. Frozen. */
@@ -38,8 +40,6 @@ export interface ToolExitEvent {
   readonly error?: Error;
   readonly errorCode?: string;
   readonly effects: readonly Effect[];
-  /** What a writing call was told from outside the database. */
-  readonly outside: Readonly<Record<string, unknown>>;
 }
 
 /** Where in the log the exit row of a writing call will be, and the one time the call has. */

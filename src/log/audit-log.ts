@@ -136,7 +136,7 @@ export async function closeCall(tx: Transaction, position: number): Promise<void
 
 /** What is committed to of a call's end. Only that of a writing call is kept; the salt of any other is forgotten at once. */
 function exitPayload(event: ToolExitEvent, clock: Clock) {
-  const { entered, outside } = event;
+  const { entered } = event;
   if (!entered.schemaValid) return undefined;
   const salt = clock.salt();
   if (!entered.mutates) {
@@ -144,7 +144,8 @@ function exitPayload(event: ToolExitEvent, clock: Clock) {
     return { salt, hash: saltedDigest(salt, textOf(event.result)), body: undefined };
   }
   const error = { code: event.errorCode ?? 'HANDLER_ERROR', message: event.error?.message ?? '' };
-  const body = textOf(event.outcome === 'ok' ? { outside, result: event.result } : { outside, error });
+  const told = event.outcome === 'ok' ? { result: event.result } : { error };
+  const body = textOf({ outside: entered.outside, ...told });
   return { salt, hash: saltedDigest(salt, body), body };
 }
 

@@ -47,12 +47,6 @@ export type TellRedacted = (notes: readonly string[]) => void;
 /** Thrown for a name outside the closed surface, after the attempt was audited. */
 export class UnknownToolError extends Error {}
 
-/** A call that was recorded, with what the server saw outside the database. */
-interface Begun {
-  readonly entered: ToolEnterEvent;
-  readonly outside: Prepared['outside'];
-}
-
 /** How a handler ended. */
 type Settled = { readonly result: unknown } | { readonly error: Error };
 
@@ -115,7 +109,7 @@ async function prepare(judged: Judged): Promise<Prepared> {
 }
 
 /** Stage 3. A call that cannot be recorded is not begun. */
-async function enter(stages: Stages, judged: Judged, actor: string): Promise<Begun> {
+async function enter(stages: Stages, judged: Judged, actor: string): Promise<ToolEnterEvent> {
   const { clock, source, sink } = stages;
   const { args, outside } = await prepare(judged);
   const texts = ('texts' in judged.tool && judged.tool.texts) || [];
@@ -128,35 +122,35 @@ async function enter(stages: Stages, judged: Judged, actor: string): Promise<Beg
     mutates: judged.tool.effect === 'writes',
     schemaValid: judged.valid,
     repaired: [...judged.repaired, ...judged.redacted],
+    outside,
     timestamp: clock.monotonic(),
     correlationId: clock.uuid(),
   });
   try {
     await sink.enter(event);
-    return { entered: event, outside };
+    return event;
   } catch (thrown) {
     const cause = asError(thrown);
     const sentence = `The call could not be recorded and was not begun: ${cause.message}. Look at server_health, then call again.`;
     // Storage says what went wrong better than this stage can.
     const isSaid = cause instanceof ColibriError;
     const error = isSaid ? cause : new ColibriError('AUDIT_ENTER_FAILED', sentence, {}, { cause });
-    await recordExit(stages, { entered: event, outside: {} }, { error });
+    await recordExit(stages, event, { error });
     throw error;
   }
 }
 
 /** Stages 4 and 5. A failure's exit row is written alone: what the handler wrote is rolled back. */
-async function perform(stages: Stages, judged: Judged, begun: Begun): Promise<Settled> {
+async function perform(stages: Stages, judged: Judged, entered: ToolEnterEvent): Promise<Settled> {
   const settled = await settle(async () => {
     if (!judged.valid) throw judged.error;
     assertAdmitted(stages.admission, judged.tool);
-    return { result: await dispatch(stages, judged.tool, judged.args, begun) };
+    return { result: await dispatch(stages, judged.tool, judged.args, entered) };
   });
   // A writing call that succeeded has its exit row already. What an uncertain commit did nobody knows; the next start
   // finds the open call and explains it.
-  const isLeft =
-    'error' in settled ? codeOf(settled.error) === 'ERR_STORAGE_UNCERTAIN' : begun.entered.mutates;
-  if (!isLeft) await recordExit(stages, begun, settled);
+  const isLeft = 'error' in settled ? codeOf(settled.error) === 'ERR_STORAGE_UNCERTAIN' : entered.mutates;
+  if (!isLeft) await recordExit(stages, entered, settled);
   return settled;
 }
 
@@ -177,10 +171,9 @@ async function dispatch(
   { clock, lock, storage, sink }: Stages,
   tool: Tool,
   args: Record<string, unknown>,
-  begun: Begun,
+  entered: ToolEnterEvent,
 ): Promise<unknown> {
-  const { entered, outside } = begun;
-  const { actor, source, correlationId } = entered;
+  const { actor, source, correlationId, outside } = entered;
   const call = { tool: tool.name, actor, source, correlationId };
   const now = () => new Date(clock.now()).toISOString();
   if (tool.effect === 'reads') {
@@ -197,33 +190,37 @@ async function dispatch(
     const yieldToWaiting = () => Promise.resolve();
     const context = { ...call, position, at, process, outside, texts, effects, yieldToWaiting };
     const result = await tool.handle(kept, context, tx);
-    await sink.exit(exitEvent(clock, begun, { result }, effects), tx, reserved);
+    await sink.exit(exitEvent(clock, entered, { result }, effects), tx, reserved);
     return result;
   });
 }
 
 /** Stage 5 outside a transaction: a failure is logged and changes no answer. */
-async function recordExit({ sink, clock, log }: Stages, begun: Begun, settled: Settled): Promise<void> {
+async function recordExit(
+  { sink, clock, log }: Stages,
+  entered: ToolEnterEvent,
+  settled: Settled,
+): Promise<void> {
   try {
-    await sink.exit(exitEvent(clock, begun, settled, []));
+    await sink.exit(exitEvent(clock, entered, settled, []));
   } catch (thrown) {
-    const { tool, correlationId } = begun.entered;
+    const { tool, correlationId } = entered;
     log(`the end of ${tool} (${correlationId}) could not be recorded:`, asError(thrown).message);
   }
 }
 
 function exitEvent(
   clock: Clock,
-  { entered, outside }: Begun,
+  entered: ToolEnterEvent,
   settled: Settled,
   effects: readonly Effect[],
 ): ToolExitEvent {
+  const { tool, correlationId, timestamp } = entered;
   return Object.freeze({
     entered,
-    tool: entered.tool,
-    correlationId: entered.correlationId,
-    durationMs: Math.max(0, Math.floor(clock.monotonic() - entered.timestamp)),
-    outside,
+    tool,
+    correlationId,
+    durationMs: Math.max(0, Math.floor(clock.monotonic() - timestamp)),
     effects: Object.freeze([...effects]),
     outcome: outcomeOf(entered, settled),
     ...('error' in settled ? { error: settled.error, errorCode: codeOf(settled.error) } : settled),

@@ -2,7 +2,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server';
 import { LIMITS } from '../limits.ts';
 import { LineReader } from './line-reader.ts';
-import { type IncomingMessage, type ReadLine, type RequestId, readLine, refuseOversized } from './message.ts';
+import { type IncomingMessage, type ReadLine, readLine, refuseOversized } from './message.ts';
 
 /** A subscription is answered when it ends, and it ends with the connection: nothing to wait for. */
 const SUBSCRIBE = 'subscriptions/listen';

@@ -30,6 +30,7 @@ async function aLog(storage?: StorageEngine, keeper: HeadKeeper = UNSIGNED) {
       mutates: true,
       schemaValid,
       repaired: [],
+      outside: {},
       ...facts,
     });
   };
@@ -44,7 +45,6 @@ const leaving = (entered: ToolEnterEvent, facts: Partial<ToolExitEvent> = {}): T
     durationMs: 5,
     outcome: 'ok',
     effects: [],
-    outside: {},
     ...facts,
   });
 
@@ -110,7 +110,7 @@ describe('a writing call', () => {
   test('keeps arguments and result beside its rows, under salted digests with a salt each', async () => {
     const { engine, log, entering } = await aLog();
 
-    await call(log, engine, entering(), { result: { z: 1, y: [2] }, outside: { seen: true } });
+    await call(log, engine, entering({ outside: { seen: true } }), { result: { z: 1, y: [2] } });
     const [enter, exit] = await verifiedRows(engine);
     const kept = await payloads(engine);
     const [args, result] = [kept.get(1), kept.get(2)];
@@ -124,18 +124,11 @@ describe('a writing call', () => {
 
   test('that was refused keeps the code, the message and what was seen outside', async () => {
     const { engine, log, entering } = await aLog();
-    const event = entering();
+    const event = entering({ outside: { seen: true } });
     const error = new Error('Not from here.');
 
     await log.enter(event);
-    await log.exit(
-      leaving(event, {
-        outcome: 'error',
-        errorCode: 'ERR_INVALID_TRANSITION',
-        error,
-        outside: { seen: true },
-      }),
-    );
+    await log.exit(leaving(event, { outcome: 'error', errorCode: 'ERR_INVALID_TRANSITION', error }));
     const [, exit] = await verifiedRows(engine);
     const kept = (await payloads(engine)).get(2);
 

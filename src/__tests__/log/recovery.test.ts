@@ -49,6 +49,7 @@ async function begin(storage: StorageEngine, process: string, tool = 'probe', ar
     mutates: true,
     schemaValid: true,
     repaired: [],
+    outside: {},
   });
 }
 
