@@ -6,14 +6,12 @@ import { dirname } from 'node:path';
  * folder refuses with "no such file" (as /proc does), Node goes round in circles for ever.
  */
 export function makePrivateFolder(path: string): void {
-  const missing: string[] = [];
-  for (let folder = path; !existsSync(folder); folder = dirname(folder)) missing.push(folder);
-  for (const folder of missing.reverse()) {
-    try {
-      mkdirSync(folder, { mode: 0o700 });
-    } catch (error) {
-      // Another process may have made it.
-      if (!existsSync(folder)) throw error;
-    }
+  if (existsSync(path)) return;
+  makePrivateFolder(dirname(path));
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have made it.
+    if (!existsSync(path)) throw error;
   }
 }

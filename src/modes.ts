@@ -1,15 +1,14 @@
+import type { Tool } from './tool.ts';
+
 export const MODES = ['FULL', 'READONLY', 'TEST', 'MINIMAL'] as const;
 
 /** Fixed for the life of the process. */
 export type RuntimeMode = (typeof MODES)[number];
 
-/** What a tool does to stored state; everything that depends on that reads this one word. */
-export type ToolEffect = 'reads' | 'writes';
-
-export interface ModeCapabilities {
+interface ModeCapabilities {
   /** Where records live: the configured file, memory only, or nowhere. */
   readonly database: 'file' | 'memory' | 'none';
-  readonly admits: (tool: { readonly name: string; readonly effect: ToolEffect }) => boolean;
+  readonly admits: (tool: Pick<Tool, 'name' | 'effect'>) => boolean;
 }
 
 const SYSTEM_TOOLS: readonly string[] = ['server_ping', 'server_health'];

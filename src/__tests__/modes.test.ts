@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { capabilitiesFor, type RuntimeMode, type ToolEffect } from '../modes.ts';
+import { capabilitiesFor, type RuntimeMode } from '../modes.ts';
+import type { Tool } from '../tool.ts';
 
 describe('capabilitiesFor', () => {
-  const admits = (mode: RuntimeMode, name: string, effect: ToolEffect) =>
+  const admits = (mode: RuntimeMode, name: string, effect: Tool['effect']) =>
     capabilitiesFor(mode).admits({ name, effect });
 
   test.each([
