@@ -93,7 +93,7 @@ function requireCheckpoint(checkpoint: string): void {
 }
 
 /** A part of a text that was understood, or a `FormatError` that says which was not. */
-export function need<T>(part: T | undefined, message: string): T {
+function need<T>(part: T | undefined, message: string): T {
   if (part === undefined) throw new FormatError(message);
   return part;
 }
