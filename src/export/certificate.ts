@@ -39,7 +39,8 @@ export async function buildCertificate(
     const target = {
       async write(name: string, parts: AsyncIterable<string> | Iterable<string | Uint8Array>) {
         let text = '';
-        for await (const part of parts) text += typeof part === 'string' ? part : Buffer.from(part).toString('base64');
+        for await (const part of parts)
+          text += typeof part === 'string' ? part : Buffer.from(part).toString('base64');
         files[name] = name.startsWith('anchors/') ? text : text.split('\n').slice(0, -1);
       },
     };

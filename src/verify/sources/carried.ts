@@ -1,6 +1,6 @@
+import { parseTlogProof } from '../../integrity/checkpoint.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { verifyInclusion } from '../../integrity/proof-verifier.ts';
-import { parseTlogProof } from '../../integrity/checkpoint.ts';
 import { leafHash } from '../../integrity/tree.ts';
 import { formatId, parseId, STATE_TABLES, type StateTable } from '../../log/tables.ts';
 import { headIn } from '../../trust/opening.ts';

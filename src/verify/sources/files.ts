@@ -1,4 +1,4 @@
-import { startSha256, exactText } from '../../integrity/digest.ts';
+import { exactText, startSha256 } from '../../integrity/digest.ts';
 import { DamagedSource } from '../source.ts';
 
 /** The files of a bundle or a certificate, wherever they lie: a folder, a zip, a map of files in a browser. */

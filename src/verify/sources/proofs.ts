@@ -1,4 +1,11 @@
-import { type Checkpoint, formatDecimal, hashFromBase64, hashToBase64, parseDecimal, parseTlogProof } from '../../integrity/checkpoint.ts';
+import {
+  type Checkpoint,
+  formatDecimal,
+  hashFromBase64,
+  hashToBase64,
+  parseDecimal,
+  parseTlogProof,
+} from '../../integrity/checkpoint.ts';
 import { exactText, sha256Hex } from '../../integrity/digest.ts';
 import { verifyConsistency, verifyInclusion } from '../../integrity/proof-verifier.ts';
 import { FormatError, parseVerifierKey } from '../../integrity/signed-note.ts';
