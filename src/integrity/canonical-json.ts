@@ -1,4 +1,4 @@
-/** How many arrays and objects may be nested; the reader of raw text keeps the same limit. */
+/** How many arrays and objects may be nested. */
 export const CANONICAL_DEPTH_MAX = 64;
 
 export class CanonicalJsonError extends Error {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { proving } from '../../../tests/contract/proves.ts';
 import { canonicalJson, canonicalNumber, isInexactInteger } from '../../integrity/canonical-json.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
-import { readStrictJson } from '../../integrity/strict-json.ts';
+import { isTaken } from './exact-json.ts';
 import { describePublished, readPublished, readPublishedJson } from './published.ts';
 
 interface EdgeCase {
@@ -16,7 +16,7 @@ describePublished(proving('vectors.json', 'published canonical JSON'), () => {
   test.each(['arrays', 'french', 'structures', 'unicode', 'values', 'weird'])(
     '%s has its canonical bytes',
     (name) => {
-      const text = canonicalJson(readStrictJson(readPublished('jcs', 'input', `${name}.json`)));
+      const text = canonicalJson(readPublishedJson('jcs', 'input', `${name}.json`));
       const hex = readPublished('jcs', 'outhex', `${name}.txt`).toString().replace(/\s/g, '');
 
       expect(Buffer.from(text)).toEqual(readPublished('jcs', 'output', `${name}.json`));
@@ -55,10 +55,11 @@ describePublished(proving('vectors.json', 'published canonical JSON'), () => {
   const inputOf = ({ json_ascii, bytes_hex = '' }: EdgeCase) => json_ascii ?? Buffer.from(bytes_hex, 'hex');
 
   test.each(edges.must_reject)('$id is refused', (edge) => {
-    expect(() => canonicalJson(readStrictJson(inputOf(edge)))).toThrow();
+    expect(isTaken(inputOf(edge))).toBe(false);
   });
 
   test.each(edges.must_accept)('$id has its canonical text', (edge) => {
-    expect(canonicalJson(readStrictJson(inputOf(edge)))).toBe(edge.canonical);
+    expect(canonicalJson(JSON.parse(inputOf(edge).toString()))).toBe(edge.canonical);
+    expect(isTaken(edge.canonical ?? '')).toBe(true);
   });
 });
