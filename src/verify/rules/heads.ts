@@ -1,6 +1,6 @@
 import { asError } from '../../errors.ts';
 import { type Checkpoint, parseCheckpoint } from '../../integrity/checkpoint.ts';
-import { type VerifierKey, NoKnownKeyError, openNote } from '../../integrity/signed-note.ts';
+import { NoKnownKeyError, openNote, type VerifierKey } from '../../integrity/signed-note.ts';
 import { headIn, keyIn, treeIn } from '../../trust/opening.ts';
 import { originOfKey } from '../../trust/origin.ts';
 import { auditRow, type Finding, type Report, rowFinding } from '../finding.ts';
