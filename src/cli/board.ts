@@ -12,7 +12,10 @@ const FINISHED = Object.values(ARROWS).flatMap((arrows) =>
   Object.entries(arrows).flatMap(([status, next]) => (next.length === 0 ? [status] : [])),
 );
 const CARDS_MAX = 12;
+/** Below this, empty columns make room for the others. */
 const COLUMN_WIDTH_MIN = 14;
+/** An id fits. */
+const COLUMN_WIDTH_LEAST = 6;
 const COLUMN_WIDTH_MAX = 36;
 const TITLE_LINES_MAX = 3;
 const GAP = 2;
@@ -38,7 +41,7 @@ export const board = command({
   name: 'board',
   usage: '[--project NAME] [--all]',
   summary: 'the tasks as columns, one per status',
-  details: `Each column shows the ${CARDS_MAX} most urgent cards. ‼ critical, ! high, ↓ low; ⧗2 waits for two other tasks. Finished columns appear with --all. If the terminal is too narrow for all columns, empty ones are left out; if it is narrower still, the board is a list.`,
+  details: `Each column shows the ${CARDS_MAX} most urgent cards. ‼ critical, ! high, ↓ low; ⧗2 waits for two other tasks. Finished columns appear with --all. If the terminal is too narrow for all columns, empty ones are left out.`,
   options: {
     project: { type: 'string', value: 'NAME', help: 'only this project' },
     all: { type: 'boolean', help: 'also finished and cancelled tasks' },
@@ -101,8 +104,7 @@ function drawBoard(columns: readonly Column[], out: Output): void {
     const filled = own.filter(({ count }) => count > 0);
     if (filled.length === 0) continue;
     const drawn = width(own.length) >= COLUMN_WIDTH_MIN ? own : filled;
-    if (width(drawn.length) >= COLUMN_WIDTH_MIN) drawColumns(drawn, width(drawn.length), out);
-    else drawList(filled, out);
+    drawColumns(drawn, Math.max(COLUMN_WIDTH_LEAST, width(drawn.length)), out);
     const empty = own.filter((column) => !drawn.includes(column)).map(({ status }) => status);
     if (empty.length > 0) out.line(out.paint('dim', `empty: ${empty.join(', ')}`));
     out.line();
@@ -119,44 +121,27 @@ function drawColumns(columns: readonly Column[], width: number, out: Output): vo
   );
   for (let i = 0; i < Math.max(...bodies.map((body) => body.length)); i += 1)
     row(bodies.map((body) => body[i] ?? blank));
-  const hidden = columns.map((column) => toWidth(moreIn(column), width));
-  if (hidden.some((text) => text.trim() !== '')) row(hidden.map((text) => out.paint('dim', text)));
+  const hidden = columns.map(({ count, cards }) => count - cards.length);
+  const more = hidden.map((count) => out.paint('dim', toWidth(count > 0 ? `… ${count} more` : '', width)));
+  if (hidden.some((count) => count > 0)) row(more);
 }
 
-function cardLines(card: Card, width: number, out: Output): string[] {
-  const title = wrap(printable(card.title), width, 0);
-  const shown = title.slice(0, TITLE_LINES_MAX - 1);
-  const rest = title.slice(TITLE_LINES_MAX - 1).join(' ');
+function cardLines({ id, title, priority, unmet, progress, assignee }: Card, width: number, out: Output) {
+  const lines = wrap(printable(title), width, 0);
+  const rest = lines.slice(TITLE_LINES_MAX - 1).join(' ');
+  const [mark, colour] = MARKS.get(priority) ?? ['', 'cyan'];
+  const waiting = unmet > 0 && `⧗${unmet}`;
+  const done = progress > 0 && progress < 100 && `${Math.round(progress)}%`;
+  const head = [formatId(TASKS, id), mark, waiting, done].filter(Boolean).join(' ');
   return [
-    out.paint(colourOf(card), toWidth(headOf(card), width)),
-    ...[...shown, rest].filter(Boolean).map((line) => toWidth(line, width)),
-    out.paint('dim', toWidth(printable(card.assignee), width)),
+    out.paint(colour, toWidth(head, width)),
+    ...[...lines.slice(0, TITLE_LINES_MAX - 1), rest].filter(Boolean).map((line) => toWidth(line, width)),
+    out.paint('dim', toWidth(printable(assignee), width)),
   ];
 }
 
-function headOf({ id, priority, unmet, progress }: Card): string {
-  const waiting = unmet > 0 ? `⧗${unmet}` : '';
-  const done = progress > 0 && progress < 100 ? `${Math.round(progress)}%` : '';
-  return [formatId(TASKS, id), MARKS[priority], waiting, done].filter(Boolean).join(' ');
-}
-
-function colourOf({ priority }: Card): Colour {
-  return priority === 'critical' ? 'red' : priority === 'high' ? 'yellow' : 'cyan';
-}
-
-const MARKS: Readonly<Record<string, string>> = { critical: '‼', high: '!', normal: '', low: '↓' };
-
-function moreIn({ count, cards }: Column): string {
-  return count > cards.length ? `… ${count - cards.length} more` : '';
-}
-
-/** For a terminal too narrow for columns. */
-function drawList(columns: readonly Column[], out: Output): void {
-  for (const column of columns) {
-    out.line(out.paint('bold', `${column.status} ${column.count}`));
-    for (const card of column.cards)
-      out.line(`  ${out.paint(colourOf(card), headOf(card))} ${printable(card.title)}`, 4);
-    const more = moreIn(column);
-    if (more !== '') out.line(out.paint('dim', `  ${more}`));
-  }
-}
+const MARKS = new Map<string, readonly [mark: string, Colour]>([
+  ['critical', ['‼', 'red']],
+  ['high', ['!', 'yellow']],
+  ['low', ['↓', 'cyan']],
+]);

@@ -6,13 +6,13 @@ import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../config.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { chainHash, GENESIS } from '../log/row.ts';
+import type { Fields } from '../report/telling.ts';
 import { loadDriver, type SqliteConnection } from '../storage/sqlite/driver.ts';
 import { isObject, members } from '../verify/sources/forms.ts';
 import { command, EXIT } from './command.ts';
-import type { Fields } from './history.ts';
 import type { Output } from './output.ts';
 
-/** One governed task end to end over real stdio, then four ways to tamper with a copy, each found. */
+/** One governed task end to end over real stdio, then two ways to tamper with a copy, each found. */
 export const demo = command({
   name: 'demo',
   usage: '',
@@ -206,19 +206,6 @@ const TAMPERINGS: readonly Tampering[] = [
     apply: (db) =>
       db.exec(`UPDATE texts SET text = 'All tests passed.'
                WHERE digest = (SELECT content FROM thoughts WHERE id = 1)`),
-  },
-  {
-    title: 'one audit row is deleted',
-    finding: 'missing',
-    apply: (db) =>
-      db.exec('DELETE FROM actions WHERE position = 7; DELETE FROM action_payloads WHERE position = 7'),
-  },
-  {
-    title: 'the newest calls are cut off',
-    finding: 'cut-tail',
-    apply: (db) =>
-      db.exec(`DELETE FROM actions WHERE position > (SELECT max(position) - 4 FROM actions);
-               DELETE FROM action_payloads WHERE position > (SELECT max(position) FROM actions)`),
   },
   { title: 'history is rewritten and every hash recomputed', finding: 'rewritten', apply: rewriteHistory },
 ];

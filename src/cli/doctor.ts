@@ -2,7 +2,6 @@ import { accessSync, constants, existsSync, readFileSync, statfsSync, statSync }
 import { dirname, isAbsolute, join } from 'node:path';
 import { type Config, readConfig } from '../config.ts';
 import { asError } from '../errors.ts';
-import { isGone } from '../log/process-identity.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
 import { UnusableFileError } from '../storage/sqlite/file.ts';
@@ -118,14 +117,8 @@ async function checkDatabase(config: Config): Promise<Check[]> {
     ];
   try {
     return await withDatabase(config, async (storage) => {
-      const { schemaVersion } = storage.facts;
-      const found = `${dbPath}, schema ${schemaVersion}, ${statSync(dbPath).size} bytes`;
-      return [
-        ok('database', found),
-        ...checkFolder(dbPath),
-        ...(await checkSchema(storage)),
-        ...(await checkLog(storage, config)),
-      ];
+      const found = `${dbPath}, schema ${storage.facts.schemaVersion}, ${statSync(dbPath).size} bytes`;
+      return [ok('database', found), ...checkFolder(dbPath), ...(await checkLog(storage, config))];
     });
   } catch (error) {
     // The message about an unusable file already says what to do.
@@ -157,12 +150,6 @@ function* checkFolder(dbPath: string): Generator<Check> {
     yield wrong('privacy', `${dbPath} can be read by others`, `chmod 600 ${dbPath}`);
 }
 
-async function checkSchema(storage: StorageEngine): Promise<Check[]> {
-  const problems = await storage.read((tx) => storage.selfCheck(tx));
-  const fix = 'colibri verify shows details; restore a good copy';
-  return problems.map(({ message }) => wrong('schema', message, fix));
-}
-
 async function checkLog(storage: StorageEngine, config: Config): Promise<Check[]> {
   const { origin, last, heads } = await storage.read(readView);
   // What the signer checks before it goes on. `colibri verify` checks everything.
@@ -174,16 +161,5 @@ async function checkLog(storage: StorageEngine, config: Config): Promise<Check[]
   if (last.position === 0) return [note('log', 'empty'), ...signing];
   const signed = Math.max(0, ...heads.map(({ size }) => size));
   const name = printable(origin ?? 'without a name');
-  return [
-    ok('log', `${name}, ${last.position} rows, signed through ${signed}`),
-    ...signing,
-    ...(await checkOpenCalls(storage)),
-  ];
-}
-
-async function checkOpenCalls(storage: StorageEngine): Promise<Check[]> {
-  const open = await storage.read((tx) => tx.all<{ process: string }>('SELECT process FROM open_calls'));
-  const dead = open.filter(({ process }) => isGone(process, Number.MAX_SAFE_INTEGER)).length;
-  const found = `${dead} call(s) of a process that is gone; the next start records them as crashed`;
-  return dead === 0 ? [] : [note('calls', found)];
+  return [ok('log', `${name}, ${last.position} rows, signed through ${signed}`), ...signing];
 }

@@ -1,30 +1,30 @@
-import { RULES } from '../domains/rules.ts';
-import { type AuditRow, parseAuditText } from '../log/row.ts';
+import { UNSAID } from '../log/row.ts';
 import { parseId, SESSIONS } from '../log/tables.ts';
 import { ERASED, readTexts } from '../log/texts.ts';
+import { effectsOf, type Fields, fieldsOf, textFields } from '../report/telling.ts';
 import type { Reader } from '../storage/engine.ts';
-import { isObject, isText, members } from '../verify/sources/forms.ts';
+import { isText, members } from '../verify/sources/forms.ts';
 
-/** One call, as its two rows and their payloads tell it. */
+/** One call, as its two rows and their payloads tell it. Anybody may have changed the file: any field may be anything. */
 export interface PastCall {
   /** Of its exit row. */
   readonly position: number;
-  readonly row: AuditRow;
+  readonly row: Fields;
   /** As the caller gave them: each text is back in the place of its digest. */
   readonly args: Fields;
   readonly result: Fields;
 }
 
-export type Fields = Readonly<Record<string, unknown>>;
 export type Filter = (call: PastCall) => boolean;
 
 const PAGE = 500;
 
+/** A row that is damaged may have ended a call. The columns of one that is not JSON cannot be read. */
 const CALLS = `SELECT a.position, a.text, r.body, p.body AS enter_body
   FROM actions a
-  LEFT JOIN action_payloads p ON p.position = a.sequence_no
+  LEFT JOIN action_payloads p ON p.position = iif(json_valid(a.text), a.sequence_no, 0)
   LEFT JOIN action_payloads r ON r.position = a.position
-  WHERE a.stage = 'exit'`;
+  WHERE iif(json_valid(a.text), a.stage, '') IS NOT 'enter'`;
 
 interface Found {
   readonly position: number;
@@ -46,7 +46,7 @@ export async function newestCalls(tx: Reader, wanted: Filter, limit: number, id?
   const taken: PastCall[] = [];
   for (let before = Number.MAX_SAFE_INTEGER; taken.length < limit; ) {
     const page = await tx.all<Found>(sql, before, ...mention, PAGE);
-    taken.push(...page.flatMap(readCall).filter(wanted));
+    taken.push(...page.map(readCall).filter(wanted));
     before = page.at(-1)?.position ?? 0;
     if (page.length < PAGE) break;
   }
@@ -57,7 +57,7 @@ export async function newestCalls(tx: Reader, wanted: Filter, limit: number, id?
 export async function callsAfter(tx: Reader, wanted: Filter, position: number) {
   const sql = `${CALLS} AND a.position > ? ORDER BY a.position LIMIT ?`;
   const page = await tx.all<Found>(sql, position, PAGE);
-  const calls = await withTexts(tx, page.flatMap(readCall).filter(wanted));
+  const calls = await withTexts(tx, page.map(readCall).filter(wanted));
   return { calls, through: page.at(-1)?.position ?? position };
 }
 
@@ -76,12 +76,12 @@ export async function concerning(tx: Reader, id: string): Promise<Filter> {
     positions.has(position) ||
     [args.task_id, args.session_id, args.parent_id].includes(id) ||
     [result.task_id, result.session_id, result.thought_id].includes(id) ||
-    row.effects.some((effect) => effect.id === id);
+    effectsOf(row).some((effect) => effect.id === id);
 }
 
 /** Puts the texts back into the arguments. */
 async function withTexts(tx: Reader, calls: readonly PastCall[]): Promise<PastCall[]> {
-  const parts = calls.map(({ row, args }) => [args, RULES[row.rules]?.[row.tool]?.texts ?? []] as const);
+  const parts = calls.map(({ row, args }) => [args, textFields(row, args)] as const);
   const restored = await restoreTexts(tx, parts);
   return calls.map((call, i) => ({ ...call, args: restored[i] ?? {} }));
 }
@@ -100,16 +100,8 @@ export async function restoreTexts(
   });
 }
 
-/** A row that cannot be read is left out: naming it is the verifier's task. */
-function readCall({ position, text, body, enter_body }: Found): PastCall[] {
-  try {
-    const { result } = members(body ?? undefined);
-    const row = parseAuditText(text);
-    // Hostile input enters here: anybody who can write to the file can put any text in a row.
-    if (![row.at, row.actor, row.tool, row.outcome].every(isText) || !Array.isArray(row.effects)) return [];
-    const args = members(enter_body ?? undefined);
-    return [{ position, row, args, result: isObject(result) ? result : {} }];
-  } catch {
-    return [];
-  }
+function readCall({ position, text, body, enter_body }: Found): PastCall {
+  const row = { ...UNSAID, ...members(text) };
+  const result = fieldsOf(members(body ?? undefined).result);
+  return { position, row, args: members(enter_body ?? undefined), result };
 }

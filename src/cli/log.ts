@@ -4,6 +4,7 @@ import { READING_TOOLS } from '../domains/rules.ts';
 import { parseInstant } from '../instant.ts';
 import { formatId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
+import { isText } from '../verify/sources/forms.ts';
 import { PROOF_LEGEND, printCall } from './call-text.ts';
 import { command, EXIT, UsageError } from './command.ts';
 import { callsAfter, concerning, newestCalls, newestPosition, type PastCall } from './history.ts';
@@ -99,10 +100,12 @@ async function printCalls(calls: readonly PastCall[], config: Config, storage: S
 function filterOf(ids: readonly string[], since: string, all: boolean) {
   return async (tx: Reader) => {
     const subjects = await Promise.all(ids.map((id) => concerning(tx, id)));
-    return (call: PastCall) =>
-      (all || call.row.outcome !== 'ok' || !READING_TOOLS.has(call.row.tool)) &&
-      call.row.at >= since &&
-      subjects.every((concerns) => concerns(call));
+    return (call: PastCall) => {
+      const { at, outcome, tool } = call.row;
+      const isRead = outcome === 'ok' && isText(at) && isText(tool) && READING_TOOLS.has(tool);
+      // A damaged row that does not say when it was written is shown, whatever the time.
+      return (all || !isRead) && !(isText(at) && at < since) && subjects.every((concerns) => concerns(call));
+    };
   };
 }
 

@@ -93,7 +93,7 @@ export async function proveUnder(
   /** A record of which every call is among these rows. */
   complete?: string,
 ) {
-  const covered = positions.filter((position) => isPosition(position) && position <= (head?.size ?? 0));
+  const covered = positions.filter((position) => position <= (head?.size ?? 0));
   const run = async (rows: readonly number[]) =>
     head === undefined || rows.length === 0
       ? { findings: [], verdict: { remarks: [] } }
@@ -101,7 +101,7 @@ export async function proveUnder(
   const first = await run(covered);
   // A text may be absent because the owner erased it. Finding the call that says so reads the whole log.
   const isTextAbsent = first.findings.some(({ kind, table }) => kind === 'missing' && table === 'texts');
-  const erasures = "SELECT position FROM actions WHERE tool = 'owner_erase'";
+  const erasures = "SELECT position FROM actions WHERE iif(json_valid(text), tool, '') = 'owner_erase'";
   const acts = isTextAbsent ? await tx.all<{ position: number }>(erasures) : [];
   const { findings, verdict } =
     acts.length === 0 ? first : await run([...covered, ...acts.map(({ position }) => position)]);
@@ -140,7 +140,7 @@ export async function proveCalls(signed: SignedLog, tx: Reader, calls: readonly 
   return { calls: proved, findings: checkpointed.findings };
 }
 
-/** Both rows of a call. */
-export function rowsOf({ row, position }: PastCall): number[] {
-  return [row.sequence_no, position];
+/** Both rows of a call, as far as it names them. */
+export function rowsOf({ row: { sequence_no: enter }, position }: PastCall): number[] {
+  return isPosition(enter) ? [enter, position] : [position];
 }

@@ -1,9 +1,9 @@
 import type { Config } from '../config.ts';
 import { select } from '../export/selection.ts';
 import { formatId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
+import { effectsOf } from '../report/telling.ts';
 import type { Reader, Row } from '../storage/engine.ts';
 import { auditRow, type Finding } from '../verify/finding.ts';
-import { isPosition } from '../verify/sources/forms.ts';
 import { PROOF_LEGEND, printCall } from './call-text.ts';
 import { command, UsageError } from './command.ts';
 import { concerning, newestCalls, type PastCall, restoreTexts } from './history.ts';
@@ -71,7 +71,7 @@ async function collect(tx: Reader, signed: SignedLog, table: StateTable, id: num
 
 async function callsBehind(tx: Reader, table: StateTable, record: string): Promise<PastCall[]> {
   const concerns = await concerning(tx, record);
-  const isBehind = (call: PastCall) => call.row.effects.length > 0 && concerns(call);
+  const isBehind = (call: PastCall) => effectsOf(call.row).length > 0 && concerns(call);
   // The records of a session need not mention it.
   return await newestCalls(tx, isBehind, HISTORY_MAX, table === SESSIONS ? undefined : record);
 }
@@ -81,7 +81,6 @@ async function rowsBehind(tx: Reader, record: string, writer: number, calls: rea
   const shown = calls.flatMap(rowsOf);
   try {
     const { positions } = await select(tx, record);
-    if (!positions.every(isPosition)) throw new Error('an audit row does not say where it is');
     return { positions: [...new Set([...positions, ...shown])], findings: [] };
   } catch {
     const message = `The calls behind ${record} cannot be read back from audit row ${writer}: rows are missing or damaged.`;

@@ -7,9 +7,9 @@ import { leafHash, treeRoot } from '../../src/integrity/tree.ts';
 import { verifyEd25519 } from '../../src/report/page/ed25519.ts';
 import { Sha256Stream, sha256Hex, sha512 } from '../../src/report/page/sha2.ts';
 import { proofSteps, treeOf } from '../../src/report/page/view/tree.ts';
-import { pairRows, tellCalls } from '../../src/report/page/worker/calls.ts';
+import { loadTexts, pairRows, tellCalls } from '../../src/report/page/worker/calls.ts';
 import { openSource } from '../../src/report/page/worker/open.ts';
-import { loadTexts, textFields } from '../../src/report/page/worker/texts.ts';
+import { textFields } from '../../src/report/telling.ts';
 import { proving } from '../contract/proves.ts';
 import { seededRandom } from '../driver/random.ts';
 import { type PlayedLog, playLog } from './played-log.ts';
@@ -199,14 +199,17 @@ describe('the texts of the page', () => {
     const shown = await loadTexts(source, [kept, erased, missing], new Set([missing]));
 
     expect([kept, erased, missing, undefined].map(shown)).toEqual(['Dig.', '[erased]', '[missing]', '']);
-    expect(textFields(1, 'thought_record', { content: kept, task_id: 'T-0001' })).toEqual(['content']);
-    expect(textFields(1, 'toString', { content: kept })).toEqual([]);
+    expect(textFields({ rules: 1, tool: 'thought_record' }, { content: kept, task_id: 'T-0001' })).toEqual([
+      'content',
+    ]);
+    expect(textFields({ rules: 1, tool: 'toString' }, { content: kept })).toEqual([]);
   });
 });
 
 describe('the calls of the page', () => {
   test(proving('page.hostile', 'are told by texts, even where an outcome is named like a built-in'), () => {
-    const row = { stage: 'exit', tool: 'toString', outcome: 'constructor', position: 2, sequence_no: 1 };
+    const ended = { stage: 'exit', tool: 'toString', outcome: 'constructor', sequence_no: 1 };
+    const row = { ...ended, at: '2026-01-31T12:00:00.000Z', actor: 'eve' };
     const told = pairRows([{ position: 2, text: JSON.stringify(row) }]);
 
     const [call] = tellCalls(told, () => '', new Set());
@@ -214,6 +217,16 @@ describe('the calls of the page', () => {
     expect(call).toMatchObject({ kind: 'failure', verb: 'constructor', tool: 'toString' });
     expect(structuredClone(call)).toEqual(call);
   });
+
+  test(
+    proving('page.hostile', 'are told as damaged where a row no longer says who did what, and when'),
+    () => {
+      const row = { stage: 'exit', tool: 'task_create', outcome: 'ok', actor: 'eve', sequence_no: 1 };
+      const told = pairRows([{ position: 2, text: JSON.stringify(row) }]);
+
+      expect(tellCalls(told, () => '', new Set())).toMatchObject([{ kind: 'failure', verb: 'damaged' }]);
+    },
+  );
 });
 
 type Bundle = Map<string, Uint8Array<ArrayBuffer>>;

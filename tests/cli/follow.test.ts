@@ -35,8 +35,8 @@ describe('log --follow', () => {
     await command.printed('last');
 
     expect(command.lines).toHaveLength(4);
-    expect(command.lines[1]).toMatch(/ada .*created T-0002 “second” in demo/);
-    expect(command.lines[2]).toMatch(/tried to move T-0002 to done, refused: ERR_INVALID_TRANSITION/);
+    expect(command.lines[1]).toMatch(/ada .*created T-0002 second/);
+    expect(command.lines[2]).toMatch(/refused with ERR_INVALID_TRANSITION: task_update T-0002 → done/);
   });
 
   test('goes on when the server stops and another one starts', async () => {
@@ -89,7 +89,7 @@ describe('log --follow', () => {
 
     const shown = await runColibri(colibri, ['show', 'A-0001']);
     expect(command.lines.slice(1, 3)).toEqual([
-      expect.stringContaining('opened session A-0001 on T-0001'),
+      expect.stringContaining('session opened T-0001 A-0001'),
       expect.stringContaining('moved T-0001 backlog → todo'),
     ]);
     expect(command.stdout).not.toMatch(/elsewhere|T-0002/);

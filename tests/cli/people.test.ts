@@ -135,7 +135,7 @@ describe('board, log and show', () => {
 
     expect(stdout).toMatch(/ada .*created T-0001/);
     expect(stdout).toMatch(/moved T-0001 backlog → todo/);
-    expect(stdout).toMatch(/tried to move T-0001 to done, refused: ERR_INVALID_TRANSITION/);
+    expect(stdout).toMatch(/refused with ERR_INVALID_TRANSITION: task_update T-0001 → done/);
     expect(stdout).toContain('because it must be');
     expect(only.stdout).toContain('T-0002');
     expect(only.stdout).not.toContain('T-0001');

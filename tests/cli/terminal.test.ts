@@ -69,7 +69,7 @@ test('board draws a column for each status where there is room, and for each tha
 
   const [wide = ''] = (await board('100')).split('\n');
   const narrow = await board('40');
-  const list = await board('20');
+  const narrowest = await board('20');
 
   expect(wide.trim().split(/ {2,}/)).toEqual([
     'backlog 1',
@@ -80,7 +80,7 @@ test('board draws a column for each status where there is room, and for each tha
   ]);
   expect(narrow).toMatch(/^backlog 1 +todo 1\n/);
   expect(narrow).toContain('empty: in_progress, blocked, review');
-  expect(list).toMatch(/^backlog 1\n {2}T-0002\n/);
+  expect(narrowest).toMatch(/^backlog 1 +todo 1\n─+ +─+\nT-0002 +T-0001/);
 });
 
 test('board says what it leaves out, and where tasks are when there are none', async () => {

@@ -1,4 +1,4 @@
-import { renameSync, rmSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { repository, timeStampAuthority } from '../driver/anchor-places.ts';
@@ -155,6 +155,41 @@ describe('show and log say how well a record is proved', () => {
       expect(marks).toEqual(Array(7).fill('checkpointed'));
       expect(stderr).toContain('its newest rows were cut off');
       expect(code).toBe(1);
+    },
+  );
+
+  proves(
+    ['verdict.record', 'detect.column'],
+    'a row that lost its time, its position or its form is shown as damaged, and nothing else is hidden',
+    async (desk) => {
+      await desk.work();
+      const { marks } = await log(desk);
+      const [row = 0] = desk.positions("stage = 'exit'").slice(2);
+      const set = (text: string) => () =>
+        desk.tamper((db) => db.exec(`UPDATE actions SET text = ${text} WHERE position = ${row}`));
+      const changes = [
+        set("json_remove(text, '$.at')"),
+        set("json_set(text, '$.position', 1)"),
+        // SQLite itself would refuse a text that is not JSON; somebody with an editor does not ask it.
+        set("replace(text, 'duration_ms', 'duration_mx')"),
+        () => {
+          const bytes = readFileSync(desk.dbPath);
+          bytes.write('x', bytes.indexOf('duration_mx') - 1);
+          writeFileSync(desk.dbPath, bytes);
+        },
+      ];
+      for (const [i, change] of changes.entries()) {
+        change();
+
+        const after = await log(desk);
+        const people = await desk.run('log', '--since', '2026-01-01');
+        const shown = await show(desk, 'TH-0001');
+
+        expect(after.marks, String(i)).toEqual(marks.map((mark, at) => (at === 2 ? 'wrong' : mark)));
+        expect(people.stdout.match(/^✗ /gm), String(i)).toHaveLength(1);
+        expect(people.stdout.includes('damaged'), String(i)).toBe(i === 0 || i === 3);
+        expect([after.code, people.code, shown.code], String(i)).toEqual([1, 1, 1]);
+      }
     },
   );
 

@@ -44,20 +44,20 @@ export function detailBox() {
 }
 
 function taskParts(task: Task): Child[] {
-  const { status, statusSince, statusBy, labels, blockedReason, description } = task;
+  const { status, status_since, status_by, labels, blocked_reason, description } = task;
   return [
     task.isWrong && seal('bad', 'A finding names this task. See Checks.'),
     h('h2.big', said(task.title)),
     facts({
-      Status: [said(words(status), 40), ' since ', time(statusSince), ' by ', said(statusBy, 80)],
+      Status: [said(words(status), 40), ' since ', time(status_since), ' by ', said(status_by, 80)],
       Project: said(task.project, 80),
       Priority: said(task.priority, 20),
       Assignee: said(task.assignee, 80),
       Progress: `${number(task.progress)} %`,
       Labels: labels.length === 0 ? '–' : said(labels.join(', '), 400),
       Workflow: [said(task.workflow, 40), task.isProofGrade && ', proof-grade'],
-      Created: [time(task.createdAt), ' by ', said(task.createdBy, 80)],
-      Blocked: blockedReason !== '' && said(blockedReason),
+      Created: [time(task.created_at), ' by ', said(task.created_by, 80)],
+      Blocked: blocked_reason !== '' && said(blocked_reason),
     }),
     description !== '' && h('pre', said(description)),
   ];

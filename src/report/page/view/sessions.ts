@@ -35,21 +35,21 @@ export function sessionsView(sessions: readonly Session[], openPosition: OpenPos
 }
 
 function sessionParts(session: Session, openPosition: OpenPosition): Child[] {
-  const { leaves, isSealed, sealed, reason, finalizedAt } = session;
+  const { leaves, isSealed, sealed, reason, finalized_at } = session;
   const isPart = isSealed && leaves.length < sealed;
   // A tree over some of the records would be another tree.
   const root = isPart ? undefined : treeOf(leaves.map((leaf) => leaf.hash));
-  const rootHash = root?.hash ?? session.root;
+  const rootHash = root?.hash ?? session.merkle_root;
   return [
     h('section.card', [
       sealState(session, root),
       facts({
         Task: session.task,
-        Auditor: said(session.auditor, 120),
+        Auditor: said(session.auditor_id, 120),
         Reason: reason === '' ? '–' : said(reason, 1_000),
         Scope: said(session.scope, 20),
-        Started: [time(session.startedAt), ' by ', said(session.startedBy, 60)],
-        Sealed: finalizedAt === '' ? 'not yet' : time(finalizedAt),
+        Started: [time(session.started_at), ' by ', said(session.started_by, 60)],
+        Sealed: finalized_at === '' ? 'not yet' : time(finalized_at),
         Records: number(leaves.length),
         Root: rootHash === '' ? '–' : hash(rootHash, 64),
       }),
@@ -70,7 +70,7 @@ function sealState(session: Session, root: TreeNode | undefined): HTMLElement {
       'partly',
       `Sealed by ${row}; ${number(leaves.length)} of its ${plural(sealed, 'record')} are here.`,
     );
-  return root?.hash === session.root
+  return root?.hash === session.merkle_root
     ? seal('good', `The seal holds: ${row} names this very root.`)
     : seal('bad', 'The seal does not fit the records that are here. See Checks.');
 }
@@ -159,7 +159,7 @@ function proofParts(
 /** Says only what this very computation showed. */
 function outcome(session: Session, root: TreeNode, index: number, proof: readonly string[]): HTMLElement {
   const { leaves, isSealed } = session;
-  const claim = { index, size: leaves.length, root: isSealed ? session.root : root.hash, proof };
+  const claim = { index, size: leaves.length, root: isSealed ? session.merkle_root : root.hash, proof };
   try {
     verifyInclusion({ ...claim, leafHash: leafHash(leaves[index]?.hash ?? '') });
   } catch {

@@ -64,12 +64,12 @@ function spanOf(calls: readonly Call[]): Child[] {
 
 function recent(tasks: readonly Task[], openTask: (task: Task) => void, none: string): HTMLElement {
   if (tasks.length === 0) return note(none);
-  const latest = [...tasks].sort((a, b) => (a.statusSince < b.statusSince ? 1 : -1)).slice(0, RECENT_MAX);
+  const latest = [...tasks].sort((a, b) => (a.status_since < b.status_since ? 1 : -1)).slice(0, RECENT_MAX);
   return h('ul', [
     ...latest.map((task) =>
       h('li', [
         lineButton(task.id, task.title, { click: () => openTask(task) }),
-        h('small', `${words(task.status)} by `, said(task.statusBy, 60), ', ', time(task.statusSince)),
+        h('small', `${words(task.status)} by `, said(task.status_by, 60), ', ', time(task.status_since)),
       ]),
     ),
     tasks.length > RECENT_MAX && h('li.note', `and ${number(tasks.length - RECENT_MAX)} more on the board`),
@@ -88,8 +88,8 @@ function actors(calls: readonly Call[], tasks: readonly Task[]): HTMLElement {
     if (kind === 'thought') count.thoughts += 1;
     if (kind === 'failure') count.failed += 1;
   }
-  for (const { statusBy } of tasks.filter(isDone)) {
-    const count = counts.get(statusBy);
+  for (const { status_by } of tasks.filter(isDone)) {
+    const count = counts.get(status_by);
     if (count !== undefined) count.finished += 1;
   }
   const rows = [...counts].sort(([, a], [, b]) => b.calls - a.calls).slice(0, ACTORS_MAX);

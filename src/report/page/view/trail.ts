@@ -1,5 +1,6 @@
 /// <reference lib="dom" />
-import type { Call, Kind } from '../worker/calls.ts';
+import type { Kind } from '../../telling.ts';
+import type { Call } from '../worker/calls.ts';
 import { h } from './dom.ts';
 import { choice, field, note, number, plural, said, searchField, tag, time } from './parts.ts';
 import { virtualList } from './virtual-list.ts';

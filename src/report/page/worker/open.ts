@@ -8,9 +8,8 @@ import { bundleSource, type CarriedSource, damagedSource } from '../../../verify
 import { CERTIFICATE_BYTES_MAX, certificateSource } from '../../../verify/sources/certificate.ts';
 import { SourceError } from '../../../verify/sources/files.ts';
 import { type VerifyOptions, verify } from '../../../verify/verify.ts';
-import { pairRows, tellCalls } from './calls.ts';
+import { loadTexts, pairRows, tellCalls } from './calls.ts';
 import { digestsInState, readState, sessionsOf, tasksOf } from './records.ts';
-import { loadTexts } from './texts.ts';
 import { Findings, verdictView } from './verdict.ts';
 
 /** What the page was given: a bundle, or a certificate. */

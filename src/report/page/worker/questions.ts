@@ -3,8 +3,9 @@ import { inclusionProof, type NodeReader, nodesInMemory } from '../../../integri
 import { leafHash } from '../../../integrity/tree.ts';
 import type { SourceRow } from '../../../verify/source.ts';
 import { isIncluded } from '../../../verify/sources/carried.ts';
+import { members } from '../../../verify/sources/forms.ts';
+import { textFields } from '../../telling.ts';
 import { judgeAgain, type OpenedSource } from './open.ts';
-import { readJson, textFields } from './texts.ts';
 
 export type CallDetail = Awaited<ReturnType<typeof detailOf>>;
 export type RowDetail = CallDetail['rows'][number];
@@ -20,15 +21,15 @@ export async function detailOf(opened: OpenedSource, positions: readonly number[
 }
 
 function rowDetail({ text: shown }: OpenedSource, { position, text = '', payload }: SourceRow) {
-  const { stage, rules, tool } = readJson(text);
-  const args = stage === 'enter' ? readJson(payload?.body) : {};
+  const fields = members(text);
+  const args = fields.stage === 'enter' ? members(payload?.body) : {};
   return {
     position,
     text,
     contentHash: sha256Hex(text),
     payload: payload?.body,
     /** The texts whose digests are in the payload, by field. */
-    texts: textFields(rules, tool, args).map((field) => [field, shown(args[field])] as const),
+    texts: textFields(fields, args).map((field) => [field, shown(args[field])] as const),
   };
 }
 

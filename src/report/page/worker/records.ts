@@ -11,8 +11,9 @@ import {
 } from '../../../log/tables.ts';
 import { auditRow } from '../../../verify/finding.ts';
 import type { Source, SourceRow } from '../../../verify/source.ts';
-import { type Call, effectsOf, type Told } from './calls.ts';
-import { countOf, type Fields, isPosition, readJson, type ShowText, textOf } from './texts.ts';
+import { isPosition, isText, members } from '../../../verify/sources/forms.ts';
+import { effectsOf, type Fields, textOf } from '../../telling.ts';
+import type { Call, ShowText, Told } from './calls.ts';
 
 const LABEL_CHARACTERS_MAX = 160;
 
@@ -21,7 +22,7 @@ export type State = ReadonlyMap<StateTable, ReadonlyMap<number, Fields>>;
 
 /** Reads the rows of state that the calls wrote. */
 export async function readState(source: Pick<Source, 'states'>, calls: readonly Told[]): Promise<State> {
-  const effects = calls.flatMap(({ exit }) => effectsOf(exit));
+  const effects = calls.flatMap(({ row }) => effectsOf(row));
   const state = new Map<StateTable, Map<number, Fields>>();
   for (const table of STATE_TABLES) {
     const own = effects.filter((effect) => effect.table === table.name);
@@ -30,7 +31,7 @@ export async function readState(source: Pick<Source, 'states'>, calls: readonly 
       table,
       [...ids].sort((a, b) => a - b),
     );
-    state.set(table, new Map([...rows].map(([id, text]) => [id, readJson(text)])));
+    state.set(table, new Map([...rows].map(([id, text]) => [id, members(text)])));
   }
   return state;
 }
@@ -52,38 +53,46 @@ export interface Shown {
 }
 
 export type Task = ReturnType<typeof tasksOf>[number];
+const TASK_COLUMNS = [
+  ...(['title', 'description', 'blocked_reason', 'project', 'workflow', 'status', 'status_since'] as const),
+  ...(['status_by', 'priority', 'assignee', 'created_at', 'created_by'] as const),
+] as const;
 
 export function tasksOf({ state, text, wrong }: Shown) {
   return [...(state.get(TASKS) ?? [])].map(([number, fields]) => {
     const id = formatId(TASKS, number);
+    const { labels } = members(`{"labels":${textOf(fields.labels)}}`);
     return {
+      ...columnsOf(TASKS, TASK_COLUMNS, fields, text),
       id,
-      title: text(fields.title),
-      description: text(fields.description),
-      project: textOf(fields.project),
-      workflow: textOf(fields.workflow),
-      status: textOf(fields.status),
-      statusSince: textOf(fields.status_since),
-      statusBy: textOf(fields.status_by),
-      priority: textOf(fields.priority),
-      assignee: textOf(fields.assignee),
       progress: countOf(fields.progress),
-      labels: labelsIn(fields.labels),
+      labels: Array.isArray(labels) ? labels.filter(isText) : [],
       isProofGrade: fields.proof_grade === 1,
-      blockedReason: text(fields.blocked_reason),
-      createdAt: textOf(fields.created_at),
-      createdBy: textOf(fields.created_by),
       isWrong: wrong.has(id),
     };
   });
 }
 
-function labelsIn(json: unknown): string[] {
-  const { labels } = readJson(`{"labels":${textOf(json)}}`);
-  return Array.isArray(labels) ? labels.filter((label) => typeof label === 'string') : [];
+/** Some columns of a row as texts, each digest replaced by what it stands for. */
+function columnsOf<Name extends string>(
+  { texts }: StateTable,
+  names: readonly Name[],
+  fields: Fields,
+  text: ShowText,
+) {
+  const shown = names.map((name) => [name, texts.includes(name) ? text(fields[name]) : textOf(fields[name])]);
+  return Object.fromEntries(shown) as Readonly<Record<Name, string>>;
+}
+
+function countOf(value: unknown): number {
+  return typeof value === 'number' ? value : 0;
 }
 
 export type Session = ReturnType<typeof sessionsOf>[number];
+const SESSION_COLUMNS = [
+  ...(['auditor_id', 'reason', 'scope', 'started_at', 'started_by', 'finalized_at'] as const),
+  'merkle_root',
+] as const;
 
 export function sessionsOf(shown: Shown) {
   const { state, text, wrong } = shown;
@@ -93,16 +102,10 @@ export function sessionsOf(shown: Shown) {
     const own = leaves.get(number) ?? [];
     const only = isPosition(fields.sealed_task_id) ? formatId(TASKS, fields.sealed_task_id) : undefined;
     return {
+      ...columnsOf(SESSIONS, SESSION_COLUMNS, fields, text),
       id,
       task: isPosition(fields.task_id) ? formatId(TASKS, fields.task_id) : '',
-      auditor: textOf(fields.auditor_id),
-      reason: text(fields.reason),
-      scope: textOf(fields.scope),
       isSealed: fields.status === 'finalized',
-      startedAt: textOf(fields.started_at),
-      startedBy: textOf(fields.started_by),
-      finalizedAt: textOf(fields.finalized_at),
-      root: textOf(fields.merkle_root),
       position: countOf(fields.position),
       /** The records that are here. */
       leaves: only === undefined ? own : own.filter(({ task }) => task === only),
@@ -142,7 +145,7 @@ function leafOf({ state, text, rows }: Shown, record: Fields, told: ReadonlyMap<
   const task = formatId(TASKS, task_id);
   if (kind === 'thought') {
     const { hash, type, content, position } = state.get(THOUGHTS)?.get(ref) ?? {};
-    if (typeof hash !== 'string' || !isHash(hash)) return undefined;
+    if (!isText(hash) || !isHash(hash)) return undefined;
     const label = `${textOf(type)}: ${text(content)}`;
     return { record: formatId(THOUGHTS, ref), task, hash, position: countOf(position), label };
   }

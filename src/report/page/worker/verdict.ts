@@ -3,9 +3,10 @@ import { STATE_TABLES } from '../../../log/tables.ts';
 import type { Finding, FindingKind } from '../../../verify/finding.ts';
 import type { SourceRow } from '../../../verify/source.ts';
 import { type CarriedAnchor, commitAlgorithm, commitPreimage } from '../../../verify/sources/anchor-file.ts';
+import { members } from '../../../verify/sources/forms.ts';
 import type { Verdict } from '../../../verify/verdict.ts';
+import { textOf } from '../../telling.ts';
 import type { Watched } from './open.ts';
-import { readJson, textOf } from './texts.ts';
 
 /** What the page shows of the verifier's verdict. */
 export type VerdictView = Awaited<ReturnType<typeof verdictView>>;
@@ -68,7 +69,7 @@ function headsOf({ judged }: Verdict, rows: ReadonlyMap<number, SourceRow>) {
 }
 
 function timeAt(rows: ReadonlyMap<number, SourceRow>, position: number): string {
-  return textOf(readJson(rows.get(position)?.text).at);
+  return textOf(members(rows.get(position)?.text).at);
 }
 
 /** What others may hold of checkpoints that the rows agree with, the oldest first. The page has no network to look. */

@@ -1,0 +1,113 @@
+import { RULES } from '../domains/rules.ts';
+import { isObject, isText } from '../verify/sources/forms.ts';
+
+// What a call did, in words: one telling for the page and for the command line. Every field is a stranger's.
+
+/** An object by a stranger, whose fields may be anything. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+export function fieldsOf(value: unknown): Fields {
+  return isObject(value) ? value : {};
+}
+
+export function textOf(value: unknown): string {
+  return typeof value === 'number' ? String(value) : isText(value) ? value : '';
+}
+
+/** The arguments of a tool that are texts, as far as they were given. */
+export function textFields({ rules: version, tool }: Fields, args: Fields): readonly string[] {
+  const rules = typeof version === 'number' ? RULES[version] : undefined;
+  if (!isText(tool) || rules === undefined || !Object.hasOwn(rules, tool)) return [];
+  return (rules[tool]?.texts ?? []).filter((field) => args[field] !== undefined);
+}
+
+export function effectsOf({ effects }: Fields): Fields[] {
+  return Array.isArray(effects) ? effects.map(fieldsOf) : [];
+}
+
+export type Kind = 'thought' | 'task' | 'session' | 'owner' | 'read' | 'failure';
+type Telling = readonly [kind: Kind, verb: string, text: string];
+
+/** Tells a call by its last row, its arguments with their texts, and its result. */
+export function tellCall({ row, args, result }: Readonly<Record<'row' | 'args' | 'result', Fields>>) {
+  const { at, actor, tool, outcome, error_code } = row;
+  const isWhole = [at, actor, tool, outcome].every(isText);
+  const error = textOf(error_code);
+  const session = idAmong(/^A-\d{4,15}$/, args.session_id, result.session_id);
+  const changed = effectsOf(row).find(({ table }) => table === 'tasks')?.id;
+  const telling = TELLINGS.get(textOf(tool)) ?? ((): Telling => ['read', 'read', tellArguments(args)]);
+  const [kind, verb, text] = telling(args, result, session);
+  const isOk = isWhole && outcome === 'ok';
+  return {
+    at: textOf(at),
+    actor: textOf(actor),
+    tool: textOf(tool),
+    outcome: textOf(outcome),
+    error,
+    session,
+    /** The task it is about, as its arguments, its result or its effects name it. */
+    task: idAmong(/^T-\d{4,15}$/, args.task_id, result.task_id, changed),
+    kind: isOk ? kind : ('failure' as const),
+    /** `created`, `moved`, `decision`. */
+    verb: isOk ? verb : isWhole ? failure(textOf(outcome), error) : 'damaged',
+    text,
+  };
+}
+
+function idAmong(form: RegExp, ...values: readonly unknown[]): string {
+  return values.map(textOf).find((id) => form.test(id)) ?? '';
+}
+
+/** A full disk is a failure; everything else is a rule that refused. */
+function failure(outcome: string, error: string): string {
+  if (outcome === 'error') return error.startsWith('ERR_STORAGE') ? 'failed' : 'refused';
+  return FAILURES.get(outcome) ?? outcome;
+}
+
+// Maps, because strangers choose the keys: an object would answer to `constructor`.
+const FAILURES: ReadonlyMap<string, string> = new Map([
+  ['running', 'never ended'],
+  ['rejected', 'refused'],
+  ['denied', 'not admitted'],
+]);
+
+type Tell = (args: Fields, result: Fields, session: string) => Telling;
+const owner =
+  (verb: string): Tell =>
+  (args) => ['owner', verb, tellArguments(args)];
+
+const TELLINGS = new Map(
+  Object.entries<Tell>({
+    task_create: ({ title }) => ['task', 'created', textOf(title)],
+    task_update: tellUpdate,
+    thought_record: ({ type, content }) => ['thought', textOf(type) || 'thought', textOf(content)],
+    audit_session_start: (args, _, id) => [
+      'session',
+      'session opened',
+      `${id} ${textOf(args.reason)}`.trim(),
+    ],
+    merkle_finalize(_, { leaf_count }, id) {
+      const count = textOf(leaf_count);
+      return ['session', 'session sealed', count === '' ? id : `${id} with ${count} records`];
+    },
+    owner_adopt: owner('adopted'),
+    owner_erase: owner('erased'),
+    owner_trust: owner('trusted'),
+    owner_transfer: owner('transferred'),
+    owner_receive: owner('received'),
+    key_join: owner('joined'),
+  }),
+);
+
+function tellUpdate({ status, ...others }: Fields, { previous_status }: Fields): Telling {
+  const rest = tellArguments(others);
+  if (status === undefined) return ['task', 'changed', rest];
+  const step = `${textOf(previous_status) && `${textOf(previous_status)} `}→ ${textOf(status)}`;
+  return ['task', 'moved', rest === '' ? step : `${step}; ${rest}`];
+}
+
+function tellArguments({ task_id: _, ...args }: Fields): string {
+  return Object.entries(args)
+    .map(([name, value]) => `${name} ${isText(value) ? value : JSON.stringify(value)}`)
+    .join(', ');
+}
