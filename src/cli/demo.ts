@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../config.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { chainHash, GENESIS } from '../log/row.ts';
-import type { Fields } from '../report/telling.ts';
+import { type Fields, textOf } from '../report/telling.ts';
 import { loadDriver, type SqliteConnection } from '../storage/sqlite/driver.ts';
 import { isObject, members } from '../verify/sources/forms.ts';
 import { command, EXIT } from './command.ts';
@@ -151,7 +151,7 @@ async function workOnTask(run: DemoRun): Promise<void> {
   for (const [i, [text, , , refusedWith]] of WORK.entries()) {
     const { data, code, message } = readAnswer(answers[i]?.result);
     const isRefused = refusedWith !== undefined && `${code} ${message}`.includes(refusedWith);
-    if (refusedWith === undefined) run.step(data !== undefined, text, code ?? describe(data));
+    if (refusedWith === undefined) run.step(data !== undefined, text, code ?? textOf(data?.merkle_root));
     else run.step(isRefused, text, message ?? 'was not refused');
   }
 }
@@ -163,17 +163,6 @@ function readAnswer(result: unknown): { data?: Fields; code?: string; message?: 
   const data = isObject(envelope.data) ? envelope.data : {};
   const error = envelope.error ?? data.error;
   return isObject(error) ? { code: String(error.code), message: String(error.message) } : { data };
-}
-
-function describe({
-  merkle_root,
-  leaf_count,
-  chain_valid,
-  total_records,
-  integrity_score,
-}: Fields = {}): string {
-  if (merkle_root !== undefined) return `${leaf_count} records, root ${String(merkle_root).slice(0, 16)}…`;
-  return chain_valid === undefined ? '' : `${total_records} records, score ${integrity_score}`;
 }
 
 async function checkWork(run: DemoRun): Promise<void> {
@@ -192,50 +181,40 @@ async function checkWork(run: DemoRun): Promise<void> {
   await run.command(['verify', certificate], 'the certificate verifies by itself');
 }
 
-/** One way to change the file that anybody who can write to it has, and the kind of finding that must follow. */
-interface Tampering {
-  readonly title: string;
-  readonly finding: string;
-  readonly apply: (db: SqliteConnection) => void;
-}
-
-const TAMPERINGS: readonly Tampering[] = [
-  {
-    title: 'a thought is edited afterwards',
-    finding: 'altered',
-    apply: (db) =>
+/** Ways to change the file that anybody has who can write to it, and the kind of finding that must follow. */
+const TAMPERINGS: readonly (readonly [
+  finding: string,
+  title: string,
+  apply: (db: SqliteConnection) => void,
+])[] = [
+  [
+    'altered',
+    'a thought is edited afterwards',
+    (db) =>
       db.exec(`UPDATE texts SET text = 'All tests passed.'
                WHERE digest = (SELECT content FROM thoughts WHERE id = 1)`),
-  },
-  { title: 'history is rewritten and every hash recomputed', finding: 'rewritten', apply: rewriteHistory },
+  ],
+  ['rewritten', 'history is rewritten and every hash recomputed', rewriteHistory],
 ];
 
-async function showFound(run: DemoRun, tampering: Tampering): Promise<void> {
-  run.title(`Somebody tampers with a copy: ${tampering.title}`);
-  const copy = join(run.folder, `tampered-${TAMPERINGS.indexOf(tampering) + 1}`);
+async function showFound(run: DemoRun, [finding, title, apply]: (typeof TAMPERINGS)[number]): Promise<void> {
+  run.title(`Somebody tampers with a copy: ${title}`);
+  const copy = join(run.folder, finding);
   cpSync(join(run.folder, 'data'), copy, { recursive: true });
   const dbPath = join(copy, 'colibri.db');
-  await tamper(dbPath, tampering);
+  const db = (await loadDriver()).open(dbPath, { readOnly: false });
+  // Anybody who can write to the file can drop its triggers and put them back: they prove nothing.
+  const triggers = rowsOf(db, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'");
+  for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
+  apply(db);
+  for (const { sql } of triggers) db.exec(String(sql));
+  db.close();
   const { code, stdout } = await run.start('cli.js', ['verify', '--json'], dbPath);
   const { findings = [] } = JSON.parse(stdout) as { findings?: { kind: string; message: string }[] };
-  const named = findings.find(({ kind }) => kind === tampering.finding);
-  const others = findings.length - 1;
-  const more = others > 0 ? `, and ${others} more finding${others === 1 ? '' : 's'}` : '';
+  const named = findings.find(({ kind }) => kind === finding);
+  const more = findings.length > 1 ? `, among ${findings.length} findings` : '';
   const isFound = code === EXIT.found && named !== undefined;
-  run.step(isFound, `found: ${tampering.finding}${more}`, named?.message ?? 'was not found');
-}
-
-async function tamper(path: string, { apply }: Tampering): Promise<void> {
-  const db = (await loadDriver()).open(path, { readOnly: false });
-  try {
-    // Anybody who can write to the file can drop its triggers and put them back: they prove nothing.
-    const triggers = rowsOf(db, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'");
-    for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
-    apply(db);
-    for (const { sql } of triggers) db.exec(String(sql));
-  } finally {
-    db.close();
-  }
+  run.step(isFound, `found: ${finding}${more}`, named?.message ?? 'was not found');
 }
 
 /** Every later hash is recomputed, so the hash chain holds again. Only a signed head shows the difference. */

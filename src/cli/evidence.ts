@@ -14,23 +14,21 @@ import type { Finding } from '../verify/finding.ts';
 import type { Evidence } from '../verify/rules/heads.ts';
 import type { Source } from '../verify/source.ts';
 import type { Verdict } from '../verify/verdict.ts';
-import { verify } from '../verify/verify.ts';
-import type { Progress } from './output.ts';
+import { type VerifyOptions, verify } from '../verify/verify.ts';
 
 /** Lets the verifier read a source and collects what it finds. Without a key, it believes the one that the log is named after. */
 export async function check(
   source: Source,
   key: VerifierKey | undefined,
-  { evidence = [], bar }: { readonly evidence?: readonly Evidence[]; readonly bar?: Progress } = {},
+  more: Pick<VerifyOptions, 'evidence' | 'onProgress'> = {},
 ): Promise<{ readonly verdict: Verdict; readonly findings: readonly Finding[] }> {
   const findings: Finding[] = [];
   const verdict = await verify(source, {
     report: (finding) => void findings.push(finding),
     now: systemClock.now(),
     keys: { trusted: key === undefined ? [] : [key] },
-    evidence,
-    ...(bar !== undefined && { onProgress: bar.update }),
-  }).finally(() => bar?.end());
+    ...more,
+  });
   return { verdict, findings };
 }
 

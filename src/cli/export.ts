@@ -1,11 +1,12 @@
 import { resolve } from 'node:path';
 import { defaultBundleName, type WrittenBundle, writeBundle } from '../export/bundle.ts';
 import { reportPage } from '../report/report.ts';
-import { type Command, EXIT } from './command.ts';
+import { command } from './command.ts';
 import { withDatabase } from './open.ts';
+import type { Output } from './output.ts';
 
 /** Writes everything that others need to check the log, as one folder or one zip. */
-export const exportBundle: Command = {
+export const exportBundle = command({
   name: 'export',
   usage: '[-o DIR|FILE.zip]',
   summary: 'write a bundle that anyone can check without Colibri',
@@ -19,31 +20,25 @@ export const exportBundle: Command = {
       help: 'a folder, or a zip if the name ends in .zip',
     },
   },
-  positionals: [0, 0],
-  async run({ values, out, config }) {
-    const { dbPath, configDir, workspace } = config();
-    const bar = out.progress('exporting');
-    return await withDatabase(config(), async (storage) => {
-      const path = resolve(text(values.output) ?? (await defaultBundleName(storage)));
-      const request = { dbPath, configDir, workspace, page: pageIfBuilt(), onProgress: bar.update };
-      const written = await writeBundle(storage, request, path).finally(() => bar.end());
+  async run({ values: { output }, out, config: readConfig }) {
+    const config = readConfig();
+    return await withDatabase(config, async (storage) => {
+      const path = resolve(output ?? (await defaultBundleName(storage)));
+      const written = await out.progress('exporting', (onProgress) =>
+        writeBundle(storage, { ...config, page: pageIfBuilt(), onProgress }, path),
+      );
       const { origin, size, checkpointedThrough, anchors } = written;
       const data = { path, origin, rows: size, size, checkpointed_through: checkpointedThrough, anchors };
-      out.data(data, () => {
-        out.line(`${path}: ${size} audit rows${withAnchors(anchors)}`);
-        const warning = uncovered(written);
-        if (warning !== undefined) out.line(out.paint('yellow', warning));
-        out.line(
-          out.paint(
-            'dim',
-            'Check it with "colibri verify", or with sha256sum and openssl: see README.txt inside.',
-          ),
-        );
+      return out.data(data, () => {
+        const held = anchors === 0 ? '' : `, with ${anchors === 1 ? 'an anchor' : `${anchors} anchors`}`;
+        out.line(`${path}: ${size} audit rows${held}`);
+        warnUnsigned(written, out);
+        const how = 'Check it with "colibri verify", or with sha256sum and openssl: see README.txt inside.';
+        out.line(out.paint('dim', how));
       });
-      return EXIT.fine;
     });
   },
-};
+});
 
 function pageIfBuilt(): string | undefined {
   try {
@@ -54,17 +49,9 @@ function pageIfBuilt(): string | undefined {
   }
 }
 
-function uncovered({ size, checkpointedThrough }: WrittenBundle): string | undefined {
-  if (checkpointedThrough >= size) return undefined;
-  const from = checkpointedThrough + 1;
-  return `Audit rows ${from} to ${size} are not signed. "colibri doctor" shows why.`;
-}
-
-function withAnchors(count: number): string {
-  if (count === 0) return '';
-  return count === 1 ? ', with an anchor' : `, with ${count} anchors`;
-}
-
-function text(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
+/** Says which rows no signature covers. */
+export function warnUnsigned({ size, checkpointedThrough }: WrittenBundle, out: Output): void {
+  if (checkpointedThrough >= size) return;
+  const rows = `Audit rows ${checkpointedThrough + 1} to ${size}`;
+  out.line(out.paint('yellow', `${rows} are not signed. "colibri doctor" shows why.`));
 }

@@ -19,22 +19,21 @@ export interface Output {
   /** With --json prints `value`; otherwise runs `people`. Answers the exit code. */
   data(value: unknown, people: () => void, isFine?: boolean): number;
   paint(colour: Colour, text: string): string;
-  progress(label: string): Progress;
+  /** Shows how far `work` is; only where a person looks. */
+  progress<T>(label: string, work: (onProgress: OnProgress) => Promise<T>): Promise<T>;
   error(text: string): void;
 }
 
-export interface Progress {
-  update(done: number, total: number): void;
-  end(): void;
-}
+export type OnProgress = (done: number, total: number) => void;
 
+type Terminal = Writable & { isTTY?: boolean; columns?: number };
 const WIDTH_DEFAULT = 80;
 const REDRAW_MS = 100;
 
 export function createOutput(options: {
   readonly json: boolean;
-  readonly stdout: Writable & { isTTY?: boolean; columns?: number };
-  readonly stderr: Writable & { isTTY?: boolean; columns?: number };
+  readonly stdout: Terminal;
+  readonly stderr: Terminal;
   readonly colour: boolean;
   /** The variable COLUMNS, for output that goes through a pager. */
   readonly columns?: string | undefined;
@@ -55,10 +54,10 @@ export function createOutput(options: {
       return isFine ? EXIT.fine : EXIT.found;
     },
     paint: (name, text) => (colour ? `\u001b[${COLOURS[name]}m${text}\u001b[0m` : text),
-    progress: (label) =>
+    progress: (label, work) =>
       stderr.isTTY === true && !json
-        ? drawProgress(stderr, label, stderr.columns ?? WIDTH_DEFAULT)
-        : { update() {}, end() {} },
+        ? work(drawProgress(stderr, label)).finally(() => stderr.write('\r\u001b[K'))
+        : work(() => undefined),
     error(text) {
       for (const line of text.split('\n'))
         stderr.write(`${wrap(line, stderr.columns ?? Number.POSITIVE_INFINITY).join('\n')}\n`);
@@ -67,23 +66,15 @@ export function createOutput(options: {
 }
 
 /** A bar must fit on one line, or it could not be redrawn. */
-function drawProgress(stderr: Writable, label: string, columns: number): Progress {
-  const around = `${label}  100 % `.length;
-  const width = Math.max(5, Math.min(30, columns - around));
+function drawProgress(stderr: Terminal, label: string): OnProgress {
+  const width = Math.max(5, Math.min(30, (stderr.columns ?? WIDTH_DEFAULT) - `${label}  100 % `.length));
   let last = 0;
-  return {
-    update(done, total) {
-      const now = performance.now();
-      if (now - last < REDRAW_MS && done < total) return;
-      last = now;
-      const share = total === 0 ? 1 : Math.min(1, done / total);
-      const filled = Math.round(share * width);
-      stderr.write(
-        `\r${label} ${'█'.repeat(filled)}${'░'.repeat(width - filled)} ${Math.floor(share * 100)} %`,
-      );
-    },
-    end() {
-      stderr.write('\r\u001b[K');
-    },
+  return (done, total) => {
+    const now = performance.now();
+    if (now - last < REDRAW_MS && done < total) return;
+    last = now;
+    const share = total === 0 ? 1 : Math.min(1, done / total);
+    const bar = '█'.repeat(Math.round(share * width)).padEnd(width, '░');
+    stderr.write(`\r${label} ${bar} ${Math.floor(share * 100)} %`);
   };
 }

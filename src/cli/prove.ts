@@ -3,12 +3,12 @@ import { resolve } from 'node:path';
 import { buildCertificate, formatCertificate } from '../export/certificate.ts';
 import { buildConsistency } from '../export/proofs.ts';
 import { LOG, STATE } from '../verify/sources/forms.ts';
-import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
+import { command, EXIT, UsageError } from './command.ts';
 import { withDatabase } from './open.ts';
 import { normalRecordId } from './record-id.ts';
 
-/** Writes one file that proves one record to whoever has the key or a checkpoint of the log. */
-export const prove: Command = {
+/** Writes one file that proves one record to anybody who has the key or a checkpoint of the log. */
+export const prove = command({
   name: 'prove',
   usage: 'ID | --old SIZE [-o FILE]',
   summary: 'write one file that proves one record; for a task, its completion certificate',
@@ -19,58 +19,46 @@ export const prove: Command = {
     output: { type: 'string', short: 'o', value: 'FILE', help: 'where to write; "-" prints it' },
   },
   positionals: [0, 1],
-  async run(invocation) {
-    const { values, positionals, out, config } = invocation;
-    const id = normalRecordId(positionals[0] ?? '');
-    if ((values.old === undefined) === (id === ''))
+  async run({ values: { old, output }, positionals: [given = ''], out, config: readConfig }) {
+    const id = normalRecordId(given);
+    if ((old === undefined) === (id === ''))
       throw new UsageError('Name one record, such as T-0001, or an older size with --old.');
-    if (values.old !== undefined) return await proveConsistency(String(values.old), invocation);
-    if (!/^(?:[TAΘ]-\d{4,15}|#\d{1,15})$/u.test(id))
+    if (old !== undefined && !/^[1-9]\d{0,14}$/.test(old))
+      throw new UsageError(`--old takes a number of audit rows from 1, not "${old}".`);
+    if (old === undefined && !/^(?:[TAΘ]-\d{4,15}|#\d{1,15})$/u.test(id))
       throw new UsageError(`"${id}" is not an id. Give T-0001, Θ-0001, A-0001, or #12 for an audit row.`);
-    const { dbPath, configDir, workspace } = config();
-    const certificate = await withDatabase(config(), (storage) =>
-      buildCertificate(storage, { dbPath, configDir, workspace }, id),
+    const config = readConfig();
+    const { text, name, data, line } = await withDatabase(config, async (storage) =>
+      old === undefined
+        ? describeCertificate(id, await buildCertificate(storage, config, id))
+        : describeConsistency(Number(old), await buildConsistency(storage, Number(old))),
     );
-    const path = write(formatCertificate(certificate), values.output, fileNameOf(id));
-    if (path === undefined) return EXIT.fine;
-    const { files } = certificate;
-    const filesIn = (folder: string) => Object.keys(files).filter((name) => name.startsWith(folder)).length;
-    const [rows, records] = [files[LOG]?.length ?? 0, files[STATE]?.length ?? 0];
-    const data = { rows, records, seals: filesIn('seals/'), anchors: filesIn('anchors/') };
-    out.data({ path, subject: id, ...data }, () =>
-      out.line(`${path}: ${id}, ${rows} audit rows, each with its proof`),
-    );
-    return EXIT.fine;
+    if (output === '-') {
+      process.stdout.write(text);
+      return EXIT.fine;
+    }
+    const path = resolve(output ?? name);
+    writeNew(path, text);
+    return out.data({ path, ...data }, () => out.line(`${path}: ${line}`));
   },
-};
+});
 
-async function proveConsistency(given: string, { values, out, config }: Invocation): Promise<number> {
-  const old = Number(given);
-  if (!Number.isSafeInteger(old) || old < 1)
-    throw new UsageError(`--old takes a number of audit rows from 1, not "${given}".`);
-  const { text, size } = await withDatabase(config(), (storage) => buildConsistency(storage, old));
-  const path = write(text, values.output, `rows-${old}-to-${size}.proof`);
-  if (path !== undefined)
-    out.data({ path, old, size }, () =>
-      out.line(`${path}: the checkpoint of ${size} audit rows extends the first ${old}`),
-    );
-  return EXIT.fine;
+function describeCertificate(id: string, certificate: Awaited<ReturnType<typeof buildCertificate>>) {
+  const { files } = certificate;
+  const filesIn = (folder: string) => Object.keys(files).filter((name) => name.startsWith(folder)).length;
+  const [rows, records] = [files[LOG]?.length ?? 0, files[STATE]?.length ?? 0];
+  return {
+    text: formatCertificate(certificate),
+    // Plain on every shell and file system: Θ-0001 becomes thought-0001.
+    name: `${id.replace('#', 'row-').replace('Θ', 'thought')}.proof.json`,
+    data: { subject: id, rows, records, seals: filesIn('seals/'), anchors: filesIn('anchors/') },
+    line: `${id}, ${rows} audit rows, each with its proof`,
+  };
 }
 
-/** Writes a new file and answers its path, or prints the text. */
-function write(text: string, output: unknown, name: string): string | undefined {
-  if (output === '-') {
-    process.stdout.write(text);
-    return undefined;
-  }
-  const path = resolve(typeof output === 'string' ? output : name);
-  writeNew(path, text);
-  return path;
-}
-
-/** A name that is plain on every shell and file system: Θ-0001 becomes thought-0001. */
-function fileNameOf(id: string): string {
-  return `${id.replace('#', 'row-').replace('Θ', 'thought')}.proof.json`;
+function describeConsistency(old: number, { text, size }: Awaited<ReturnType<typeof buildConsistency>>) {
+  const line = `the checkpoint of ${size} audit rows extends the first ${old}`;
+  return { text, name: `rows-${old}-to-${size}.proof`, data: { old, size }, line };
 }
 
 function writeNew(path: string, text: string): void {

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { writeReport } from '../report/report.ts';
 import { command } from './command.ts';
+import { warnUnsigned } from './export.ts';
 import { withDatabase } from './open.ts';
 
 const NAME_DEFAULT = 'colibri-report.html';
@@ -15,18 +16,17 @@ export const report = command({
   options: {
     output: { type: 'string', short: 'o', value: 'FILE', help: `where to write it (${NAME_DEFAULT})` },
   },
-  async run({ values, out, config }) {
-    const { dbPath, configDir, workspace } = config();
+  async run({ values, out, config: readConfig }) {
+    const config = readConfig();
     const path = resolve(values.output ?? NAME_DEFAULT);
-    const bar = out.progress('writing');
-    return await withDatabase(config(), async (storage) => {
-      const request = { dbPath, configDir, workspace, onProgress: bar.update };
-      const written = await writeReport(storage, request, path).finally(() => bar.end());
+    return await withDatabase(config, async (storage) => {
+      const written = await out.progress('writing', (onProgress) =>
+        writeReport(storage, { ...config, onProgress }, path),
+      );
       const { origin, size: rows, bytes, checkpointedThrough } = written;
       return out.data({ path, origin, rows, bytes, checkpointed_through: checkpointedThrough }, () => {
         out.line(`${path}: ${rows} audit rows, ${Math.ceil(bytes / 1024)} KB`);
-        const unsigned = `Audit rows ${checkpointedThrough + 1} to ${rows} are not signed. "colibri doctor" shows why.`;
-        if (checkpointedThrough < rows) out.line(out.paint('yellow', unsigned));
+        warnUnsigned(written, out);
         out.line(out.paint('dim', 'Open it in a browser: it checks itself there.'));
       });
     });

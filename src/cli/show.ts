@@ -4,11 +4,12 @@ import { formatId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
 import { effectsOf } from '../report/telling.ts';
 import type { Reader, Row } from '../storage/engine.ts';
 import { auditRow, type Finding } from '../verify/finding.ts';
+import { members } from '../verify/sources/forms.ts';
 import { PROOF_LEGEND, printCall } from './call-text.ts';
 import { command, UsageError } from './command.ts';
 import { concerning, newestCalls, type PastCall, restoreTexts } from './history.ts';
 import { withDatabase } from './open.ts';
-import type { Output } from './output.ts';
+import type { Colour, Output } from './output.ts';
 import { proveCalls, proveUnder, readSignedLog, rowsOf, type SignedLog } from './proof-status.ts';
 import { parseRecordId } from './record-id.ts';
 import { printable } from './text.ts';
@@ -124,48 +125,35 @@ function draw({ id, row, history, findings, checkpoint, anchors, remarks }: Show
   for (const finding of findings) out.line(out.paint('red', `✗ ${printable(finding.message)}`));
   if (findings.length === 0)
     out.line(`${out.paint('green', '✓ intact')}: as audit row ${row.position} left it`);
-  out.line(
-    checkpoint === null
-      ? `${out.paint('yellow', '○ not signed')}: no signed head covers audit row ${row.position} as it is`
-      : `${out.paint('green', '● checkpointed')}: audit row ${row.position} is in the log that the head of ${checkpoint} rows signs`,
-  );
+  const say = (colour: Colour, mark: string, text: string) => out.line(`${out.paint(colour, mark)}: ${text}`);
+  if (checkpoint === null)
+    say('yellow', '○ not signed', `no signed head covers audit row ${row.position} as it is`);
+  else
+    say(
+      'green',
+      '● checkpointed',
+      `audit row ${row.position} is under the signed head of ${checkpoint} rows`,
+    );
   for (const { source, where, size } of anchors)
-    out.line(
-      `${out.paint('green', '◆ anchored')}: ${ANCHOR_NAMES[source]}, the checkpoint of ${size} rows, ${printable(where)}`,
+    say(
+      'green',
+      '◆ anchored',
+      `${ANCHOR_NAMES[source]}, the checkpoint of ${size} rows, ${printable(where)}`,
     );
   if (anchors.length === 0 && checkpoint !== null)
-    out.line(
-      `${out.paint('yellow', '○ not anchored')}: only this machine vouches for it; see "colibri anchor"`,
-    );
+    say('yellow', '○ not anchored', 'only this machine vouches for it; see "colibri anchor"');
   for (const remark of remarks) out.line(out.paint('yellow', printable(remark)));
 }
 
-const REFERENCES: Readonly<Record<string, StateTable>> = {
-  parent_id: TASKS,
-  task_id: TASKS,
-  session_id: SESSIONS,
-  sealed_task_id: TASKS,
-};
 const LISTS: readonly string[] = ['labels', 'depends_on', 'tests_run', 'blockers', 'observed'];
 
 function describe(column: string, value: unknown): string {
-  const table = REFERENCES[column];
-  if (table !== undefined && typeof value === 'number') return formatId(table, value);
+  if (column === 'session_id') return formatId(SESSIONS, Number(value));
+  if (/^(?:parent|task|sealed_task)_id$/.test(column)) return formatId(TASKS, Number(value));
   if (column === 'proof_grade') return value === 1 ? 'yes' : 'no';
   if (column === 'position') return `audit row ${value}`;
-  const list = LISTS.includes(column) ? readList(value) : undefined;
-  return (
-    list?.map((entry) => (typeof entry === 'number' ? formatId(TASKS, entry) : String(entry))).join(', ') ??
-    String(value)
-  );
-}
-
-/** Anybody may have changed the file: what is not a list is shown as it is. */
-function readList(value: unknown): unknown[] | undefined {
-  try {
-    const list: unknown = JSON.parse(String(value));
-    return Array.isArray(list) ? list : undefined;
-  } catch {
-    return undefined;
-  }
+  // Anybody may have changed the file: what is not a list is shown as it is.
+  const { list } = members(LISTS.includes(column) ? `{"list":${value}}` : undefined);
+  if (!Array.isArray(list)) return String(value);
+  return list.map((entry) => (typeof entry === 'number' ? formatId(TASKS, entry) : String(entry))).join(', ');
 }

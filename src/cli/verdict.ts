@@ -1,87 +1,98 @@
+import type { Config } from '../config.ts';
 import type { Finding } from '../verify/finding.ts';
-import type { HeadStatus } from '../verify/rules/heads.ts';
-import type { Anchoring, Checkpointed, Verdict } from '../verify/verdict.ts';
+import type { Anchoring, Verdict } from '../verify/verdict.ts';
+import type { Against } from './brought.ts';
 import type { Output } from './output.ts';
 import { printable } from './text.ts';
 
-/** A verification of one file, ready to be printed. */
+/** A file to verify, and what the user brings along. */
+export interface ToVerify {
+  readonly config: Config;
+  readonly path: string;
+  readonly out: Output;
+  /** A verifier key in its text form. */
+  readonly key?: string | undefined;
+  readonly against?: Against | undefined;
+  /** The certificate of a time-stamping authority. */
+  readonly authority?: string | undefined;
+}
+
+/** What came of it, ready to be printed. */
 export interface Verified {
   readonly what: 'database' | 'bundle' | 'proof';
-  readonly path: string;
   readonly findings: readonly Finding[];
+  /** A file that proves a single thing has none. */
+  readonly verdict?: Verdict;
+  /** Whether every row of the log was there to be read. */
+  readonly whole?: boolean;
+  readonly remarks?: readonly string[];
   /** Further members of the JSON. */
-  readonly data: object;
-  /** Lines for people, after the findings. */
-  readonly print: (out: Output) => void;
+  readonly data?: object;
+  /** Further lines for people. */
+  readonly print?: () => void;
 }
 
 const FINDINGS_SHOWN_MAX = 20;
 
 /** Prints what was found and answers the exit code. */
-export function showVerified({ what, path, findings, data, print }: Verified, out: Output): number {
+export function showVerified(verified: Verified, { path, out }: ToVerify): number {
+  const { what, findings, verdict, whole = true, data, print } = verified;
   const ok = findings.length === 0;
+  const remarks = [...(verified.remarks ?? []), ...(verdict?.remarks ?? [])];
+  const against = verdict && comparisonIn(verdict);
   const printAll = () => {
     for (const { kind, record, message } of findings.slice(0, FINDINGS_SHOWN_MAX))
       out.line(`${out.paint('red', kind.padEnd(14))} ${printable(record)}  ${printable(message)}`, 15);
     const more = findings.length - FINDINGS_SHOWN_MAX;
     if (more > 0) out.line(`… and ${more} more; --json prints all of them.`);
     if (!ok) out.line();
-    print(out);
+    if (verdict) printRanges(verdict, whole, out);
+    if (against) out.line(`against               ${against.verdict}: ${printable(against.message)}`);
+    print?.();
+    for (const remark of remarks) out.line(out.paint('yellow', printable(remark)));
     const count = findings.length === 1 ? 'One thing is wrong.' : `${findings.length} things are wrong.`;
     out.line(ok ? out.paint('green', 'Nothing is wrong.') : out.paint('red', count));
   };
-  return out.data({ ok, what, path, ...data, findings }, printAll, ok);
+  const ranges = verdict && rangesIn(verdict, whole);
+  return out.data(
+    { ok, what, path, ...ranges, ...(against && { against }), ...data, remarks, findings },
+    printAll,
+    ok,
+  );
 }
 
-/** What a verdict comes to, with what else is to be said about this file. */
-export function describeVerdict(
-  verdict: Verdict,
-  /** Whether every row of the log was there to be read. */
-  whole: boolean,
-  more: Partial<Verified> & { readonly remarks?: readonly string[] },
-): Pick<Verified, 'data' | 'print'> {
-  const remarks = [...(more.remarks ?? []), ...verdict.remarks];
-  const compared = verdict.judged.find(({ source }) => source === 'against');
-  const against = compared && {
-    verdict: COMPARISONS.find(([, statuses]) => statuses.includes(compared.status))?.[0] ?? 'not comparable',
-    size: compared.size,
-    message: compared.message,
-  };
+/** Of a part of a log, nothing can be said of all rows up to one. */
+function rangesIn(verdict: Verdict, whole: boolean) {
   return {
-    data: {
-      origin: verdict.origin,
-      size: verdict.size,
-      root: verdict.root,
-      // Of a part of a log, nothing can be said of all rows up to one.
-      intact_through: whole ? verdict.intactThrough : null,
-      replayed_through: whole ? verdict.replayedThrough : null,
-      checkpointed_through: verdict.checkpointedThrough,
-      checkpointed_by: verdict.checkpointed,
-      anchored_through: verdict.anchoredThrough,
-      anchored_by: verdict.anchoredBy,
-      unanchored_tail: whole ? verdict.unanchoredTail : null,
-      erased: verdict.erased,
-      ...(against && { against }),
-      ...more.data,
-      remarks,
-    },
-    print(out) {
-      printRanges(verdict, whole, out);
-      if (against) out.line(`against               ${against.verdict}: ${printable(against.message)}`);
-      more.print?.(out);
-      for (const remark of remarks) out.line(out.paint('yellow', printable(remark)));
-    },
+    origin: verdict.origin,
+    size: verdict.size,
+    root: verdict.root,
+    intact_through: whole ? verdict.intactThrough : null,
+    replayed_through: whole ? verdict.replayedThrough : null,
+    checkpointed_through: verdict.checkpointedThrough,
+    checkpointed_by: verdict.checkpointed,
+    anchored_through: verdict.anchoredThrough,
+    anchored_by: verdict.anchoredBy,
+    unanchored_tail: whole ? verdict.unanchoredTail : null,
+    erased: verdict.erased,
   };
 }
 
-const COMPARISONS: readonly (readonly [verdict: string, statuses: readonly HeadStatus[]])[] = [
-  ['consistent', ['consistent']],
-  ['inconsistent', ['cut', 'rewritten']],
-];
+/** How the checkpoint that the user brought compares. */
+function comparisonIn({ judged }: Verdict) {
+  const found = judged.find(({ source }) => source === 'against');
+  if (found === undefined) return undefined;
+  const { status, size, message } = found;
+  const isOther = status === 'cut' || status === 'rewritten';
+  const verdict = status === 'consistent' ? status : isOther ? 'inconsistent' : 'not comparable';
+  return { verdict, size, message };
+}
 
 function printRanges(verdict: Verdict, whole: boolean, out: Output): void {
   const size = `of ${verdict.size.toLocaleString('en')} audit rows`;
-  const keys = verdict.checkpointed.filter(({ known }) => known).map(nameOf);
+  const keys = verdict.checkpointed
+    .filter(({ known }) => known)
+    .map(({ key, vouched }) => `key ${keyId(key)}${vouched ? '' : ' (not vouched for)'}`);
   const anchors = verdict.anchoredBy.map((source) => ANCHOR_NAMES[source]);
   const by = (names: readonly string[]) => (names.length === 0 ? '' : ` by ${names.join(', ')}`);
   const lines: readonly (readonly [label: string, rows: number, more: string, ofPart: boolean])[] = [
@@ -94,10 +105,6 @@ function printRanges(verdict: Verdict, whole: boolean, out: Output): void {
   for (const [label, rows, more, ofPart] of lines)
     if (whole || ofPart)
       out.line(`${label.padEnd(22)}${rows.toLocaleString('en').padStart(12)} ${more}`.trimEnd());
-}
-
-function nameOf({ key, vouched }: Checkpointed): string {
-  return `key ${keyId(key)}${vouched ? '' : ' (not vouched for)'}`;
 }
 
 /** The short name of a key in its text form. It may come from a stranger's file. */

@@ -20,8 +20,7 @@ import type { Verdict } from '../verify/verdict.ts';
 import { authoritiesOf, check, folderOf, outsideFinding, ownKey } from './evidence.ts';
 import type { Output } from './output.ts';
 import { printable } from './text.ts';
-import { ANCHOR_NAMES, describeVerdict, keyId, type Verified } from './verdict.ts';
-import type { ToVerify } from './verify-database.ts';
+import { ANCHOR_NAMES, keyId, type ToVerify, type Verified } from './verdict.ts';
 
 /** Verifies a bundle: a folder or a zip. */
 export async function verifyBundle(given: ToVerify): Promise<Verified> {
@@ -53,12 +52,14 @@ async function verifyCarried(
   given: ToVerify,
   told: readonly string[] = [],
 ): Promise<Verified> {
-  const { config, path, key, against, out } = given;
+  const { config, key, against, out } = given;
   const origin = await source.origin();
   const trusted = keyIn(key) ?? ownKey(config, origin);
   const { anchors, ...outside } = lookUpAnchors(source.anchors, origin, given);
   const evidence = [...outside.evidence, against ?? []].flat();
-  const checked = await check(source, trusted, { evidence, bar: out.progress('verifying') });
+  const checked = await out.progress('verifying', (onProgress) =>
+    check(source, trusted, { evidence, onProgress }),
+  );
   const { verdict } = checked;
   const findings = [...outside.findings, ...checked.findings];
   const keyFrom = key !== undefined ? '--key' : trusted !== undefined ? 'known' : 'bundle';
@@ -66,18 +67,17 @@ async function verifyCarried(
   const summary = `${source.subject}: each of its audit rows is in the log that the checkpoint of ${verdict.size} rows signs`;
   return {
     what,
-    path,
     findings,
-    ...describeVerdict(verdict, source.whole, {
-      data: { ...about, key_from: keyFrom, anchors },
-      print(out) {
-        if (!source.whole && findings.length === 0) out.line(summary);
-        printKeys(verdict, keyFrom, out);
-        printAnchors(anchors, out);
-        // Only what is proved is told: of one that is wrong, the findings are all there is to say.
-        if (findings.length === 0) for (const line of told) out.line(printable(line));
-      },
-    }),
+    verdict,
+    whole: source.whole,
+    data: { ...about, key_from: keyFrom, anchors },
+    print() {
+      if (!source.whole && findings.length === 0) out.line(summary);
+      printKeys(verdict, keyFrom, out);
+      printAnchors(anchors, out);
+      // Only what is proved is told: of one that is wrong, the findings are all there is to say.
+      if (findings.length === 0) for (const line of told) out.line(printable(line));
+    },
   };
 }
 
@@ -181,17 +181,17 @@ function printAnchor(anchor: LookedUp, out: Output): void {
 
 /** A file that proves one thing: it has no ranges, only what it shows. */
 function verifyProofFile(text: string, given: ToVerify): Verified {
-  const { path } = given;
+  const { path, out } = given;
   const keyOf = (origin: string) => given.key ?? folderOf(given.config, origin)?.verifierKey();
   try {
     const proof = checkProofFile(text, { keyOf, against: given.against?.note });
     const { subject, origin, size, line, key } = proof;
     const data = { subject, origin, size, proves: [line], key };
-    return { what: 'proof', path, findings: [], data, print: (out) => out.line(printable(line)) };
+    return { what: 'proof', findings: [], data, print: () => out.line(printable(line)) };
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
     const message = `It shows nothing: ${error.message}.`;
     const finding: Finding = { kind: 'bad-checkpoint', table: 'proof', record: path, message };
-    return { what: 'proof', path, findings: [finding], data: { proves: [] }, print: () => undefined };
+    return { what: 'proof', findings: [finding], data: { proves: [] } };
   }
 }

@@ -1,12 +1,20 @@
-import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { createReadStream, existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
+import { asError } from '../errors.ts';
+import type { Reader, StorageEngine } from '../storage/engine.ts';
+import { openSqlite } from '../storage/sqlite/engine.ts';
+import { headIn, keyIn } from '../trust/opening.ts';
+import { readView } from '../trust/own-log.ts';
 import { PathMemory } from '../trust/path-memory.ts';
-import { existingFile, readAgainst, readKey } from './brought.ts';
+import { auditRow, type Finding } from '../verify/finding.ts';
+import { damagedSource, isIncluded } from '../verify/sources/carried.ts';
+import { DatabaseSource } from '../verify/sources/database.ts';
+import { type Against, existingFile, readAgainst, readKey } from './brought.ts';
 import { command, UsageError } from './command.ts';
-import { showVerified, type Verified } from './verdict.ts';
+import { check, collectEvidence, outsideFinding, ownKey } from './evidence.ts';
+import { showVerified, type ToVerify, type Verified } from './verdict.ts';
 import { verifyBundle, verifyProof } from './verify-carried.ts';
-import { type ToVerify, verifyDatabase } from './verify-database.ts';
 
 /** Checks everything and says how far it can be trusted, and by whom. */
 export const verify = command({
@@ -32,7 +40,7 @@ export const verify = command({
   async run({ values: { key, against, ca }, positionals: [given], out, config: readConfig }) {
     const config = readConfig();
     const path = given === undefined ? config.dbPath : resolve(given);
-    const kind = kindOf(path, config);
+    const kind = await kindOf(path, config);
     if (kind === 'database' && ca !== undefined)
       throw new UsageError(
         '--ca goes with a bundle or a proof. For a database, name the authority once: colibri anchor --tsr FILE --ca FILE.',
@@ -45,7 +53,7 @@ export const verify = command({
       against: against === undefined ? undefined : readAgainst(against),
       authority: ca === undefined ? undefined : existingFile(ca),
     };
-    return showVerified(await VERIFIERS[kind](toVerify), out);
+    return showVerified(await VERIFIERS[kind](toVerify), toVerify);
   },
 });
 
@@ -60,7 +68,7 @@ const VERIFIERS: Readonly<Record<Kind, (given: ToVerify) => Promise<Verified>>> 
 const HEAD_BYTES = 4_096;
 
 /** A bundle is a folder or a zip, a proof begins with its format or is JSON, a database with SQLite's header. */
-function kindOf(path: string, config: Config): Kind {
+async function kindOf(path: string, config: Config): Promise<Kind> {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat === undefined) {
     if (new PathMemory(config.configDir, path).seen().length > 0) return 'database';
@@ -69,7 +77,8 @@ function kindOf(path: string, config: Config): Kind {
     );
   }
   if (stat.isDirectory()) return 'bundle';
-  const head = readHead(path);
+  let head = '';
+  for await (const part of createReadStream(path, { encoding: 'latin1', end: HEAD_BYTES })) head += part;
   if (head.startsWith('SQLite format 3\0') || path === config.dbPath || path.endsWith('.db'))
     return 'database';
   if (head.startsWith('PK\u0003\u0004') || head.startsWith('PK\u0005\u0006')) return 'bundle';
@@ -79,12 +88,65 @@ function kindOf(path: string, config: Config): Kind {
   );
 }
 
-function readHead(path: string): string {
-  const fd = openSync(path, 'r');
-  try {
-    const buffer = Buffer.alloc(HEAD_BYTES);
-    return buffer.toString('latin1', 0, readSync(fd, buffer, 0, HEAD_BYTES, 0));
-  } finally {
-    closeSync(fd);
+/** Verifies a database and compares it with everything known about it elsewhere. Never changes a byte of it. */
+export async function verifyDatabase(given: ToVerify): Promise<Verified> {
+  const { config, path } = given;
+  if (!existsSync(path)) {
+    const before = new PathMemory(config.configDir, path).seen().join(', ');
+    const message = `The database ${path} was the log ${before} and is gone.`;
+    return await unreadable(outsideFinding('missing', path, message));
   }
+  let storage: StorageEngine;
+  try {
+    storage = await openSqlite({ path, readOnly: true });
+  } catch (thrown) {
+    const message = `${path} cannot be read: ${asError(thrown).message}`;
+    return await unreadable({ kind: 'damaged', table: 'file', record: path, message });
+  }
+  try {
+    return await verifyOpened(storage, given);
+  } finally {
+    await storage.close();
+  }
+}
+
+async function verifyOpened(storage: StorageEngine, given: ToVerify): Promise<Verified> {
+  const { config, path, against, out } = given;
+  const origin = await readOrigin(storage, config, path);
+  const outside = collectEvidence(config, path, origin);
+  const evidence = [...outside.evidence, against ?? []].flat();
+  const key = keyIn(given.key) ?? ownKey(config, origin);
+  const { verdict, findings } = await out.progress('verifying', (onProgress) =>
+    storage.read((tx) => check(new DatabaseSource(storage, tx), key, { evidence, onProgress })),
+  );
+  const proved = against === undefined ? [] : await storage.read((tx) => checkProvedRecord(against, tx));
+  const all = [...outside.findings, ...findings, ...proved];
+  return { what: 'database', findings: all, verdict, remarks: outside.remarks };
+}
+
+/** The record that a proof was made for must still be the one at its position. */
+async function checkProvedRecord({ where, note, proof }: Against, tx: Reader): Promise<Finding[]> {
+  const head = headIn(note);
+  if (proof === undefined || head === undefined) return [];
+  const position = proof.index + 1;
+  const sql = 'SELECT content_hash FROM actions WHERE position = ?';
+  const row = await tx.get<{ content_hash: string }>(sql, position);
+  if (row === undefined || isIncluded(proof.index, proof.proof, row.content_hash, head)) return [];
+  const message = `${where} proves another record than the audit row at ${position}.`;
+  return [{ kind: 'altered', table: 'actions', record: auditRow(position), position, message }];
+}
+
+/** The name the log gives itself. Where damage hides it, the one remembered for the path. */
+async function readOrigin(storage: StorageEngine, config: Config, path: string): Promise<string | undefined> {
+  try {
+    return (await storage.read(readView)).origin;
+  } catch {
+    // Whatever it is, the verifier meets it too and reports it.
+    return new PathMemory(config.configDir, path).seen()[0];
+  }
+}
+
+async function unreadable(finding: Finding): Promise<Verified> {
+  const { verdict } = await check(damagedSource(finding.message), undefined);
+  return { what: 'database', findings: [finding], verdict: { ...verdict, root: '', remarks: [] } };
 }

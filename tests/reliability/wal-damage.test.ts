@@ -143,7 +143,7 @@ function rowsIn(colibri: Playground): number {
 
 /** `colibri verify` without a process of its own: ninety starts would take a minute. */
 async function verifier(colibri: Playground): Promise<() => Promise<readonly unknown[]>> {
-  const { verifyDatabase } = await import('../../src/cli/verify-database.ts');
+  const { verifyDatabase } = await import('../../src/cli/verify.ts');
   const { readConfig } = await import('../../src/config.ts');
   const { createOutput } = await import('../../src/cli/output.ts');
   const config = readConfig(colibri.environment);

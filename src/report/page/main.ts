@@ -47,7 +47,7 @@ function welcome(): HTMLElement {
 function header(embedded: Embedded | undefined): HTMLElement {
   return h('header.row.apart.top', [
     h('div.row', h('b.brand', 'Colibri'), name),
-    h('div.row.actions', [
+    h('div.row', [
       ...chooser('Check a file', { id: 'choose-file', accept: '.zip,.json' }),
       ...chooser('Check a folder', { id: 'choose-folder', webkitdirectory: true }),
       embedded !== undefined && h('button', { click: () => save(embedded) }, 'Save the bundle'),
@@ -113,16 +113,9 @@ function save({ name: download, zip }: Embedded): void {
 
 function acceptDrops(): void {
   const { body } = document;
-  body.addEventListener('dragover', (event) => {
-    event.preventDefault();
-    body.classList.add('dropping');
-  });
-  body.addEventListener('dragleave', (event) => {
-    if (event.relatedTarget === null) body.classList.remove('dropping');
-  });
+  body.addEventListener('dragover', (event) => event.preventDefault());
   body.addEventListener('drop', async (event) => {
     event.preventDefault();
-    body.classList.remove('dropping');
     if (event.dataTransfer !== null) await openDropped(event.dataTransfer, open);
   });
 }

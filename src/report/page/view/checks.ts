@@ -1,14 +1,10 @@
 /// <reference lib="dom" />
 import type { Comparison } from '../worker/questions.ts';
-import type { AnchorView, CheckView, HeadView, VerdictView } from '../worker/verdict.ts';
+import type { VerdictView } from '../worker/verdict.ts';
 import { type Child, h, replace } from './dom.ts';
 import { card, facts, growing, hash, note, number, plural, said, table, tag, time } from './parts.ts';
 
-const STATES: Readonly<Record<CheckView['state'], readonly [mark: string, word: string]>> = {
-  holds: ['✓', 'holds'],
-  wrong: ['✕', 'wrong'],
-  unchecked: ['–', 'not checked'],
-};
+const STATES = { holds: '✓ holds', wrong: '✕ wrong', unchecked: '– not checked' };
 const FINDINGS_STEP = 50;
 const HEADS_MAX = 200;
 
@@ -18,7 +14,7 @@ type Compare = (text: string) => Promise<Comparison>;
 export function checksView(verdict: VerdictView, compare: Compare): HTMLElement {
   const remarks = verdict.remarks.map((remark) => note(said(remark, 400)));
   return h('div.grid', [
-    card('What was checked here', h('ul.check-list', verdict.checks.map(checkLine))),
+    card('What was checked here', table('Checks', ['Check', 'State'], verdict.checks.map(checkLine))),
     card(`Findings (${number(verdict.findingCount)})`, findings(verdict), remarks),
     card('Keys', h('div.grid', keyParts(verdict), compareBox(compare))),
     card('Checkpoints', heads(verdict.heads)),
@@ -26,14 +22,9 @@ export function checksView(verdict: VerdictView, compare: Compare): HTMLElement 
   ]);
 }
 
-function checkLine({ name, what, state, looked }: CheckView): HTMLElement {
-  const [mark, word] = STATES[state];
+function checkLine({ name, what, state, looked }: VerdictView['checks'][number]): Child[] {
   const more = typeof looked === 'string' ? `: ${looked}` : looked[1] === '' ? '' : ` · ${plural(...looked)}`;
-  return h('li', { 'data-state': state, 'data-check': name }, [
-    h('span.mark', { 'aria-hidden': true }, mark),
-    h('span', what),
-    h('span.note', `${word}${more}`),
-  ]);
+  return [what, h('span', { 'data-state': state, 'data-check': name }, `${STATES[state]}${more}`)];
 }
 
 function findings({ findings: all, findingCount }: VerdictView): Child[] {
@@ -49,12 +40,12 @@ function findings({ findings: all, findingCount }: VerdictView): Child[] {
 
 function keyParts({ keys, origin }: VerdictView): Child[] {
   if (keys.length === 0) return [note('No key has signed what is here.')];
-  const lines = keys.map(({ id, text, through, isVouched }) => ({
-    [`Key ${id}`]: `signed through row ${number(through)}${isVouched ? '' : ', joined by itself'}`,
-    'Its text': h('code.break', text),
+  const lines = keys.map(({ id, key, through, vouched }) => ({
+    [`Key ${id}`]: `signed through row ${number(through)}${vouched ? '' : ', joined by itself'}`,
+    'Its text': h('code.break', key),
   }));
   return [
-    facts({ Log: said(origin, 200) }, ...lines),
+    facts({ Log: said(origin ?? '', 200) }, ...lines),
     note('The keys came with it. Compare them with those their owner gave you another way.'),
   ];
 }
@@ -84,20 +75,20 @@ function compareBox(compare: Compare): HTMLElement {
   ]);
 }
 
-function heads(all: readonly HeadView[]): HTMLElement {
+function heads(all: VerdictView['heads']): HTMLElement {
   if (all.length === 0) return note('There is none.');
   const names = ['Rows', 'Last row covered', 'Root', 'Signed by', 'Agrees'];
-  return newestFirst('Checkpoints', names, all, ({ size, at, root, key, agrees, isWrong }) => [
+  return newestFirst('Checkpoints', names, all, ({ size, at, root, key, agrees }) => [
     number(size),
     at === '' ? '–' : time(at),
     hash(root),
     key === '' ? '–' : h('code', key),
-    isWrong ? h('span.error', agrees) : agrees,
+    agrees ?? h('span.error', 'no'),
   ]);
 }
 
 /** What others may hold. Whether they do is for the reader to find out. */
-function anchors(all: readonly AnchorView[]): HTMLElement {
+function anchors(all: VerdictView['anchors']): HTMLElement {
   if (all.length === 0) return note('It names none that could be used.');
   const names = ['Rows', 'Kind', 'Claims', 'Id', 'Looked up'];
   return newestFirst('Anchors', names, all, ({ size, kind, claims, commit }) => [

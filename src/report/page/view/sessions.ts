@@ -4,7 +4,7 @@ import { leafHash } from '../../../integrity/tree.ts';
 import type { Session } from '../worker/records.ts';
 import { type Child, h, replace } from './dom.ts';
 import { card, facts, field, hash, lineButton, note, number, plural, said, seal, time } from './parts.ts';
-import { legend, proofSteps, type TreeNode, treeOf, treePicture } from './tree.ts';
+import { proofSteps, type TreeNode, treeOf, treePicture } from './tree.ts';
 
 const LEAVES_SHOWN = 16;
 
@@ -113,11 +113,7 @@ function treeParts(session: Session, root: TreeNode, openPosition: OpenPosition)
 
   show(0);
   return h('div.grid', [
-    h('p.row.note', [
-      ...legend('path', 'path to the root'),
-      ...legend('sibling', 'hashes in the proof'),
-      ...legend('folded', 'leaves not drawn'),
-    ]),
+    note('Filled: the path to the root. Dashed edge: a hash in the proof. Dashed box: leaves not drawn.'),
     picture,
     h('div.row.apart.note.pager', back, place, on),
     h('div.grid.columns', card('Records in order', records), proof),

@@ -2,7 +2,7 @@
 import type { Call } from '../worker/calls.ts';
 import type { Opened } from '../worker/open.ts';
 import type { Task } from '../worker/records.ts';
-import type { AnchorView, VerdictView } from '../worker/verdict.ts';
+import type { VerdictView } from '../worker/verdict.ts';
 import { type Child, h, type Part } from './dom.ts';
 import { card, lineButton, note, number, plural, said, seal, table, time, words } from './parts.ts';
 
@@ -21,7 +21,7 @@ export function summaryView(opened: Opened, openTask: (task: Task) => void): HTM
   return h('div.grid', [
     verdict.findingCount > 0 &&
       seal('bad', 'Something here is not as it was written. What is shown may be wrong; see Checks.'),
-    h('div.grid.figures', [
+    h('div.grid.columns.figures', [
       figure(done.length, 'tasks finished', `of ${number(tasks.length)}; ${number(open.length)} open`),
       figure(thoughts, 'thoughts recorded', 'decisions, risks, plans'),
       figure(sealed, 'sessions sealed', `of ${number(sessions.length)}; each seal was checked`),
@@ -99,12 +99,12 @@ function actors(calls: readonly Call[], tasks: readonly Task[]): HTMLElement {
 
 /** What the verdict stands on and what it does not, in sentences. */
 function grounds(verdict: VerdictView): Part[] {
-  const { keys, heads, rows, isWhole, remarks } = verdict;
-  const good = heads.filter(({ isConsistent }) => isConsistent);
+  const { keys, heads, rows, whole, remarks } = verdict;
+  const good = heads.filter(({ status }) => status === 'consistent');
   const [oldest, newest] = [good[0], good.at(-1)];
   const signed = oldest !== undefined &&
     newest !== undefined &&
-    isWhole && [
+    whole && [
       `${plural(good.length, 'signed head')}, the first at row ${number(oldest.size)}`,
       ...(oldest.at === '' ? [] : [', written ', time(oldest.at)]),
       `, the newest covers ${number(newest.size)} rows.`,
@@ -136,7 +136,7 @@ function anchorGrounds({ anchors }: VerdictView): Part[] {
   });
 }
 
-function anchorGround({ kind, size, at, commit, ref, claims }: AnchorView): Child[] {
+function anchorGround({ kind, size, at, commit, ref, claims }: VerdictView['anchors'][number]): Child[] {
   const dated = claims === '' ? 'no date' : time(claims);
   const rows = [`the first ${plural(size, 'row')}`, ...(at === '' ? [] : [', the last written ', time(at)])];
   if (kind === 'tsr')

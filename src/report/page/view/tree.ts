@@ -1,7 +1,7 @@
 /// <reference lib="dom" />
 import { leafHash, nodeHash } from '../../../integrity/tree.ts';
 import type { Leaf } from '../worker/records.ts';
-import { type Child, h, svg } from './dom.ts';
+import { h, svg } from './dom.ts';
 import { number } from './parts.ts';
 
 /** A node of a tree as RFC 6962 shapes it, over the leaves from `start` up to but not including `end`. */
@@ -55,12 +55,6 @@ const NODE_WIDTH = 53;
 const NODE_HEIGHT = 26;
 const MARGIN = 16;
 const DIGITS = 6;
-
-/** A node of a class as the picture draws it, with what it means. */
-export function legend(name: 'path' | 'sibling' | 'folded', meaning: string): Child[] {
-  const box = svg('rect', { x: 1, y: 1, width: 24, height: 12, rx: 6 });
-  return [svg('svg', { width: 26, height: 14, 'aria-hidden': true }, svg(`g.${name}`, box)), meaning];
-}
 
 interface Placed {
   readonly x: number;

@@ -17,7 +17,7 @@ export function verdictBanner() {
   const title = h('h1.verdict-title');
   const text = h('div');
   const bar = h('progress', { 'aria-label': 'rows checked' });
-  const ranges = h('div.grid.ranges');
+  const ranges = h('div.grid.columns.ranges');
   const words = h('div', { role: 'status', 'aria-live': 'polite' }, title, text);
   const element = h('section.card.verdict', { 'aria-label': 'Verdict' }, icon, words, bar, ranges);
 
@@ -61,12 +61,12 @@ function unreadable(message: Node): Conclusion {
 }
 
 function conclusion(verdict: VerdictView): Conclusion {
-  const { findingCount, rows, size, intactThrough, checkpointedThrough, isWhole, subject } = verdict;
+  const { findingCount, rows, size, intactThrough, checkpointedThrough, whole, subject } = verdict;
   const [first] = verdict.findings;
   if (first !== undefined) {
     const message = said(first.message, 400);
     if (first.kind === 'damaged' && rows === 0) return unreadable(message);
-    const upTo = isWhole && `Nothing is wrong up to row ${number(intactThrough)} of ${number(size)}. `;
+    const upTo = whole && `Nothing is wrong up to row ${number(intactThrough)} of ${number(size)}. `;
     return say(
       'bad',
       `Not intact: ${plural(findingCount, 'finding')}`,
@@ -79,7 +79,7 @@ function conclusion(verdict: VerdictView): Conclusion {
     const unsigned = 'Nothing in it is signed: the person who handed it over can have made all of it.';
     return say('partly', 'Intact in itself, but not signed', agreement(verdict), unsigned);
   }
-  const heading = isWhole ? `Intact through row ${number(intactThrough)}` : `Intact: ${subject}`;
+  const heading = whole ? `Intact through row ${number(intactThrough)}` : `Intact: ${subject}`;
   const keys =
     verdict.keys.length === 1
       ? 'The key came with it. Before you rely on it, compare it under Checks with one you got another way.'
@@ -87,8 +87,8 @@ function conclusion(verdict: VerdictView): Conclusion {
   return say('good', heading, agreement(verdict), signedLine(verdict), anchorLine(verdict), keys);
 }
 
-function agreement({ isWhole, rows, size, subject, replayedThrough, intactThrough }: VerdictView): string {
-  if (!isWhole)
+function agreement({ whole, rows, size, subject, replayedThrough, intactThrough }: VerdictView): string {
+  if (!whole)
     return `${subject} comes with ${plural(rows, 'audit row')}, and each of them is in the log of ${number(size)} rows that the signed head names.`;
   const all = `All ${number(rows)} audit rows and every record they wrote agree with each other.`;
   return replayedThrough === intactThrough
@@ -96,9 +96,9 @@ function agreement({ isWhole, rows, size, subject, replayedThrough, intactThroug
     : `${all} Calls up to row ${number(replayedThrough)}, run again by the rules, give what the log says.`;
 }
 
-function signedLine({ keys, checkpointedThrough, intactThrough, isWhole }: VerdictView): string {
+function signedLine({ keys, checkpointedThrough, intactThrough, whole }: VerdictView): string {
   const by = keys.length === 1 ? 'one key' : `${number(keys.length)} keys`;
-  const isPart = isWhole && checkpointedThrough < intactThrough;
+  const isPart = whole && checkpointedThrough < intactThrough;
   return `What ${by} signed agrees, and covers ${isPart ? `the first ${number(checkpointedThrough)}` : 'all of them'}.`;
 }
 
@@ -112,29 +112,29 @@ function anchorLine({ anchors }: VerdictView): string {
 
 /** Intact, replayed, checkpointed and anchored, each through a row, as bars of one length. */
 function rangeRows(verdict: VerdictView): Child[] {
-  const { size, isWhole, intactThrough, replayedThrough, checkpointedThrough, anchoredThrough } = verdict;
+  const { size, whole, intactThrough, replayedThrough, checkpointedThrough, anchoredThrough } = verdict;
   const named = verdict.anchors.at(-1);
-  const range = (label: string, through: number, more: readonly Child[] = [], tone: Tone = 'good') => {
-    const bar = h('span.range-bar', { 'aria-hidden': true, 'data-tone': tone });
-    bar.style.setProperty('--part', `${size === 0 ? 0 : (100 * through) / size}%`);
+  const range = (label: string, through: number, ...more: readonly Child[]) => {
+    const bar = h('meter', { 'aria-hidden': true, max: Math.max(1, size), value: through });
     const value = h('span', h('b', number(through)), ` of ${number(size)}`);
     return h('div.range', h('span', label), value, bar, more.length > 0 && h('small', more));
   };
   return [
-    isWhole && range('Intact through', intactThrough),
-    isWhole && range('Replayed through', replayedThrough),
-    range('Checkpointed through', checkpointedThrough, signers(verdict)),
-    range('Anchored through', anchoredThrough, ['this page has no network and looks nothing up']),
-    named !== undefined && range('Named by an anchor, not checked here', named.size, [], 'partly'),
+    whole && range('Intact through', intactThrough),
+    whole && range('Replayed through', replayedThrough),
+    range('Checkpointed through', checkpointedThrough, ...signers(verdict)),
+    range('Anchored through', anchoredThrough, 'this page has no network and looks nothing up'),
+    named !== undefined && range('Named by an anchor, not checked here', named.size),
   ];
 }
 
 /** Which keys have signed, and when the last row was written that they cover. */
 function signers({ keys, heads, checkpointedThrough }: VerdictView): Child[] {
   if (keys.length === 0) return [];
-  const at = heads.findLast(({ size, isWrong }) => size === checkpointedThrough && !isWrong)?.at ?? '';
+  const at =
+    heads.findLast(({ size, agrees }) => size === checkpointedThrough && agrees !== undefined)?.at ?? '';
   const ids = keys.map(
-    ({ id, through, isVouched }) => `${id} (${number(through)}${isVouched ? '' : ', unvouched'})`,
+    ({ id, through, vouched }) => `${id} (${number(through)}${vouched ? '' : ', unvouched'})`,
   );
   return [`by ${ids.join(', ')}`, ...(at === '' ? [] : ['; last covered row ', time(at)])];
 }

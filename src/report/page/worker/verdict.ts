@@ -10,30 +10,23 @@ import type { Watched } from './open.ts';
 
 /** What the page shows of the verifier's verdict. */
 export type VerdictView = Awaited<ReturnType<typeof verdictView>>;
-export type CheckView = VerdictView['checks'][number];
-export type HeadView = VerdictView['heads'][number];
-export type AnchorView = VerdictView['anchors'][number];
-export type KeyView = VerdictView['keys'][number];
 
 export async function verdictView(verdict: Verdict, watched: Watched, findings: Findings, stateRows: number) {
-  const { size, intactThrough, replayedThrough, checkpointedThrough, anchoredThrough } = verdict;
-  const { source, read } = watched;
-  const heads = headsOf(verdict, read);
+  const { subject, whole, anchors } = watched.source;
+  const heads = headsOf(verdict, watched.read);
   return {
-    ...{ size, intactThrough, replayedThrough, checkpointedThrough, anchoredThrough },
+    ...verdict,
     /** `log`, or what a certificate is about. */
-    subject: source.subject,
-    isWhole: source.whole,
-    origin: verdict.origin ?? '',
+    subject,
+    whole,
     /** Audit rows that are here. */
-    rows: read.size,
+    rows: watched.read.size,
     keys: verdict.checkpointed
       .filter(({ known }) => known)
-      .map(({ key, through, vouched }) => ({ id: keyId(key), text: key, through, isVouched: vouched })),
+      .map((signed) => ({ ...signed, id: keyId(signed.key) })),
     heads,
-    anchors: await anchorsOf(verdict, source.anchors, read),
-    checks: checksOf(lookedAt(verdict, watched, heads.length, stateRows), findings.checks),
-    remarks: verdict.remarks,
+    anchors: await anchorsOf(verdict, anchors, watched.read),
+    checks: checksOf(verdict, watched, heads.length, stateRows, findings.checks),
     findingCount: findings.count,
     /** The first ones. */
     findings: findings.first,
@@ -41,7 +34,7 @@ export async function verdictView(verdict: Verdict, watched: Watched, findings: 
 }
 
 /** A verifier key is `name+id+key`. */
-function keyId(key: string): string {
+function keyId(key = ''): string {
   return key.split('+')[1] ?? '';
 }
 
@@ -58,14 +51,11 @@ function headsOf({ judged }: Verdict, rows: ReadonlyMap<number, SourceRow>) {
   const heads = new Map(judged.map((head) => [head.note, head]));
   return [...heads.values()]
     .sort((a, b) => a.size - b.size)
-    .map(({ size, root, key, status }) => ({
-      ...{ size, root, key: keyId(key ?? '') },
-      isConsistent: status === 'consistent',
-      agrees: AGREES[status] ?? 'no',
-      isWrong: !(status in AGREES),
-      /** Time of the last row it covers, or nothing. */
-      at: timeAt(rows, size),
-    }));
+    .map(({ size, root, key, status }) => {
+      /** Of the last row it covers, or nothing. */
+      const at = timeAt(rows, size);
+      return { size, root, key: keyId(key), status, agrees: AGREES[status], at };
+    });
 }
 
 function timeAt(rows: ReadonlyMap<number, SourceRow>, position: number): string {
@@ -97,52 +87,53 @@ async function commitId(bytes: Uint8Array): Promise<string> {
   return Buffer.from(new Uint8Array(digest)).toString('hex');
 }
 
-/** What is checked, in the order it is shown. Every finding is shown under one of them. */
-const CHECKS = [
-  ['rows', 'Each audit row is as Colibri writes it, in its place, and begins or ends one call'],
-  ['chain', 'Every row continues the one before it'],
-  ['heads', 'The rows are those that the log’s keys have signed'],
-  ['payloads', 'What calls were given and answered is what the rows say'],
-  ['texts', 'Every text is the one whose digest the rows hold, or was erased on the record'],
-  ['state', 'Tasks, thoughts and sessions are exactly what the log last wrote'],
-  ['replay', 'Every call, run again by the rules, gives what the log says'],
-  ['anchors', 'Each anchor is whole and names a checkpoint that is here; who holds it is not checked here'],
-  ['files', 'Everything that belongs here is here, and nothing else'],
-] as const;
-type CheckName = (typeof CHECKS)[number][0];
-
-/** How many things a check was carried out on and one of them, or why it was not carried out. */
-type Looked = readonly [count: number, unit: string] | string;
-
-/** Nothing counts as held that was not looked at. */
-function checksOf(looked: Readonly<Record<CheckName, Looked>>, wrong: ReadonlySet<CheckName>) {
-  return CHECKS.map(([name, what]) => {
-    const isUnchecked = typeof looked[name] === 'string';
-    const state = wrong.has(name) ? 'wrong' : isUnchecked ? 'unchecked' : 'holds';
-    return { name, what, state, looked: looked[name] } as const;
-  });
-}
-
-function lookedAt(
+/** What is checked, in the order it is shown, and how many things it was carried out on or why it was not. */
+function checksOf(
   { replayedThrough, intactThrough }: Verdict,
   { source: { whole, anchors }, walked, read }: Watched,
   heads: number,
   stateRows: number,
-): Readonly<Record<CheckName, Looked>> {
+  wrong: ReadonlySet<CheckName>,
+) {
   const partly = 'not every row of the log is here';
   const unreplayed = whole ? `rows after ${replayedThrough} could not be run again` : partly;
-  return {
-    rows: [read.size, 'row'],
-    chain: whole ? [read.size, 'link'] : partly,
-    heads: heads === 0 ? 'nothing here is signed' : [heads, 'checkpoint'],
-    payloads: [walked?.payloads ?? 0, 'payload'],
-    texts: [walked?.texts ?? 0, 'text'],
-    state: [stateRows, 'record'],
-    replay: whole && replayedThrough === intactThrough ? [replayedThrough, 'row'] : unreplayed,
-    anchors: anchors.length === 0 ? 'there is none' : [anchors.length, 'anchor'],
-    files: [0, ''],
-  };
+  const isReplayed = whole && replayedThrough === intactThrough;
+  const checks: readonly (readonly [CheckName, what: string, looked: readonly [number, string] | string])[] =
+    [
+      ['rows', 'Each audit row has its form and place, and begins or ends one call', [read.size, 'row']],
+      ['chain', 'Every row continues the one before it', whole ? [read.size, 'link'] : partly],
+      [
+        'heads',
+        'The rows are those that the log’s keys have signed',
+        heads === 0 ? 'nothing here is signed' : [heads, 'checkpoint'],
+      ],
+      [
+        'payloads',
+        'What calls were given and answered is what the rows say',
+        [walked?.payloads ?? 0, 'payload'],
+      ],
+      ['texts', 'Every text fits its digest, or was erased on the record', [walked?.texts ?? 0, 'text']],
+      ['state', 'Tasks, thoughts and sessions are exactly what the log last wrote', [stateRows, 'record']],
+      [
+        'replay',
+        'Every call, run again by the rules, gives what the log says',
+        isReplayed ? [replayedThrough, 'row'] : unreplayed,
+      ],
+      [
+        'anchors',
+        'Each anchor is whole and names a checkpoint that is here; who holds it is not checked here',
+        anchors.length === 0 ? 'there is none' : [anchors.length, 'anchor'],
+      ],
+      ['files', 'Everything that belongs here is here, and nothing else', [0, '']],
+    ];
+  return checks.map(([name, what, looked]) => {
+    // Nothing counts as held that was not looked at.
+    const state = wrong.has(name) ? 'wrong' : typeof looked === 'string' ? 'unchecked' : 'holds';
+    return { name, what, state, looked } as const;
+  });
 }
+
+type CheckName = ReturnType<typeof checkOf>;
 
 const KEPT_MAX = 1_000;
 
@@ -175,7 +166,7 @@ const OF_HEADS: ReadonlySet<FindingKind> = new Set<FindingKind>([
 ]);
 
 /** The check under which a finding is shown. */
-function checkOf({ kind, table }: Finding): CheckName {
+function checkOf({ kind, table }: Finding) {
   if (kind === 'forbidden' || kind === 'newer-rules') return 'replay';
   if (kind === 'bad-anchor') return 'anchors';
   if (OF_HEADS.has(kind)) return 'heads';
