@@ -110,7 +110,6 @@ class DemoRun {
 const task_id = 'T-0001';
 const session_id = 'A-0001';
 const WHY = 'Rotate the staging key first: it has one consumer, so a mistake stays small.';
-const RISK = 'The old key must stay valid for an hour, or running jobs fail.';
 
 /** What the agent calls, what that shows, and the code it must be refused with. */
 const WORK: readonly (readonly [text: string, tool: string, args: Fields, refusedWith?: string])[] = [
@@ -123,18 +122,11 @@ const WORK: readonly (readonly [text: string, tool: string, args: Fields, refuse
   ['claims it', 'task_update', { task_id, status: 'in_progress' }],
   ['a second claim is refused', 'task_update', { task_id, status: 'in_progress' }, 'ERR_INVALID_TRANSITION'],
   [
-    'a thought without a proof session is refused',
-    'thought_record',
-    { task_id, type: 'plan', content: 'Without a session.' },
-    'ERR_SESSION_REQUIRED',
-  ],
-  [
     'opens session A-0001',
     'audit_session_start',
     { task_id, auditor_id: 'demo-auditor', reason: 'quarterly rotation' },
   ],
   ['records why', 'thought_record', { task_id, type: 'decision', content: WHY }],
-  ['records a risk', 'thought_record', { task_id, type: 'risk', content: RISK }],
   ['asks for review', 'task_update', { task_id, status: 'review', progress: 90 }],
   ['“done” before the seal is refused', 'task_update', { task_id, status: 'done' }, 'ERR_PROOF_REQUIRED'],
   ['seals the session', 'merkle_finalize', { session_id }],

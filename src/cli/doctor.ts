@@ -9,7 +9,6 @@ import { readView, signability } from '../trust/own-log.ts';
 import { isObject, members } from '../verify/sources/forms.ts';
 import { command } from './command.ts';
 import { withDatabase } from './open.ts';
-import type { Colour } from './output.ts';
 import { printable } from './text.ts';
 
 /** One thing that was checked: fine, worth knowing, or wrong with a remedy. */
@@ -24,11 +23,7 @@ const checked = (state: Check['state']) => (what: string, found: string, fix?: s
   fix === undefined ? { what, state, found } : { what, state, found, fix };
 const [ok, note, wrong] = [checked('ok'), checked('note'), checked('wrong')];
 
-const MARKS: Readonly<Record<Check['state'], readonly [Colour, mark: string]>> = {
-  ok: ['green', '✓'],
-  note: ['yellow', '•'],
-  wrong: ['red', '✗'],
-};
+const MARKS = { ok: ['green', '✓'], note: ['yellow', '•'], wrong: ['red', '✗'] } as const;
 const NAME_WIDTH = 10;
 const INDENT = ' '.repeat(NAME_WIDTH + 2);
 
@@ -42,7 +37,8 @@ export const doctor = command({
     for await (const check of examine()) checks.push(check);
     const printChecks = () => {
       for (const { what, state, found, fix } of checks) {
-        const begin = `${out.paint(...MARKS[state])} ${what.padEnd(NAME_WIDTH)}`;
+        const [colour, mark] = MARKS[state];
+        const begin = `${out.paint(colour, mark)} ${what.padEnd(NAME_WIDTH)}`;
         for (const [i, line] of found.split('\n').entries())
           out.line(`${i === 0 ? begin : INDENT} ${line}`, NAME_WIDTH + 3);
         if (fix !== undefined) out.line(`${INDENT} ${out.paint('bold', '→')} ${fix}`, NAME_WIDTH + 5);
@@ -61,14 +57,13 @@ async function* examine(): AsyncGenerator<Check> {
     yield wrong('settings', asError(error).message, 'correct the variables named here');
     return;
   }
-  const { mode, workflow, agentId, warnings, workspace } = config;
-  const actor = agentId ?? 'as the client names itself';
-  yield ok('settings', `mode ${mode}, workflow ${workflow}, actor ${actor}`);
+  const { mode, workflow, agentId = 'as the client names itself', warnings, workspace } = config;
+  yield ok('settings', `mode ${mode}, workflow ${workflow}, actor ${agentId}`);
   for (const warning of warnings) yield note('settings', warning);
   yield ok('workspace', workspace);
   yield checkClient(config);
   yield* checkSkills(config);
-  yield* await checkDatabase(config);
+  yield* checkDatabase(config);
 }
 
 async function checkRuntime(): Promise<Check> {
@@ -108,23 +103,19 @@ function argumentsIn(path: string): string[] | undefined {
   return Array.isArray(entry.args) ? entry.args.filter((arg) => typeof arg === 'string') : [];
 }
 
-async function checkDatabase(config: Config): Promise<Check[]> {
+async function* checkDatabase(config: Config): AsyncGenerator<Check> {
   const { dbPath } = config;
-  if (!existsSync(dbPath))
-    return [
-      note('database', `${dbPath} does not exist yet; the first start creates it`),
-      ...checkFolder(dbPath),
-    ];
+  const size = statSync(dbPath, { throwIfNoEntry: false })?.size;
+  if (size === undefined) yield note('database', `${dbPath} does not exist yet; the first start creates it`);
   try {
-    return await withDatabase(config, async (storage) => {
-      const found = `${dbPath}, schema ${storage.facts.schemaVersion}, ${statSync(dbPath).size} bytes`;
-      return [ok('database', found), ...checkFolder(dbPath), ...(await checkLog(storage, config))];
-    });
+    const found =
+      size === undefined ? [] : await withDatabase(config, (storage) => checkLog(storage, config, size));
+    yield* [...found.slice(0, 1), ...checkFolder(dbPath), ...found.slice(1)];
   } catch (error) {
     // The message about an unusable file already says what to do.
     const isSaid = error instanceof UnusableFileError;
     const fix = isSaid ? undefined : 'restore a good copy, or point COLIBRI_DB_PATH at another file';
-    return [wrong('database', asError(error).message, fix)];
+    yield wrong('database', asError(error).message, fix);
   }
 }
 
@@ -150,16 +141,18 @@ function* checkFolder(dbPath: string): Generator<Check> {
     yield wrong('privacy', `${dbPath} can be read by others`, `chmod 600 ${dbPath}`);
 }
 
-async function checkLog(storage: StorageEngine, config: Config): Promise<Check[]> {
+async function checkLog(storage: StorageEngine, config: Config, bytes: number): Promise<Check[]> {
   const { origin, last, heads } = await storage.read(readView);
   // What the signer checks before it goes on. `colibri verify` checks everything.
   const { folder, refused } = await signability(storage, config);
-  const signing = [
+  const signed = Math.max(0, ...heads.map(({ size }) => size));
+  const name = printable(origin ?? 'without a name');
+  return [
+    ok('database', `${config.dbPath}, schema ${storage.facts.schemaVersion}, ${bytes} bytes`),
+    last.position === 0
+      ? note('log', 'empty')
+      : ok('log', `${name}, ${last.position} rows, signed through ${signed}`),
     ...(folder === undefined ? [] : [ok('key', folder)]),
     ...(refused === undefined ? [] : [wrong('signing', `refused: ${printable(refused)}`)]),
   ];
-  if (last.position === 0) return [note('log', 'empty'), ...signing];
-  const signed = Math.max(0, ...heads.map(({ size }) => size));
-  const name = printable(origin ?? 'without a name');
-  return [ok('log', `${name}, ${last.position} rows, signed through ${signed}`), ...signing];
 }

@@ -70,14 +70,13 @@ function didYouMean(word: string, known: readonly string[], prefix = ''): string
 }
 
 function openOutput(json: boolean): Output {
-  const { stdout, stderr } = process;
   // The reader may close the pipe early (`| head -1`). That is not an error and changes no verdict; the rest is dropped.
-  stdout.on('error', (error: NodeJS.ErrnoException) => {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });
-  const { NO_COLOR, TERM, COLUMNS } = process.env;
-  const colour = (NO_COLOR === undefined || NO_COLOR === '') && TERM !== 'dumb';
-  return createOutput({ json, stdout, stderr, colour, columns: COLUMNS });
+  const { stdout, stderr, env } = process;
+  const colour = !env.NO_COLOR && env.TERM !== 'dumb';
+  return createOutput({ json, stdout, stderr, colour, columns: env.COLUMNS });
 }
 
 async function serve(): Promise<number> {

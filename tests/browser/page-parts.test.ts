@@ -6,7 +6,7 @@ import { inclusionProof, nodesInMemory } from '../../src/integrity/proofs.ts';
 import { leafHash, treeRoot } from '../../src/integrity/tree.ts';
 import { verifyEd25519 } from '../../src/report/page/ed25519.ts';
 import { Sha256Stream, sha256Hex, sha512 } from '../../src/report/page/sha2.ts';
-import { proofSteps, treeOf } from '../../src/report/page/view/tree.ts';
+import { proofOf, treeOf } from '../../src/report/page/view/tree.ts';
 import { loadTexts, pairRows, tellCalls } from '../../src/report/page/worker/calls.ts';
 import { openSource } from '../../src/report/page/worker/open.ts';
 import { textFields } from '../../src/report/telling.ts';
@@ -131,7 +131,7 @@ describe('the tree of the picture', () => {
       expect(tree?.hash).toBe(treeRoot(hashes));
       for (let index = 0; tree !== undefined && index < size; index += 1) {
         const proof = await inclusionProof(nodesInMemory(hashes.map(leafHash)), index, size);
-        expect(proofSteps(tree, index).map(({ sibling }) => sibling.hash)).toEqual(proof);
+        expect(proofOf(tree, index).map(({ hash }) => hash)).toEqual(proof);
       }
     }
   });

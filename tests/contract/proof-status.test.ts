@@ -168,8 +168,8 @@ describe('show and log say how well a record is proved', () => {
       const set = (text: string) => () =>
         desk.tamper((db) => db.exec(`UPDATE actions SET text = ${text} WHERE position = ${row}`));
       const changes = [
-        set("json_remove(text, '$.at')"),
         set("json_set(text, '$.position', 1)"),
+        set("json_remove(text, '$.at')"),
         // SQLite itself would refuse a text that is not JSON; somebody with an editor does not ask it.
         set("replace(text, 'duration_ms', 'duration_mx')"),
         () => {
@@ -187,7 +187,7 @@ describe('show and log say how well a record is proved', () => {
 
         expect(after.marks, String(i)).toEqual(marks.map((mark, at) => (at === 2 ? 'wrong' : mark)));
         expect(people.stdout.match(/^✗ /gm), String(i)).toHaveLength(1);
-        expect(people.stdout.includes('damaged'), String(i)).toBe(i === 0 || i === 3);
+        expect(people.stdout.includes('damaged'), String(i)).toBe(i > 0);
         expect([after.code, people.code, shown.code], String(i)).toEqual([1, 1, 1]);
       }
     },

@@ -17,7 +17,7 @@ import type { Given, Opened } from './worker/open.ts';
 import type { Task } from './worker/records.ts';
 
 const banner = verdictBanner();
-const verifier = startVerifier(banner.progress);
+const ask = startVerifier(banner.progress);
 const detail = detailBox();
 const content = h('div');
 const name = h('span.note.bundle-name');
@@ -72,7 +72,7 @@ async function open(given: Given, title: string): Promise<void> {
   replace(name, said(title, 120));
   banner.progress(0, 0);
   try {
-    const opened = await verifier.open(given);
+    const opened = await ask('open', given);
     show(opened);
     banner.conclude(opened.verdict);
   } catch (error) {
@@ -86,7 +86,7 @@ function show(opened: Opened): void {
     opened.calls.flatMap((call) => [[call.position, call] as const, [call.exit, call] as const]),
   );
   const openCall = (call: Call | undefined) => {
-    if (call !== undefined) void detail.showCall(call, verifier.detail(call.position, call.exit));
+    if (call !== undefined) void detail.showCall(call, ask('detail', [call.position, call.exit]));
   };
   const openTask = (task: Task) =>
     detail.showTask(task, () => {
@@ -99,7 +99,7 @@ function show(opened: Opened): void {
     Board: boardView(opened.tasks, openTask),
     Trail: trail.element,
     Sessions: sessionsView(opened.sessions, (position) => openCall(byPosition.get(position))),
-    Checks: checksView(opened.verdict, verifier.compare),
+    Checks: checksView(opened.verdict, (text) => ask('compare', text)),
   });
   replace(content, bar.elements);
 }

@@ -1,7 +1,5 @@
 /// <reference lib="dom" />
-import type { Given, Opened } from './worker/open.ts';
-import type { CallDetail, Comparison } from './worker/questions.ts';
-import type { Message, Question } from './worker/worker.ts';
+import type { Answers, Message } from './worker/worker.ts';
 
 /** The source of the worker, put in by the build. */
 declare const WORKER_SOURCE: string;
@@ -15,28 +13,22 @@ export function startVerifier(onProgress: (done: number, total: number) => void)
   const worker = startWorker();
   let queue: Promise<unknown> = Promise.resolve();
 
-  function ask<T>(question: Question): Promise<T> {
+  /** Rejects with a sentence for people where there is no answer. */
+  return <Name extends keyof Answers>(name: Name, given: Parameters<Answers[Name]>[0]) => {
     const answer = queue.then(
       () =>
-        new Promise<T>((resolve, reject) => {
+        new Promise<Awaited<ReturnType<Answers[Name]>>>((resolve, reject) => {
           worker.onerror = (event) => reject(new Error(event.message || 'The verifier stopped.'));
-          worker.onmessage = ({ data }: MessageEvent<Message & { answer: T }>) => {
-            if (data.tell === 'progress') onProgress(data.done, data.total);
-            else if (data.tell === 'unreadable') reject(new Error(data.message));
-            else resolve(data.answer);
+          worker.onmessage = ({ data }: MessageEvent<Message>) => {
+            if (data.progress !== undefined) onProgress(...data.progress);
+            else if (data.unreadable !== undefined) reject(new Error(data.unreadable));
+            else resolve(data.answer as Awaited<ReturnType<Answers[Name]>>);
           };
-          worker.postMessage(question);
+          worker.postMessage([name, given]);
         }),
     );
     queue = answer.catch(() => undefined);
     return answer;
-  }
-
-  return {
-    /** Checks a bundle or a certificate. Rejects with a sentence for people where that fails. */
-    open: (given: Given) => ask<Opened>({ ask: 'open', given }),
-    detail: (...positions: number[]) => ask<CallDetail>({ ask: 'detail', positions }),
-    compare: (text: string) => ask<Comparison>({ ask: 'compare', text }),
   };
 }
 

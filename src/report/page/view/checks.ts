@@ -6,7 +6,7 @@ import { card, facts, growing, hash, note, number, plural, said, table, tag, tim
 
 const STATES = { holds: '✓ holds', wrong: '✕ wrong', unchecked: '– not checked' };
 const FINDINGS_STEP = 50;
-const HEADS_MAX = 200;
+const ANCHORS_MAX = 200;
 
 type Compare = (text: string) => Promise<Comparison>;
 
@@ -17,7 +17,6 @@ export function checksView(verdict: VerdictView, compare: Compare): HTMLElement 
     card('What was checked here', table('Checks', ['Check', 'State'], verdict.checks.map(checkLine))),
     card(`Findings (${number(verdict.findingCount)})`, findings(verdict), remarks),
     card('Keys', h('div.grid', keyParts(verdict), compareBox(compare))),
-    card('Checkpoints', heads(verdict.heads)),
     card('Anchors', anchors(verdict.anchors)),
   ]);
 }
@@ -75,40 +74,20 @@ function compareBox(compare: Compare): HTMLElement {
   ]);
 }
 
-function heads(all: VerdictView['heads']): HTMLElement {
-  if (all.length === 0) return note('There is none.');
-  const names = ['Rows', 'Last row covered', 'Root', 'Signed by', 'Agrees'];
-  return newestFirst('Checkpoints', names, all, ({ size, at, root, key, agrees }) => [
-    number(size),
-    at === '' ? '–' : time(at),
-    hash(root),
-    key === '' ? '–' : h('code', key),
-    agrees ?? h('span.error', 'no'),
-  ]);
-}
-
 /** What others may hold. Whether they do is for the reader to find out. */
 function anchors(all: VerdictView['anchors']): HTMLElement {
   if (all.length === 0) return note('It names none that could be used.');
-  const names = ['Rows', 'Kind', 'Claims', 'Id', 'Looked up'];
-  return newestFirst('Anchors', names, all, ({ size, kind, claims, commit }) => [
+  const newestFirst = all.slice(-ANCHORS_MAX).reverse();
+  const rows = newestFirst.map(({ size, kind, claims, commit }) => [
     number(size),
     kind === 'git' ? 'git commit' : 'time stamp',
     claims === '' ? '–' : time(claims),
     commit === '' ? '–' : hash(commit),
     'not here',
   ]);
-}
-
-function newestFirst<T>(
-  label: string,
-  names: readonly string[],
-  all: readonly T[],
-  cells: (one: T) => readonly Child[],
-): HTMLElement {
-  const left = all.length - HEADS_MAX;
+  const left = all.length - ANCHORS_MAX;
   return h('div', [
-    table(label, names, all.slice(-HEADS_MAX).reverse().map(cells)),
+    table('Anchors', ['Rows', 'Kind', 'Claims', 'Id', 'Looked up'], rows),
     left > 0 && note(`and ${number(left)} older ones, treated alike`),
   ]);
 }

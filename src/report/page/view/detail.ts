@@ -3,7 +3,7 @@ import type { Call } from '../worker/calls.ts';
 import type { CallDetail, RowDetail } from '../worker/questions.ts';
 import type { Task } from '../worker/records.ts';
 import { type Child, h, type Part, replace } from './dom.ts';
-import { facts, hash, note, number, said, seal, time, words } from './parts.ts';
+import { columns, facts, hash, note, number, said, seal } from './parts.ts';
 
 /** A box over the page for one call or one task. Escape closes it and the focus goes back. */
 export function detailBox() {
@@ -44,36 +44,35 @@ export function detailBox() {
 }
 
 function taskParts(task: Task): Child[] {
-  const { status, status_since, status_by, labels, blocked_reason, description } = task;
+  const { labels, description } = task;
   return [
     task.isWrong && seal('bad', 'A finding names this task. See Checks.'),
     h('h2.big', said(task.title)),
-    facts({
-      Status: [said(words(status), 40), ' since ', time(status_since), ' by ', said(status_by, 80)],
-      Project: said(task.project, 80),
-      Priority: said(task.priority, 20),
-      Assignee: said(task.assignee, 80),
-      Progress: `${number(task.progress)} %`,
-      Labels: labels.length === 0 ? '–' : said(labels.join(', '), 400),
-      Workflow: [said(task.workflow, 40), task.isProofGrade && ', proof-grade'],
-      Created: [time(task.created_at), ' by ', said(task.created_by, 80)],
-      Blocked: blocked_reason !== '' && said(blocked_reason),
-    }),
+    facts(
+      columns(
+        task,
+        'status',
+        'status_since',
+        'status_by',
+        'blocked_reason',
+        'project',
+        'priority',
+        'assignee',
+      ),
+      { progress: `${number(task.progress)} %`, labels: labels.length > 0 && said(labels.join(', '), 400) },
+      columns(task, 'workflow', 'created_at', 'created_by'),
+      { 'proof-grade': task.isProofGrade && 'yes' },
+    ),
     description !== '' && h('pre', said(description)),
   ];
 }
 
-function callParts({ tool, actor, at, outcome, error, task, text, isWrong }: Call): Child[] {
+function callParts(call: Call): Child[] {
   return [
-    isWrong && seal('bad', 'A finding names this call. See Checks.'),
-    facts({
-      Tool: h('code', said(tool, 80)),
-      Actor: [said(actor, 120), ' (as the client named itself)'],
-      At: [time(at), ' UTC'],
-      Outcome: [said(outcome, 20), ' ', said(error, 80)],
-      Task: task !== '' && task,
-    }),
-    text !== '' && h('pre', said(text)),
+    call.isWrong && seal('bad', 'A finding names this call. See Checks.'),
+    facts(columns(call, 'tool', 'actor', 'at', 'outcome', 'error', 'task')),
+    note('The actor is what the client said of itself. Times are UTC.'),
+    call.text !== '' && h('pre', said(call.text)),
   ];
 }
 

@@ -29,6 +29,17 @@ export function facts(...groups: readonly Readonly<Record<string, Child | readon
   return h('dl', parts);
 }
 
+/** The named columns of a record, for people; empty ones are left out. */
+export function columns<Name extends string>(
+  record: Readonly<Record<Name, string>>,
+  ...names: readonly Name[]
+) {
+  const shown = names.filter((name) => record[name] !== '');
+  return Object.fromEntries(
+    shown.map((name) => [words(name.replace(/_(?:at|id)$/, '')), time(record[name])]),
+  );
+}
+
 /** The first cell of each row names it. */
 export function table(
   label: string,
@@ -120,10 +131,10 @@ export function plural(count: number, one: string): string {
   return `${number(count)} ${one}${count === 1 ? '' : 's'}`;
 }
 
-/** A time as the log has it, for people. Always UTC: everybody who looks sees the same. */
+/** A time as the log has it, for people; any other text as it is. Always UTC: everybody who looks sees the same. */
 export function time(at: string): HTMLElement {
   const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(at);
-  if (!isTime) return said(at, 40);
+  if (!isTime) return said(at, 1_000);
   return h('time', { datetime: at, title: at }, `${at.slice(0, 10)} ${at.slice(11, 19)}`);
 }
 

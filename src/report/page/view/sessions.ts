@@ -3,8 +3,8 @@ import { verifyInclusion } from '../../../integrity/proof-verifier.ts';
 import { leafHash } from '../../../integrity/tree.ts';
 import type { Session } from '../worker/records.ts';
 import { type Child, h, replace } from './dom.ts';
-import { card, facts, field, hash, lineButton, note, number, plural, said, seal, time } from './parts.ts';
-import { proofSteps, type TreeNode, treeOf, treePicture } from './tree.ts';
+import { card, columns, facts, field, hash, lineButton, note, number, plural, seal } from './parts.ts';
+import { proofOf, type TreeNode, treeOf, treePicture } from './tree.ts';
 
 const LEAVES_SHOWN = 16;
 
@@ -35,7 +35,7 @@ export function sessionsView(sessions: readonly Session[], openPosition: OpenPos
 }
 
 function sessionParts(session: Session, openPosition: OpenPosition): Child[] {
-  const { leaves, isSealed, sealed, reason, finalized_at } = session;
+  const { leaves, isSealed, sealed } = session;
   const isPart = isSealed && leaves.length < sealed;
   // A tree over some of the records would be another tree.
   const root = isPart ? undefined : treeOf(leaves.map((leaf) => leaf.hash));
@@ -43,16 +43,10 @@ function sessionParts(session: Session, openPosition: OpenPosition): Child[] {
   return [
     h('section.card', [
       sealState(session, root),
-      facts({
-        Task: session.task,
-        Auditor: said(session.auditor_id, 120),
-        Reason: reason === '' ? '–' : said(reason, 1_000),
-        Scope: said(session.scope, 20),
-        Started: [time(session.started_at), ' by ', said(session.started_by, 60)],
-        Sealed: finalized_at === '' ? 'not yet' : time(finalized_at),
-        Records: number(leaves.length),
-        Root: rootHash === '' ? '–' : hash(rootHash, 64),
-      }),
+      facts(
+        columns(session, 'task', 'auditor_id', 'reason', 'scope', 'started_at', 'started_by', 'finalized_at'),
+        { records: number(leaves.length), root: rootHash !== '' && hash(rootHash, 64) },
+      ),
     ]),
     root === undefined
       ? note(isPart ? 'Not all of its records are here.' : 'It has no records.')
@@ -120,34 +114,16 @@ function treeParts(session: Session, root: TreeNode, openPosition: OpenPosition)
   ]);
 }
 
-function proofParts(
-  session: Session,
-  root: TreeNode,
-  index: number,
-  openPosition: OpenPosition,
-): readonly Child[] {
+function proofParts(session: Session, root: TreeNode, index: number, openPosition: OpenPosition): Child[] {
   const leaf = session.leaves[index];
   if (leaf === undefined) return [];
   const { record, position } = leaf;
-  const steps = proofSteps(root, index);
-  const lines = steps.map(({ sibling, side, parent }) =>
-    h('li', [
-      `with ${side} `,
-      h('span.sibling', hash(sibling.hash)),
-      ' gives ',
-      h('span.path', hash(parent.hash)),
-    ]),
-  );
+  const proof = proofOf(root, index).map(({ hash }) => hash);
   return [
     h('h2', `Proof of ${record}`),
     facts({ Record: hash(leaf.hash, 24), Leaf: hash(leafHash(leaf.hash), 24) }),
-    h('ol.steps', lines),
-    outcome(
-      session,
-      root,
-      index,
-      steps.map(({ sibling }) => sibling.hash),
-    ),
+    h('ol', ...proof.map((sibling) => h('li', 'with ', h('span.sibling', hash(sibling, 24))))),
+    outcome(session, root, index, proof),
     position > 0 && h('button', { click: () => openPosition(position) }, 'Show the call'),
   ];
 }

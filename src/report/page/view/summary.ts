@@ -99,19 +99,9 @@ function actors(calls: readonly Call[], tasks: readonly Task[]): HTMLElement {
 
 /** What the verdict stands on and what it does not, in sentences. */
 function grounds(verdict: VerdictView): Part[] {
-  const { keys, heads, rows, whole, remarks } = verdict;
-  const good = heads.filter(({ status }) => status === 'consistent');
-  const [oldest, newest] = [good[0], good.at(-1)];
-  const signed = oldest !== undefined &&
-    newest !== undefined &&
-    whole && [
-      `${plural(good.length, 'signed head')}, the first at row ${number(oldest.size)}`,
-      ...(oldest.at === '' ? [] : [', written ', time(oldest.at)]),
-      `, the newest covers ${number(newest.size)} rows.`,
-    ];
+  const { keys, rows, size, remarks } = verdict;
   return [
-    `${plural(rows, 'audit row')} checked in this browser by the rules of “colibri verify”, not taken on trust.`,
-    ...(signed === false ? [] : [signed]),
+    `${plural(rows, 'audit row')} of ${number(size)} checked in this browser by the rules of “colibri verify”, not taken on trust.`,
     ...keys.map(({ id }) => [
       'The key ',
       h('code.hash', id),
@@ -129,25 +119,21 @@ function anchorGrounds({ anchors }: VerdictView): Part[] {
     return [
       'It carries no anchor. A checkpoint you kept elsewhere shows that nothing before it was rewritten; compare it under Checks.',
     ];
-  return ['git', 'tsr'].flatMap((kind): Part[] => {
+  return ['git', 'tsr'].flatMap((kind) => {
     const some = anchors.filter((anchor) => anchor.kind === kind);
-    const shown = some.filter((_, i) => i === 0 || i === some.length - 1).map(anchorGround);
-    return some.length > 2 ? [...shown, `and ${number(some.length - 2)} more between them.`] : shown;
+    return some.filter((_, i) => i === 0 || i === some.length - 1).map(anchorGround);
   });
 }
 
-function anchorGround({ kind, size, at, commit, ref, claims }: VerdictView['anchors'][number]): Child[] {
+function anchorGround({ kind, size, commit, ref, claims }: VerdictView['anchors'][number]): Child[] {
   const dated = claims === '' ? 'no date' : time(claims);
-  const rows = [`the first ${plural(size, 'row')}`, ...(at === '' ? [] : [', the last written ', time(at)])];
-  if (kind === 'tsr')
-    return [
-      ...['Not checked here: a time stamp that claims ', dated, ' for ', ...rows],
-      '. If its authority holds, they existed then. Check it with the authority’s certificate: ',
-      h('code.break', 'colibri verify BUNDLE --ca CERTIFICATE'),
-    ];
-  return [
-    ...['Not checked here: a git commit, dated ', dated, ' by its author, for ', ...rows],
-    '. If a clone you trust has it, they existed when it was pushed. Look there: ',
-    h('code.break', `git fetch origin ${ref || 'REF'} && git cat-file commit ${commit || 'ID'}`),
-  ];
+  const [what, proves, how] =
+    kind === 'tsr'
+      ? ['a time stamp', 'its authority holds', 'colibri verify BUNDLE --ca CERTIFICATE']
+      : [
+          ...['a git commit', 'a clone you trust has it'],
+          `git fetch origin ${ref || 'REF'} && git cat-file commit ${commit || 'ID'}`,
+        ];
+  const rows = ` for the first ${plural(size, 'row')}. If ${proves}, they existed then: `;
+  return [`Not checked here: ${what} that claims `, dated, rows, h('code.break', how)];
 }

@@ -13,14 +13,12 @@ const KINDS: readonly (readonly [Kind, string])[] = [
   ['read', 'Reads'],
   ['failure', 'Failures'],
 ];
-const NARROW = matchMedia('(max-width: 640px)');
 
 /** The calls as a timeline. Tens of thousands of them are filtered and drawn at once, because only those in view exist. */
 export function trailView(calls: readonly Call[], openCall: (call: Call) => void) {
   let shown: readonly Call[] = calls;
   const list = virtualList({
     label: 'Trail of calls',
-    rowHeight: () => (NARROW.matches ? 92 : 64),
     draw: (index) => entry(shown[index]),
     open: (index) => {
       const call = shown[index];

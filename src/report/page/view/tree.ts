@@ -30,23 +30,15 @@ function build(hashes: readonly string[], start: number, end: number): TreeNode 
   return { start, end, height: left.height + 1, left, right, hash: nodeHash(left.hash, right.hash) };
 }
 
-/** One step of a proof: the hash next to the path, and what the two together make. */
-interface ProofStep {
-  readonly sibling: TreeNode;
-  readonly side: 'left' | 'right';
-  readonly parent: TreeNode;
-}
-
-/** The path of a leaf to the root, the leaf's own sibling first. */
-export function proofSteps(root: TreeNode, index: number): ProofStep[] {
-  const steps: ProofStep[] = [];
+/** The nodes next to the path of a leaf to the root, the leaf's own sibling first. */
+export function proofOf(root: TreeNode, index: number): TreeNode[] {
+  const proof: TreeNode[] = [];
   for (let node = root; node.left !== undefined && node.right !== undefined; ) {
-    const { left, right } = node;
-    const side = index < left.end ? 'right' : 'left';
-    steps.unshift({ sibling: node[side] ?? node, side, parent: node });
-    node = side === 'right' ? left : right;
+    const isLeft = index < node.left.end;
+    proof.unshift(isLeft ? node.right : node.left);
+    node = isLeft ? node.left : node.right;
   }
-  return steps;
+  return proof;
 }
 
 const SLOT = 60;
@@ -152,8 +144,7 @@ export function treePicture(
     element,
     /** Lights the path of one leaf. */
     light(index: number): void {
-      const steps = proofSteps(root, index);
-      const siblings = new Set(steps.map(({ sibling }) => sibling));
+      const siblings = new Set(proofOf(root, index));
       for (const [node, parts] of drawn)
         for (const part of parts) {
           part.classList.toggle('path', node.start <= index && index < node.end);

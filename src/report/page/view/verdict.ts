@@ -1,7 +1,7 @@
 /// <reference lib="dom" />
 import type { VerdictView } from '../worker/verdict.ts';
 import { type Child, h, replace } from './dom.ts';
-import { number, plural, said, type Tone, time } from './parts.ts';
+import { number, plural, said, type Tone } from './parts.ts';
 
 const ICONS: Readonly<Record<Tone, string>> = { busy: '…', good: '✓', partly: '!', bad: '✕', idle: '?' };
 
@@ -80,10 +80,8 @@ function conclusion(verdict: VerdictView): Conclusion {
     return say('partly', 'Intact in itself, but not signed', agreement(verdict), unsigned);
   }
   const heading = whole ? `Intact through row ${number(intactThrough)}` : `Intact: ${subject}`;
-  const keys =
-    verdict.keys.length === 1
-      ? 'The key came with it. Before you rely on it, compare it under Checks with one you got another way.'
-      : 'The keys came with it. Before you rely on them, compare them under Checks with those you got another way.';
+  const [those, them] = verdict.keys.length === 1 ? ['The key', 'it'] : ['The keys', 'them'];
+  const keys = `${those} came with it. Before you rely on ${them}, compare ${them} under Checks with what you got another way.`;
   return say('good', heading, agreement(verdict), signedLine(verdict), anchorLine(verdict), keys);
 }
 
@@ -128,13 +126,10 @@ function rangeRows(verdict: VerdictView): Child[] {
   ];
 }
 
-/** Which keys have signed, and when the last row was written that they cover. */
-function signers({ keys, heads, checkpointedThrough }: VerdictView): Child[] {
-  if (keys.length === 0) return [];
-  const at =
-    heads.findLast(({ size, agrees }) => size === checkpointedThrough && agrees !== undefined)?.at ?? '';
+/** Which keys have signed, and how far. */
+function signers({ keys }: VerdictView): Child[] {
   const ids = keys.map(
     ({ id, through, vouched }) => `${id} (${number(through)}${vouched ? '' : ', unvouched'})`,
   );
-  return [`by ${ids.join(', ')}`, ...(at === '' ? [] : ['; last covered row ', time(at)])];
+  return keys.length === 0 ? [] : [`by ${ids.join(', ')}`];
 }

@@ -1,6 +1,8 @@
 /// <reference lib="dom" />
 import { h } from './dom.ts';
 
+/** Of a row, in pixels. */
+const HEIGHT = 64;
 /** Rows drawn above and below what is seen. */
 const MARGIN_ROWS = 6;
 /** Browsers stop drawing somewhat above 30 million pixels. */
@@ -12,7 +14,6 @@ const PIXELS_MAX = 16_000_000;
  */
 export function virtualList(options: {
   readonly label: string;
-  readonly rowHeight: () => number;
   readonly draw: (index: number) => readonly Node[];
   readonly open: (index: number) => void;
 }) {
@@ -21,18 +22,13 @@ export function virtualList(options: {
   const rows = new Map<number, HTMLElement>();
   let count = 0;
   let active = 0;
-  let height = 1;
 
-  /** Draws the rows in view; all of them anew where their height may have changed. */
+  /** Draws the rows in view, all of them anew where there are others. */
   function draw(isAnew = false): void {
-    if (isAnew) {
-      height = options.rowHeight();
-      body.style.setProperty('height', `${Math.min(PIXELS_MAX, count * height)}px`);
-    }
     const { scrollTop, clientHeight } = element;
-    const first = Math.max(0, Math.floor(scrollTop / height) - MARGIN_ROWS);
-    const last = Math.ceil((scrollTop + clientHeight) / height) + MARGIN_ROWS;
-    const end = Math.min(count, last, Math.floor(PIXELS_MAX / height));
+    const first = Math.max(0, Math.floor(scrollTop / HEIGHT) - MARGIN_ROWS);
+    const last = Math.ceil((scrollTop + clientHeight) / HEIGHT) + MARGIN_ROWS;
+    const end = Math.min(count, last, Math.floor(PIXELS_MAX / HEIGHT));
     for (const [index, row] of rows)
       if (isAnew || index < first || index >= end) {
         row.remove();
@@ -50,8 +46,8 @@ export function virtualList(options: {
     };
     const position = { id: `row-${index}`, 'aria-posinset': index + 1, 'aria-setsize': count };
     const row = h('div.list-row', { role: 'option', ...position, click }, options.draw(index));
-    row.style.setProperty('top', `${index * height}px`);
-    row.style.setProperty('height', `${height}px`);
+    row.style.setProperty('top', `${index * HEIGHT}px`);
+    row.style.setProperty('height', `${HEIGHT}px`);
     rows.set(index, row);
     body.append(row);
   }
@@ -64,13 +60,13 @@ export function virtualList(options: {
 
   function moveTo(index: number): void {
     active = Math.max(0, Math.min(count - 1, index));
-    const top = active * height;
-    const lowest = top + height - element.clientHeight;
+    const top = active * HEIGHT;
+    const lowest = top + HEIGHT - element.clientHeight;
     element.scrollTop = Math.max(lowest, Math.min(top, element.scrollTop));
     draw();
   }
 
-  const page = () => Math.max(1, Math.floor(element.clientHeight / height) - 1);
+  const page = () => Math.max(1, Math.floor(element.clientHeight / HEIGHT) - 1);
   const moves: Readonly<Record<string, () => number>> = {
     ArrowDown: () => active + 1,
     ArrowUp: () => active - 1,
@@ -87,13 +83,14 @@ export function virtualList(options: {
     event.preventDefault();
   });
   element.addEventListener('scroll', () => draw(), { passive: true });
-  new ResizeObserver(() => draw(height !== options.rowHeight())).observe(element);
+  new ResizeObserver(() => draw()).observe(element);
 
   return {
     element,
     /** Shows other items, from the top. */
     show(newCount: number): void {
       count = newCount;
+      body.style.setProperty('height', `${Math.min(PIXELS_MAX, count * HEIGHT)}px`);
       active = 0;
       element.scrollTop = 0;
       draw(true);

@@ -1,11 +1,8 @@
 /// <reference lib="dom" />
 import { STATE_TABLES } from '../../../log/tables.ts';
 import type { Finding, FindingKind } from '../../../verify/finding.ts';
-import type { SourceRow } from '../../../verify/source.ts';
 import { type CarriedAnchor, commitAlgorithm, commitPreimage } from '../../../verify/sources/anchor-file.ts';
-import { members } from '../../../verify/sources/forms.ts';
 import type { Verdict } from '../../../verify/verdict.ts';
-import { textOf } from '../../telling.ts';
 import type { Watched } from './open.ts';
 
 /** What the page shows of the verifier's verdict. */
@@ -13,7 +10,8 @@ export type VerdictView = Awaited<ReturnType<typeof verdictView>>;
 
 export async function verdictView(verdict: Verdict, watched: Watched, findings: Findings, stateRows: number) {
   const { subject, whole, anchors } = watched.source;
-  const heads = headsOf(verdict, watched.read);
+  // The newest head of a key is often kept as well.
+  const heads = new Set(verdict.judged.map(({ note }) => note)).size;
   return {
     ...verdict,
     /** `log`, or what a certificate is about. */
@@ -24,9 +22,8 @@ export async function verdictView(verdict: Verdict, watched: Watched, findings: 
     keys: verdict.checkpointed
       .filter(({ known }) => known)
       .map((signed) => ({ ...signed, id: keyId(signed.key) })),
-    heads,
-    anchors: await anchorsOf(verdict, anchors, watched.read),
-    checks: checksOf(verdict, watched, heads.length, stateRows, findings.checks),
+    anchors: await anchorsOf(verdict, anchors),
+    checks: checksOf(verdict, watched, heads, stateRows, findings.checks),
     findingCount: findings.count,
     /** The first ones. */
     findings: findings.first,
@@ -34,47 +31,19 @@ export async function verdictView(verdict: Verdict, watched: Watched, findings: 
 }
 
 /** A verifier key is `name+id+key`. */
-function keyId(key = ''): string {
+function keyId(key: string): string {
   return key.split('+')[1] ?? '';
 }
 
-/** What to say of a checkpoint; one of any other status is wrong. */
-const AGREES: Readonly<Record<string, string>> = {
-  consistent: 'yes',
-  unchecked: 'not checked',
-  nothing: 'says nothing',
-  'given-up': 'no, and the owner accepted it',
-};
-
-/** Each checkpoint once, the smallest first: the newest of a key is often kept as well. */
-function headsOf({ judged }: Verdict, rows: ReadonlyMap<number, SourceRow>) {
-  const heads = new Map(judged.map((head) => [head.note, head]));
-  return [...heads.values()]
-    .sort((a, b) => a.size - b.size)
-    .map(({ size, root, key, status }) => {
-      /** Of the last row it covers, or nothing. */
-      const at = timeAt(rows, size);
-      return { size, root, key: keyId(key), status, agrees: AGREES[status], at };
-    });
-}
-
-function timeAt(rows: ReadonlyMap<number, SourceRow>, position: number): string {
-  return textOf(members(rows.get(position)?.text).at);
-}
-
 /** What others may hold of checkpoints that the rows agree with, the oldest first. The page has no network to look. */
-async function anchorsOf(
-  { judged }: Verdict,
-  anchors: readonly CarriedAnchor[],
-  rows: ReadonlyMap<number, SourceRow>,
-) {
+async function anchorsOf({ judged }: Verdict, anchors: readonly CarriedAnchor[]) {
   const good = new Set(judged.filter(({ status }) => status === 'consistent').map(({ note }) => note));
   const views = anchors
     .filter(({ note }) => good.has(note))
     .sort((a, b) => a.size - b.size)
     .map(async ({ kind, bytes, size, ref = '', time: claims = '' }) => {
       const commit = kind === 'git' ? await commitId(bytes) : '';
-      return { kind, size, at: timeAt(rows, size), commit, ref, claims };
+      return { kind, size, commit, ref, claims };
     });
   return await Promise.all(views);
 }

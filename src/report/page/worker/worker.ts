@@ -4,37 +4,41 @@ import { compare, detailOf } from './questions.ts';
 
 // All hashing happens here, off the thread that draws.
 
-export type Question =
-  | { readonly ask: 'open'; readonly given: Given }
-  | { readonly ask: 'detail'; readonly positions: readonly number[] }
-  | { readonly ask: 'compare'; readonly text: string };
-
-export type Message =
-  | { readonly tell: 'progress'; readonly done: number; readonly total: number }
-  | { readonly tell: 'answer'; readonly answer: Awaited<ReturnType<typeof answerTo>> }
-  | { readonly tell: 'unreadable'; readonly message: string };
-
 let current: OpenedSource | undefined;
 
-self.onmessage = async ({ data }: MessageEvent<Question>) => {
+function opened(): OpenedSource {
+  if (current === undefined) throw new Error('nothing is open');
+  return current;
+}
+
+const ANSWERS = {
+  /** Checks a bundle or a certificate. */
+  async open(given: Given) {
+    current = undefined;
+    current = await openSource(given, tellProgress);
+    return current.shown;
+  },
+  detail: (positions: readonly number[]) => detailOf(opened(), positions),
+  compare: (text: string) => compare(opened(), text),
+};
+export type Answers = typeof ANSWERS;
+
+export interface Message {
+  /** Rows checked so far, and of how many. */
+  readonly progress?: readonly [done: number, total: number];
+  /** Why there is no answer, for people. */
+  readonly unreadable?: string;
+  readonly answer?: unknown;
+}
+
+self.onmessage = async ({ data: [name, given] }: MessageEvent<[keyof Answers, never]>) => {
   try {
-    tell({ tell: 'answer', answer: await answerTo(data) });
+    tell({ answer: await ANSWERS[name](given) });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    tell({ tell: 'unreadable', message: `This cannot be read: ${reason}.` });
+    tell({ unreadable: `This cannot be read: ${reason}.` });
   }
 };
-
-async function answerTo(question: Question) {
-  if (question.ask === 'open') {
-    current = undefined;
-    current = await openSource(question.given, tellProgress);
-    return current.shown;
-  }
-  if (current === undefined) throw new Error('nothing is open');
-  if (question.ask === 'detail') return await detailOf(current, question.positions);
-  return await compare(current, question.text);
-}
 
 let toldAt = 0;
 
@@ -43,7 +47,7 @@ function tellProgress(done: number, total: number): void {
   const now = performance.now();
   if (now - toldAt < 100 && done !== total) return;
   toldAt = now;
-  tell({ tell: 'progress', done, total });
+  tell({ progress: [done, total] });
 }
 
 function tell(message: Message): void {
