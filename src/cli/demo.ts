@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, sep } from 'node:path';
@@ -23,11 +23,11 @@ export const demo = command({
     const run = new DemoRun(out);
     const { folder, steps } = run;
     const report = join(folder, 'report.html');
-    await workOnTask(run);
-    await checkWork(run);
+    workOnTask(run);
+    checkWork(run);
     for (const tampering of TAMPERINGS) await showFound(run, tampering);
     run.title('A person looks at it');
-    await run.command(['report', '-o', report], 'colibri report writes one file for any browser');
+    run.command(['report', '-o', report], 'colibri report writes one file for any browser');
     const ok = steps.every(({ fine }) => fine);
     const conclude = () => {
       out.line();
@@ -68,20 +68,20 @@ class DemoRun {
   }
 
   /** A command that must succeed, as a step. */
-  async command(args: readonly string[], text: string, detail = ''): Promise<void> {
-    this.step((await this.start('cli.js', args)).code === 0, text, detail);
+  command(args: readonly string[], text: string, detail = ''): void {
+    this.step(this.start('cli.js', args).code === 0, text, detail);
   }
 
   /** Sends these requests to a server, as a client would, and answers what it says to each. */
-  async talk(requests: readonly { readonly method: string; readonly params: object }[]): Promise<Fields[]> {
-    const lines = requests.map((request, id) => JSON.stringify({ jsonrpc: '2.0', id, ...request }));
-    const { stdout } = await this.start('server.js', [], this.dbPath, lines);
+  talk(requests: readonly { readonly method: string; readonly params: object }[]): Fields[] {
+    const lines = requests.map((request, id) => `${JSON.stringify({ jsonrpc: '2.0', id, ...request })}\n`);
+    const { stdout } = this.start('server.js', [], this.dbPath, lines.join(''));
     const answers = stdout.split('\n').map(members);
     return lines.map((_, id) => answers.find((answer) => answer.id === id) ?? {});
   }
 
   /** Runs a program of this installation, as a person or a client would. */
-  start(name: string, args: readonly string[], dbPath = this.dbPath, input: readonly string[] = []) {
+  start(name: string, args: readonly string[], dbPath = this.dbPath, input = '') {
     const home = join(this.folder, 'home');
     mkdirSync(home, { recursive: true });
     const env = childEnvironment({
@@ -91,19 +91,9 @@ class DemoRun {
       COLIBRI_LOG_LEVEL: 'error',
     });
     const program = fileURLToPath(new URL(name, import.meta.url));
-    return new Promise<{ code: number; stdout: string }>((resolve) => {
-      const options = { env, maxBuffer: 64 * 1024 * 1024 };
-      const child = execFile(process.execPath, [program, ...args], options, (error, stdout) =>
-        resolve({ code: error === null ? 0 : Number(error.code ?? 1), stdout }),
-      );
-      // A client waits for each answer, and closes its end when it has them all; the server then stops cleanly.
-      const lines = [...input];
-      const send = () => (lines.length > 0 ? child.stdin?.write(`${lines.shift()}\n`) : child.stdin?.end());
-      child.stdout?.on('data', (chunk: string) => {
-        for (const character of chunk) if (character === '\n') send();
-      });
-      send();
-    });
+    const options = { env, input, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 } as const;
+    const { status, stdout } = spawnSync(process.execPath, [program, ...args], options);
+    return { code: status ?? 1, stdout };
   }
 }
 
@@ -134,12 +124,12 @@ const WORK: readonly (readonly [text: string, tool: string, args: Fields, refuse
   ['the session verifies', 'audit_verify_chain', { session_id }],
 ];
 
-async function workOnTask(run: DemoRun): Promise<void> {
+function workOnTask(run: DemoRun): void {
   run.title('An agent works on a proof-grade task');
   const clientInfo = { name: 'demo-agent', version: '1' };
   const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
   const calls = WORK.map(([, name, args]) => ({ method: 'tools/call', params: { name, arguments: args } }));
-  const [, ...answers] = await run.talk([{ method: 'initialize', params }, ...calls]);
+  const [, ...answers] = run.talk([{ method: 'initialize', params }, ...calls]);
   for (const [i, [text, , , refusedWith]] of WORK.entries()) {
     const { data, code, message } = readAnswer(answers[i]?.result);
     const isRefused = refusedWith !== undefined && `${code} ${message}`.includes(refusedWith);
@@ -157,20 +147,20 @@ function readAnswer(result: unknown): { data?: Fields; code?: string; message?: 
   return isObject(error) ? { code: String(error.code), message: String(error.message) } : { data };
 }
 
-async function checkWork(run: DemoRun): Promise<void> {
+function checkWork(run: DemoRun): void {
   run.title('A person checks it without trusting the agent');
-  const { code, stdout } = await run.start('cli.js', ['verify', '--json']);
+  const { code, stdout } = run.start('cli.js', ['verify', '--json']);
   const found = members(stdout);
   const reach = (name: string) => `${name} through ${found[`${name}_through`]}`;
   const ranges = ['intact', 'replayed', 'checkpointed'].map(reach).join(', ');
   run.step(code === 0, 'colibri verify finds nothing wrong', ranges);
   const bundle = join(run.folder, 'bundle');
-  await run.command(['export', '-o', bundle], 'colibri export writes a bundle that anyone can check', bundle);
-  await run.command(['verify', bundle], 'the bundle verifies by itself');
+  run.command(['export', '-o', bundle], 'colibri export writes a bundle that anyone can check', bundle);
+  run.command(['verify', bundle], 'the bundle verifies by itself');
   const certificate = join(run.folder, 'T-0001.json');
   const text = 'colibri prove writes the task’s completion certificate';
-  await run.command(['prove', task_id, '-o', certificate], text, certificate);
-  await run.command(['verify', certificate], 'the certificate verifies by itself');
+  run.command(['prove', task_id, '-o', certificate], text, certificate);
+  run.command(['verify', certificate], 'the certificate verifies by itself');
 }
 
 /** Ways to change the file that anybody has who can write to it, and the kind of finding that must follow. */
@@ -201,7 +191,7 @@ async function showFound(run: DemoRun, [finding, title, apply]: (typeof TAMPERIN
   apply(db);
   for (const { sql } of triggers) db.exec(String(sql));
   db.close();
-  const { code, stdout } = await run.start('cli.js', ['verify', '--json'], dbPath);
+  const { code, stdout } = run.start('cli.js', ['verify', '--json'], dbPath);
   const { findings = [] } = JSON.parse(stdout) as { findings?: { kind: string; message: string }[] };
   const named = findings.find(({ kind }) => kind === finding);
   const more = findings.length > 1 ? `, among ${findings.length} findings` : '';

@@ -16,8 +16,6 @@ import type { PastCall } from './history.ts';
  */
 export type ProofState = 'anchored' | 'checkpointed' | 'unsigned' | 'wrong';
 
-const ANCHOR_SOURCES = ['git', 'tsr', 'file'] as const;
-
 /** A signed head of the log under which rows can be proved. */
 interface ProvingHead {
   readonly key: string;
@@ -78,10 +76,10 @@ function isTrusted(key: string, own: VerifierKey | undefined, origin: string | u
 /** A forged anchor counts as none. */
 function anchorHead(evidence: StampedEvidence, opening?: VerifierKey, key?: string) {
   const { source, where, note, time } = evidence;
-  const kind = ANCHOR_SOURCES.find((one) => one === source);
   const { size = 0 } = (opening && openIfValid(note, [opening])) ?? {};
-  if (kind === undefined || key === undefined || size === 0) return [];
-  return [{ source: kind, where, key, size, checkpoint: note, ...(time && { time }) }];
+  const isAnchor = source === 'git' || source === 'tsr' || source === 'file';
+  if (!isAnchor || key === undefined || size === 0) return [];
+  return [{ source, where, key, size, checkpoint: note, ...(time && { time }) }];
 }
 
 /** Lets the verifier check some rows under one head. What it finds concerns these rows and what they wrote. */

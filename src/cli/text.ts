@@ -36,7 +36,7 @@ const WIDTH_MIN = 10;
  * `text` in lines of at most `width` columns, broken between words; later lines begin with `hang` spaces. A word that is
  * too long stays whole, so that a path or a hash can still be copied.
  */
-export function wrap(text: string, width: number, hang = leadingSpaces(text)): string[] {
+export function wrap(text: string, width: number, hang = text.search(/\S|$/)): string[] {
   if (displayWidth(text) <= width) return [text];
   const room = Math.max(WIDTH_MIN, width);
   const indent = ' '.repeat(Math.min(hang, room - WIDTH_MIN / 2));
@@ -52,8 +52,4 @@ export function wrap(text: string, width: number, hang = leadingSpaces(text)): s
     }
   }
   return [...lines, line];
-}
-
-function leadingSpaces(text: string): number {
-  return text.length - text.trimStart().length;
 }

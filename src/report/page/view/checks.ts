@@ -1,6 +1,7 @@
 /// <reference lib="dom" />
-import type { Comparison } from '../worker/questions.ts';
+
 import type { VerdictView } from '../worker/verdict.ts';
+import type { Comparison } from '../worker/worker.ts';
 import { type Child, h, replace } from './dom.ts';
 import { card, facts, growing, hash, note, number, plural, said, table, tag, time } from './parts.ts';
 

@@ -1,7 +1,7 @@
 /// <reference lib="dom" />
 import type { Call } from '../worker/calls.ts';
-import type { CallDetail, RowDetail } from '../worker/questions.ts';
 import type { Task } from '../worker/records.ts';
+import type { CallDetail, RowDetail } from '../worker/worker.ts';
 import { type Child, h, type Part, replace } from './dom.ts';
 import { columns, facts, hash, note, number, said, seal } from './parts.ts';
 

@@ -115,12 +115,9 @@ export function said(text: string, charactersMax = Number.POSITIVE_INFINITY): HT
   // Cutting may split a pair of surrogates.
   const cut = text.slice(0, charactersMax).replace(/[\ud800-\udbff]$/, '');
   const shown = text.length > charactersMax ? `${cut}…` : text;
+  const nameOf = (c: string) => `U+${(c.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
   const parts = shown.split(HIDDEN).map((part, i) => (i % 2 === 1 ? tag(nameOf(part), 'partly') : part));
   return h('bdi', { dir: 'auto' }, parts);
-}
-
-function nameOf(character: string): string {
-  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
 export function number(value: number): string {

@@ -1,6 +1,12 @@
 /// <reference lib="dom" />
-import { type Given, type OpenedSource, openSource } from './open.ts';
-import { compare, detailOf } from './questions.ts';
+import { sha256Hex } from '../../../integrity/digest.ts';
+import { inclusionProof, type NodeReader, nodesInMemory } from '../../../integrity/proofs.ts';
+import { leafHash } from '../../../integrity/tree.ts';
+import type { SourceRow } from '../../../verify/source.ts';
+import { isIncluded } from '../../../verify/sources/carried.ts';
+import { members } from '../../../verify/sources/forms.ts';
+import { textFields } from '../../telling.ts';
+import { type Given, judgeAgain, type OpenedSource, openSource } from './open.ts';
 
 // All hashing happens here, off the thread that draws.
 
@@ -52,4 +58,91 @@ function tellProgress(done: number, total: number): void {
 
 function tell(message: Message): void {
   self.postMessage(message);
+}
+
+export type CallDetail = Awaited<ReturnType<typeof detailOf>>;
+export type RowDetail = CallDetail['rows'][number];
+
+/** The rows of a call with their attached data, and the proof of the last one under a signed root. */
+async function detailOf(opened: OpenedSource, positions: readonly number[]) {
+  const rows = positions.flatMap((position) => opened.read.get(position) ?? []);
+  const last = rows.at(-1);
+  return {
+    rows: rows.map((row) => rowDetail(opened, row)),
+    proof: last === undefined ? undefined : await proofOf(opened, last),
+  };
+}
+
+function rowDetail({ text: shown }: OpenedSource, { position, text = '', payload }: SourceRow) {
+  const fields = members(text);
+  const args = fields.stage === 'enter' ? members(payload?.body) : {};
+  return {
+    position,
+    text,
+    contentHash: sha256Hex(text),
+    payload: payload?.body,
+    /** The texts whose digests are in the payload, by field. */
+    texts: textFields(fields, args).map((field) => [field, shown(args[field])] as const),
+  };
+}
+
+/** Leads a row to the root of the newest head that covers it, as an outsider would. */
+async function proofOf(opened: OpenedSource, { position, text = '', proof = [] }: SourceRow) {
+  const good = opened.verdict.judged.filter(({ status }) => status === 'consistent');
+  const [head] = good.sort((a, b) => b.size - a.size);
+  if (head === undefined || head.size < position) return undefined;
+  const { size } = head;
+  const index = position - 1;
+  const steps = opened.source.whole ? await inclusionProof(treeOf(opened, size), index, size) : proof;
+  return { size, steps: steps.length, holds: isIncluded(index, steps, sha256Hex(text), head) };
+}
+
+const trees = new WeakMap<OpenedSource, NodeReader>();
+
+/** The tree over the rows, hashed once and only when somebody asks. */
+function treeOf(opened: OpenedSource, size: number): NodeReader {
+  const known = trees.get(opened);
+  if (known !== undefined) return known;
+  const text = (i: number) => opened.read.get(i + 1)?.text ?? '';
+  const tree = nodesInMemory(Array.from({ length: size }, (_, i) => leafHash(sha256Hex(text(i)))));
+  trees.set(opened, tree);
+  return tree;
+}
+
+export interface Comparison {
+  readonly tone: 'good' | 'bad' | 'partly';
+  readonly message: string;
+}
+
+const KEY = /^[^\s+]+\+[0-9a-f]{8}\+\S+$/;
+
+/** Compares a key or a checkpoint that somebody kept elsewhere with what was opened. */
+async function compare(opened: OpenedSource, given: string): Promise<Comparison> {
+  const text = given.trim();
+  if (KEY.test(text)) return compareKey(opened, text);
+  if (!text.includes('\n'))
+    return unknown('This is neither a key (name+id+key) nor a checkpoint of several lines.');
+  if (!opened.source.whole)
+    return unknown('Only a bundle of the whole log can be compared with a checkpoint.');
+  // The verifier is asked again, with the checkpoint: what it makes of one is not for this page to decide.
+  const judged = await judgeAgain(opened.given, {
+    source: 'against',
+    where: 'Your checkpoint',
+    note: `${text}\n`,
+  });
+  if (judged === undefined) return unknown('Nothing could be compared.');
+  const { status, message, key } = judged;
+  if (status === 'consistent') return { tone: key === undefined ? 'partly' : 'good', message };
+  return { tone: status === 'unchecked' || status === 'nothing' ? 'partly' : 'bad', message };
+}
+
+function compareKey({ verdict }: OpenedSource, text: string): Comparison {
+  const own = verdict.checkpointed.find(({ key, known }) => known && key === text);
+  return own === undefined
+    ? { tone: 'bad', message: 'The key you gave has signed nothing here: somebody else signed this.' }
+    : { tone: 'good', message: `The key you gave has signed the first ${own.through} rows of this log.` };
+}
+
+function unknown(message: string): Comparison {
+  return { tone: 'partly', message };
 }
