@@ -13,8 +13,6 @@ export interface Against extends Evidence {
   readonly proof?: TlogProof;
 }
 
-const META_KEY = 'colibri/checkpoint';
-
 /** Takes a checkpoint in any form: a note, a proof, or a client's `_meta` as JSON; in a file or as the text itself. */
 export function readAgainst(given: string): Against {
   const { where = 'the checkpoint given', text } = fileOrText(given);
@@ -65,7 +63,7 @@ function noteInJson(text: string): string | undefined {
   let note: string | undefined;
   try {
     const whole: unknown = JSON.parse(text, (name, value: unknown) => {
-      if (name === META_KEY && typeof value === 'string') note ??= value;
+      if (name === 'colibri/checkpoint' && typeof value === 'string') note ??= value;
       return value;
     });
     return typeof whole === 'string' ? whole : note;

@@ -4,7 +4,7 @@ import { READING_TOOLS } from '../domains/rules.ts';
 import { parseInstant } from '../instant.ts';
 import { formatId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
 import { tellCall } from '../report/telling.ts';
-import type { Reader, StorageEngine } from '../storage/engine.ts';
+import type { Reader } from '../storage/engine.ts';
 import { isText } from '../verify/sources/forms.ts';
 import { command, EXIT, UsageError } from './command.ts';
 import { callsAfter, concerning, newestCalls, newestPosition, type PastCall } from './history.ts';
@@ -55,7 +55,14 @@ export const log = command({
     return await withDatabase(config, async (storage) => {
       const reported = new Set<string>();
       const print = async (calls: readonly PastCall[]) => {
-        if (calls.length > 0) reportNew(await printCalls(calls, config, storage, out), reported, out);
+        if (calls.length === 0) return;
+        const signed = await readSignedLog(config, storage);
+        const proved = await storage.read((tx) => proveCalls(signed, tx, calls));
+        for (const call of proved.calls)
+          if (out.json) out.verbatim(JSON.stringify(call));
+          else printCall(call, out);
+        const findings = [...signed.refusal, ...proved.findings];
+        reportNew(new Set(findings.map(({ message }) => message)), reported, out);
       };
       // One snapshot for both: a call between two snapshots would be shown twice or not at all.
       const [calls, through] = await storage.read(async (tx) => [
@@ -77,8 +84,8 @@ export const log = command({
 const MESSAGES_MAX = 5;
 
 /** Says what is wrong, each thing once. One deleted row may leave hundreds of others without a proof. */
-function reportNew(messages: readonly string[], reported: Set<string>, out: Output): void {
-  const news = [...new Set(messages)].filter((message) => !reported.has(message));
+function reportNew(messages: ReadonlySet<string>, reported: Set<string>, out: Output): void {
+  const news = [...messages].filter((message) => !reported.has(message));
   for (const message of news.slice(0, MESSAGES_MAX)) out.error(printable(message));
   if (news.length > MESSAGES_MAX) out.error(`… and ${news.length - MESSAGES_MAX} more.`);
   if (news.length > 0) out.error('"colibri verify" checks everything.');
@@ -94,17 +101,6 @@ async function waitForDatabase(config: Config, stopping: Stopping, out: Output):
     const opens = existsSync(config.dbPath) && withDatabase(config, async () => true);
     if (opens !== false && (await opens.catch(() => false))) return;
   }
-}
-
-/** Prints the calls, each with how well it is proved. Answers what was found wrong, in sentences. */
-async function printCalls(calls: readonly PastCall[], config: Config, storage: StorageEngine, out: Output) {
-  const signed = await readSignedLog(config, storage);
-  const proved = await storage.read((tx) => proveCalls(signed, tx, calls));
-  for (const call of proved.calls) {
-    if (out.json) out.verbatim(JSON.stringify(call));
-    else printCall(call, out);
-  }
-  return [...signed.refusal, ...proved.findings].map(({ message }) => message);
 }
 
 /** The records of a session grow, so each read asks again. */

@@ -25,10 +25,7 @@ async function main([name, ...rest]: readonly string[]): Promise<number> {
   const out = openOutput(rest.includes('--json'));
   if (name === 'help' && rest[0] !== undefined) return await main([rest[0], '--help']);
   if (name === undefined || ['help', '--help', '-h'].includes(name)) return help(generalHelp(COMMANDS), out);
-  if (name === '--version' || name === '-v') {
-    out.verbatim(version());
-    return EXIT.fine;
-  }
+  if (name === '--version' || name === '-v') return help(version(), out);
   const command = COMMANDS.find((candidate) => candidate.name === name);
   if (command !== undefined) return await runCommand(command, rest, out);
   const names = COMMANDS.map((candidate) => candidate.name);
@@ -74,9 +71,9 @@ function openOutput(json: boolean): Output {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });
-  const { stdout, stderr, env } = process;
-  const colour = !env.NO_COLOR && env.TERM !== 'dumb';
-  return createOutput({ json, stdout, stderr, colour, columns: env.COLUMNS });
+  const { stdout, stderr } = process;
+  const { NO_COLOR, TERM, COLUMNS } = process.env;
+  return createOutput({ json, stdout, stderr, colour: !NO_COLOR && TERM !== 'dumb', columns: COLUMNS });
 }
 
 async function serve(): Promise<number> {

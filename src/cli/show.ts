@@ -45,7 +45,10 @@ async function collect(tx: Reader, signed: SignedLog, table: StateTable, id: num
   if (stored === undefined) throw new UsageError(await describeMissing(tx, dbPath, table, record));
   const [row = stored] = await restoreTexts(tx, [[stored, table.texts]]);
   const writer = Number(row.position);
-  const calls = await callsBehind(tx, table, record);
+  const concerns = await concerning(tx, record);
+  const isBehind = (call: PastCall) => effectsOf(call.row).length > 0 && concerns(call);
+  // The records of a session need not mention it.
+  const calls = await newestCalls(tx, isBehind, HISTORY_MAX, table === SESSIONS ? undefined : record);
   const { calls: history } = await proveCalls(signed, tx, calls);
   const behind = await rowsBehind(tx, record, writer, calls);
   const proved = await proveUnder(signed, tx, signed.newest, behind.positions, record);
@@ -68,13 +71,6 @@ async function collect(tx: Reader, signed: SignedLog, table: StateTable, id: num
     remarks: [...signed.remarks, ...proved.remarks],
     history,
   };
-}
-
-async function callsBehind(tx: Reader, table: StateTable, record: string): Promise<PastCall[]> {
-  const concerns = await concerning(tx, record);
-  const isBehind = (call: PastCall) => effectsOf(call.row).length > 0 && concerns(call);
-  // The records of a session need not mention it.
-  return await newestCalls(tx, isBehind, HISTORY_MAX, table === SESSIONS ? undefined : record);
 }
 
 /** Every row that the proof of a record needs. The calls that mention it may tell more than the record admits. */

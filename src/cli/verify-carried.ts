@@ -20,7 +20,7 @@ import type { Verdict } from '../verify/verdict.ts';
 import { authoritiesOf, check, folderOf, outsideFinding, ownKey } from './evidence.ts';
 import type { Output } from './output.ts';
 import { printable } from './text.ts';
-import { ANCHOR_NAMES, keyId, type ToVerify, type Verified } from './verdict.ts';
+import { keyId, type ToVerify, type Verified } from './verdict.ts';
 
 /** Verifies a bundle: a folder or a zip. */
 export async function verifyBundle(given: ToVerify): Promise<Verified> {
@@ -126,7 +126,8 @@ function lookUpAnchors(carried: readonly CarriedAnchor[], origin: string | undef
         ? 'With the certificate of its authority: colibri verify … --ca FILE, or openssl ts -verify with the checkpoint as data'
         : `In a clone of the repository it was pushed to: git fetch origin ${ref ?? ANCHOR_REF} && git cat-file commit ${commit}`;
     const place = { kind, name, size, ...(commit !== undefined && { commit, ref }), claimed_time };
-    return { ...place, ...(found ? { checked: true, found } : { checked: false, check }) };
+    const told = found ? { found, check: undefined } : { found: undefined, check };
+    return { ...place, checked: told.found !== undefined, ...told };
   });
   return { anchors, evidence, findings };
 }
@@ -171,12 +172,11 @@ function printAnchors(anchors: readonly LookedUp[], out: Output): void {
     }
 }
 
-function printAnchor(anchor: LookedUp, out: Output): void {
-  const { size, commit, claimed_time } = anchor;
-  const token = `${ANCHOR_NAMES.tsr} claiming ${printable(claimed_time ?? 'no time')}`;
-  const what = `${commit === undefined ? token : `git commit ${commit}`}, of the checkpoint of ${size} rows`;
-  if ('found' in anchor) out.line(out.paint('green', `Anchored: ${what}, in ${printable(anchor.found)}.`));
-  else out.line(out.paint('yellow', `Not checked here: ${what}. ${printable(anchor.check)}`));
+function printAnchor({ size, commit, claimed_time = 'no time', found, check }: LookedUp, out: Output): void {
+  const token = commit === undefined ? `time stamp claiming ${claimed_time}` : `git commit ${commit}`;
+  const what = `${token}, of the checkpoint of ${size} rows`;
+  const line = found ? `Anchored: ${what}, in ${found}.` : `Not checked here: ${what}. ${check}`;
+  out.line(out.paint(found ? 'green' : 'yellow', printable(line)));
 }
 
 /** A file that proves one thing: it has no ranges, only what it shows. */

@@ -1,5 +1,4 @@
 /// <reference lib="dom" />
-
 import type { VerdictView } from '../worker/verdict.ts';
 import type { Comparison } from '../worker/worker.ts';
 import { type Child, h, replace } from './dom.ts';
@@ -57,12 +56,10 @@ function compareBox(compare: Compare): HTMLElement {
   const button = h('button', { click: () => void ask() }, 'Compare');
   const ask = async () => {
     button.disabled = true;
-    button.textContent = 'Comparing…';
     const { tone, message } = await compare(input.value).catch(
       (error): Comparison => ({ tone: 'partly', message: String(error) }),
     );
     button.disabled = false;
-    button.textContent = 'Compare';
     answer.hidden = false;
     answer.dataset.tone = tone;
     replace(answer, said(message));

@@ -17,6 +17,7 @@ export function summaryView(opened: Opened, openTask: (task: Task) => void): HTM
   const thoughts = calls.filter(({ kind }) => kind === 'thought').length;
   const failures = calls.filter(({ kind }) => kind === 'failure').length;
   const sealed = sessions.filter(({ isSealed, isWrong }) => isSealed && !isWrong).length;
+  const unproved = note('Names are what each client said of itself; nothing proves them.');
   const failed = failures === 0 ? 'none failed' : `${number(failures)} failed or refused`;
   return h('div.grid', [
     verdict.findingCount > 0 &&
@@ -30,18 +31,8 @@ export function summaryView(opened: Opened, openTask: (task: Task) => void): HTM
     h('p.note', spanOf(calls)),
     h('div.grid.columns', [
       card('Recently finished', recent(done, openTask, 'No task is finished yet.')),
-      card(
-        'Who did what',
-        note('Names are what each client said of itself; nothing proves them.'),
-        actors(calls, tasks),
-      ),
-      card(
-        'What this rests on',
-        h(
-          'ul.grounds',
-          grounds(verdict).map((line) => h('li', line)),
-        ),
-      ),
+      card('Who did what', unproved, actors(calls, tasks)),
+      card('What this rests on', h('ul.grounds', ...grounds(verdict).map((line) => h('li', line)))),
       card('Open and moving', recent(open, openTask, 'Nothing is open.')),
     ]),
   ]);

@@ -25,10 +25,7 @@ export function verdictBanner() {
     element.dataset.tone = tone;
     icon.textContent = ICONS[tone];
     title.textContent = heading;
-    replace(
-      text,
-      lines.map((line) => h('p', line)),
-    );
+    replace(text, ...lines.map((line) => h('p', line)));
     bar.hidden = tone !== 'busy';
     ranges.hidden = rows.length === 0;
     replace(ranges, rows);
@@ -66,13 +63,8 @@ function conclusion(verdict: VerdictView): Conclusion {
   if (first !== undefined) {
     const message = said(first.message, 400);
     if (first.kind === 'damaged' && rows === 0) return unreadable(message);
-    const upTo = whole && `Nothing is wrong up to row ${number(intactThrough)} of ${number(size)}. `;
-    return say(
-      'bad',
-      `Not intact: ${plural(findingCount, 'finding')}`,
-      `${upTo || ''}The first finding:`,
-      message,
-    );
+    const upTo = whole ? `Nothing is wrong up to row ${number(intactThrough)} of ${number(size)}. ` : '';
+    return say('bad', `Not intact: ${plural(findingCount, 'finding')}`, `${upTo}The first finding:`, message);
   }
   if (rows === 0) return say('partly', 'The log is empty', 'There is nothing in it to check.');
   if (checkpointedThrough === 0) {

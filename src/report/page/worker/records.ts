@@ -27,10 +27,8 @@ export async function readState(source: Pick<Source, 'states'>, calls: readonly 
   for (const table of STATE_TABLES) {
     const own = effects.filter((effect) => effect.table === table.name);
     const ids = new Set(own.flatMap(({ id }) => parseId(table, textOf(id)) ?? []));
-    const rows = await source.states(
-      table,
-      [...ids].sort((a, b) => a - b),
-    );
+    const sorted = [...ids].sort((a, b) => a - b);
+    const rows = await source.states(table, sorted);
     state.set(table, new Map([...rows].map(([id, text]) => [id, members(text)])));
   }
   return state;
