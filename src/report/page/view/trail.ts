@@ -33,7 +33,7 @@ export function trailView(calls: readonly Call[], openCall: (call: Call) => void
   const kinds = KINDS.map(([kind, name]) => {
     const input = h('input', { type: 'checkbox', change: apply });
     const own = calls.filter((call) => call.kind === kind).length;
-    const box = h('label.kind', { 'data-kind': kind }, input, name, h('span.count', number(own)));
+    const box = h('label.kind', { 'data-kind': kind }, input, ` ${name} `, h('span.count', number(own)));
     return { kind, input, box };
   });
   // Made once: lowering 50,000 texts at each key would be felt.
@@ -61,7 +61,7 @@ export function trailView(calls: readonly Call[], openCall: (call: Call) => void
       field('Search', search),
       field('Actor', actor),
       h('fieldset', h('legend', 'Show only'), ...kinds.map(({ box }) => box)),
-      h('label.kind', newest, 'Newest first'),
+      h('label.kind', newest, ' Newest first'),
     ]),
     count,
     list.element,
