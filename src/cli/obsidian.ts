@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Config } from '../config.ts';
-import { type LogProof, renderNotes } from '../integrations/obsidian/export.ts';
+import { type LogProof, renderNotes } from '../integrations/obsidian/notes.ts';
 import { writeNotes } from '../integrations/obsidian/vault.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { DatabaseSource } from '../verify/sources/database.ts';
@@ -14,11 +14,11 @@ import { untilStopped } from './stopping.ts';
 const FOLDER = 'Colibri';
 const WATCH_MS = 1_000;
 
-/** Writes tasks, sessions and projects as notes. One-way: nothing is read back. */
+/** Writes tasks and sessions as notes. One-way: nothing is read back. */
 export const obsidian = command({
   name: 'obsidian',
   usage: '--vault DIR [--watch]',
-  summary: 'write a note per task, session and project into an Obsidian vault',
+  summary: 'write a note per task and session into an Obsidian vault',
   details: `Notes go to the folder "${FOLDER}" in the vault. Only notes that are still as Colibri wrote them are changed or deleted; edited ones are kept and listed.`,
   options: {
     vault: { type: 'string', value: 'DIR', help: 'the vault, an existing folder' },

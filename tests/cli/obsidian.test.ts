@@ -54,7 +54,7 @@ function frontMatterOf(text: string): Record<string, unknown> {
 }
 
 describe('colibri obsidian', () => {
-  test('writes a note per task, session and project with front matter a query can use', async () => {
+  test('writes a note per task and session with front matter a query can use', async () => {
     const { code } = await exportNotes();
 
     expect(code).toBe(0);
@@ -64,7 +64,6 @@ describe('colibri obsidian', () => {
       'T-0003.md',
     ]);
     expect(readdirSync(join(vault, 'Colibri', 'Sessions'))).toEqual(['A-0001.md']);
-    expect(readdirSync(join(vault, 'Colibri', 'Projects'))).toEqual(['project-con.md']);
     expect(frontMatterOf(note('Tasks/T-0001.md'))).toMatchObject({
       id: 'T-0001',
       aliases: ['First: "quoted"'],
@@ -73,7 +72,7 @@ describe('colibri obsidian', () => {
       intact: true,
     });
     expect(frontMatterOf(note('Tasks/T-0002.md'))).toMatchObject({ depends_on: ['[[T-0001]]'] });
-    expect(note('Projects/project-con.md')).toContain('t2 -->|waits for| t1');
+    expect(frontMatterOf(note('Tasks/T-0003.md'))).toMatchObject({ parent: '[[T-0001]]' });
     expect(note('Sessions/A-0001.md')).toMatch(/root `[0-9a-f]{64}`/);
   });
 
@@ -97,7 +96,7 @@ describe('colibri obsidian', () => {
     const second = JSON.parse((await exportNotes()).stdout) as { written: string[]; unchanged: number };
 
     expect(second.written).toEqual([]);
-    expect(second.unchanged).toBe(5);
+    expect(second.unchanged).toBe(4);
     expect(statSync(join(vault, 'Colibri', 'Tasks', 'T-0001.md')).mtimeMs).toBe(before);
   });
 
@@ -156,11 +155,11 @@ describe('colibri obsidian', () => {
 
   test('with --watch writes again as things are recorded, until it is told to go', async () => {
     const command = new StayingCommand(colibri, ['obsidian', '--vault', vault, '--watch']);
-    await command.printed('5 written');
+    await command.printed('4 written');
 
     const server = await colibri.start();
     await server.call('task_create', { title: 'Later', project: 'con' });
-    await command.printed('2 written');
+    await command.printed('1 written');
 
     expect(note('Tasks/T-0004.md')).toContain('Later');
     expect(await command.ended('SIGTERM')).toEqual({ code: 0, signal: null });

@@ -1,65 +1,64 @@
 import type { SessionRow, TaskRow, ThoughtRow } from '../../domains/facts.ts';
-import type { Leaf } from '../../domains/lookup.ts';
+import { type Leaf, sessionRecords, shownColumns } from '../../domains/lookup.ts';
 import { pick } from '../../domains/records.ts';
-import { isFinal } from '../../domains/tasks/workflows.ts';
 import { formatId, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../../log/tables.ts';
+import type { Reader } from '../../storage/engine.ts';
 import type { Note } from './vault.ts';
 
-// The rows come with their texts in the place of digests.
-
-/** How well a record is proved. */
-export interface ProofFacts {
-  readonly findings: readonly string[];
-  readonly checkpointed: boolean;
+/** What verification said of the log: findings by record (`T-0001`), and how far a signed head reaches. */
+export interface LogProof {
+  readonly findings: ReadonlyMap<string, readonly string[]>;
+  readonly checkpointedThrough: number;
 }
 
-export interface TaskNeighbours {
-  readonly children: readonly TaskRow[];
-  readonly dependencies: readonly TaskRow[];
-  readonly dependents: readonly TaskRow[];
-  readonly sessions: readonly SessionRow[];
+/** One note per task and session, from one snapshot. Children, dependents and sessions of a task are its backlinks. */
+export async function renderNotes(tx: Reader, proof: LogProof): Promise<Note[]> {
+  const shownRows = <R extends object>(table: StateTable, rest: string, ...params: number[]) =>
+    tx.all<R>(`SELECT ${shownColumns(table)} FROM ${table.name} ${rest}`, ...params);
+  const notes: Note[] = [];
+  for (const task of await shownRows<TaskRow>(TASKS, 'ORDER BY id')) {
+    const ofTask = 'WHERE task_id = ? ORDER BY chain_position';
+    notes.push(taskNote(task, await shownRows<ThoughtRow>(THOUGHTS, ofTask, task.id), proof));
+  }
+  for (const session of await shownRows<SessionRow>(SESSIONS, 'ORDER BY id')) {
+    const leaves: Leaf[] = [];
+    for await (const page of sessionRecords(tx, session.id)) leaves.push(...page);
+    notes.push(sessionNote(session, leaves, proof));
+  }
+  return notes;
 }
 
-export function taskNote(
-  task: TaskRow,
-  thoughts: readonly ThoughtRow[],
-  around: TaskNeighbours,
-  proof: ProofFacts,
-): Note {
-  const id = taskName(task.id);
-  const project = wikilink(projectName(task.project));
+function taskNote(task: TaskRow, thoughts: readonly ThoughtRow[], proof: LogProof): Note {
+  const id = formatId(TASKS, task.id);
+  const { status, status_since, status_by, priority, assignee, project } = task;
   const fields = {
     colibri: 'task',
     id,
     aliases: [task.title],
-    project,
-    ...pick(task, 'status', 'workflow', 'priority', 'progress', 'assignee', 'type', 'estimate_hours'),
+    ...pick(task, 'project', 'status', 'workflow', 'priority', 'progress', 'assignee', 'type'),
+    estimate_hours: task.estimate_hours,
     labels: JSON.parse(task.labels) as string[],
     proof_grade: task.proof_grade === 1,
-    parent: task.parent_id === null ? null : wikilink(taskName(task.parent_id)),
-    depends_on: dependsOn(task).map((other) => wikilink(taskName(other))),
+    parent: task.parent_id === null ? null : taskLink(task.parent_id),
+    depends_on: (JSON.parse(task.depends_on) as number[]).map(taskLink),
     created: task.created_at,
     updated: task.updated_at,
   };
-  return note(`Tasks/${id}.md`, fields, proof, [
+  const records = [named(TASKS, task), ...thoughts.map((thought) => named(THOUGHTS, thought))];
+  return note(`Tasks/${id}.md`, fields, proof, records, [
     `# ${id} ${inert(task.title)}`,
-    `**${task.status}** since ${task.status_since} by ${inert(task.status_by)} · ${task.priority} · ${inert(task.assignee)} · ${project}`,
+    `**${status}** since ${status_since} by ${inert(status_by)} · ${priority} · ${inert(assignee)} · ${project}`,
     task.blocked_reason === null ? '' : `> [!warning] Blocked\n${quoted(task.blocked_reason)}`,
     quoted(task.description ?? ''),
-    list('Waits for', TASKS, around.dependencies),
-    list('Children', TASKS, around.children),
-    list('Awaited by', TASKS, around.dependents),
-    list('Sessions', SESSIONS, around.sessions),
-    graph([task, ...around.children, ...around.dependencies, ...around.dependents]),
     thoughts.length === 0 ? '' : '## Thoughts',
     ...thoughts.map(thoughtSection),
   ]);
 }
 
-export function sessionNote(session: SessionRow, leaves: readonly Leaf[], proof: ProofFacts): Note {
+function sessionNote(session: SessionRow, leaves: readonly Leaf[], proof: LogProof): Note {
   const id = formatId(SESSIONS, session.id);
   const { merkle_root, auditor_id, started_at, started_by, finalized_at } = session;
-  const task = wikilink(taskName(session.task_id));
+  const task = taskLink(session.task_id);
   const records = leaves.map(
     ({ kind, ref, hash }, i) =>
       `${i + 1}. ${kind === 'thought' ? formatId(THOUGHTS, ref) : `audit row ${ref}`} \`${hash ?? 'gone'}\``,
@@ -75,70 +74,58 @@ export function sessionNote(session: SessionRow, leaves: readonly Leaf[], proof:
     finalized: finalized_at,
     records: session.leaf_count ?? records.length,
   };
-  return note(`Sessions/${id}.md`, fields, proof, [
-    `# ${id}`,
-    `Proof session on ${task}, opened by ${inert(started_by)} for ${inert(auditor_id)} at ${started_at}.`,
-    quoted(session.reason ?? ''),
-    merkle_root === null ? 'Still open.' : `Sealed at ${finalized_at} with root \`${merkle_root}\`.`,
-    skills.length === 0 ? '' : '## Skills in force',
-    skills.map(({ name, digest }) => `- ${inert(name)} \`${digest}\``).join('\n'),
-    records.length === 0 ? '' : '## Records',
-    records.join('\n'),
-  ]);
-}
-
-export function projectNote(project: string, tasks: readonly TaskRow[]): Note {
-  const open = tasks.filter(({ workflow, status }) => !isFinal(workflow, status));
-  const row = (task: TaskRow) =>
-    `| ${wikilink(taskName(task.id))} | ${inert(task.title)} | ${task.status} | ${task.priority} | ${inert(task.assignee)} |`;
-  const head = ['| Task | Title | Status | Priority | Assignee |', '| --- | --- | --- | --- | --- |'];
-  const fields = { colibri: 'project', project, tasks: tasks.length, open: open.length };
-  const sections = [`# ${project}`, [...head, ...tasks.map(row)].join('\n'), graph(tasks)];
-  return note(`Projects/${projectName(project)}.md`, fields, undefined, sections);
+  return note(
+    `Sessions/${id}.md`,
+    fields,
+    proof,
+    [named(SESSIONS, session)],
+    [
+      `# ${id}`,
+      `Proof session on ${task}, opened by ${inert(started_by)} for ${inert(auditor_id)} at ${started_at}.`,
+      quoted(session.reason ?? ''),
+      merkle_root === null ? 'Still open.' : `Sealed at ${finalized_at} with root \`${merkle_root}\`.`,
+      skills.length === 0 ? '' : '## Skills in force',
+      skills.map(({ name, digest }) => `- ${inert(name)} \`${digest}\``).join('\n'),
+      records.length === 0 ? '' : '## Records',
+      records.join('\n'),
+    ],
+  );
 }
 
 /** A note of these sections, with YAML front matter. Every JSON value is also YAML, so no value can break out of its line. */
 function note(
   path: string,
   fields: Readonly<Record<string, unknown>>,
-  proof: ProofFacts | undefined,
+  proof: LogProof,
+  records: readonly ReturnType<typeof named>[],
   sections: readonly string[],
 ): Note {
-  const proved = proof && { intact: proof.findings.length === 0, checkpointed: proof.checkpointed };
-  const lines = Object.entries({ ...fields, ...proved })
+  const findings = records.flatMap(({ name }) => proof.findings.get(name) ?? []);
+  const checkpointed = records.every(({ position }) => position <= proof.checkpointedThrough);
+  const lines = Object.entries({ ...fields, intact: findings.length === 0, checkpointed })
     .filter(([, value]) => value !== null)
     .map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
+  const verification = [
+    ...(findings.length === 0
+      ? ['[!success] Intact: every column is as the log recorded it.']
+      : ['[!danger] Not intact', ...findings.map((finding) => `- ${inert(finding)}`)]),
+    `${checkpointed ? 'Covered' : 'Not covered yet'} by a signed checkpoint.`,
+  ];
   const text = [
     ['---', ...lines, '---'].join('\n'),
-    ...sections,
-    proof === undefined ? '' : verification(proof),
-  ]
-    .filter((section) => section !== '')
-    .join('\n\n');
-  return { path, text: `${text}\n` };
+    ...sections.filter((section) => section !== ''),
+    '## Verification',
+    verification.map((line) => `> ${line}`).join('\n'),
+  ];
+  return { path, text: `${text.join('\n\n')}\n` };
 }
 
-/** The tasks that a task depends on. */
-export function dependsOn(task: TaskRow): readonly number[] {
-  return JSON.parse(task.depends_on) as number[];
+function named(table: StateTable, { id, position }: Pick<TaskRow, 'id' | 'position'>) {
+  return { name: formatId(table, id), position };
 }
 
-/** With a prefix: a project may be called `con` or `nul`, which are device names on Windows. */
-function projectName(project: string): string {
-  return `project-${project}`;
-}
-
-function taskName(id: number): string {
-  return formatId(TASKS, id);
-}
-
-function wikilink(name: string): string {
-  return `[[${name}]]`;
-}
-
-function list(title: string, table: StateTable, rows: readonly { readonly id: number }[]): string {
-  const links = rows.map(({ id }) => wikilink(formatId(table, id)));
-  return links.length === 0 ? '' : `**${title}:** ${links.join(', ')}`;
+function taskLink(id: number): string {
+  return `[[${formatId(TASKS, id)}]]`;
 }
 
 function thoughtSection(thought: ThoughtRow): string {
@@ -150,30 +137,6 @@ function thoughtSection(thought: ThoughtRow): string {
     `\`${hash}\``,
   ];
   return [`### ${recorded_at} ${type} ^th-${id}`, quoted(content), facts.join(' · ')].join('\n\n');
-}
-
-function verification({ findings, checkpointed }: ProofFacts): string {
-  const lines =
-    findings.length === 0
-      ? ['> [!success] Intact: every column is as the log recorded it.']
-      : ['> [!danger] Not intact', ...findings.map((finding) => `> - ${inert(finding)}`)];
-  const signed = checkpointed ? 'Covered by a signed checkpoint.' : 'Not covered by a signed checkpoint yet.';
-  return ['## Verification', [...lines, `> ${signed}`].join('\n')].join('\n\n');
-}
-
-/** Which of these tasks wait for which. Labels hold ids and statuses only: titles could be anything. */
-function graph(tasks: readonly TaskRow[]): string {
-  const known = new Map(tasks.map((task) => [task.id, task]));
-  const edges = new Set<string>();
-  for (const task of known.values()) {
-    for (const other of dependsOn(task))
-      if (known.has(other)) edges.add(`  t${task.id} -->|waits for| t${other}`);
-    if (task.parent_id !== null && known.has(task.parent_id))
-      edges.add(`  t${task.parent_id} -.->|child| t${task.id}`);
-  }
-  if (edges.size === 0) return '';
-  const nodes = [...known.values()].map((task) => `  t${task.id}["${taskName(task.id)} ${task.status}"]`);
-  return ['```mermaid', 'graph LR', ...nodes, ...[...edges].sort(), '```'].join('\n');
 }
 
 /**

@@ -8,21 +8,16 @@ export interface Note {
   readonly text: string;
 }
 
-export interface VaultReport {
-  readonly written: string[];
-  readonly unchanged: number;
-  readonly deleted: string[];
-  /** Notes that somebody else wrote or edited; they were left as they are. */
-  readonly kept: string[];
-}
-
 /** Holds the digest of each note as it was last written here: a note with another digest was edited and is not ours any more. */
 const MANIFEST = '.colibri-notes.json';
 
 type Digests = Readonly<Record<string, string>>;
 
-/** Brings the folder up to date. Touches only files that are still exactly as it wrote them. */
-export function writeNotes(folder: string, notes: readonly Note[]): VaultReport {
+/**
+ * Brings the folder up to date. Touches only files that are still exactly as it wrote them; those that somebody else
+ * wrote or edited are `kept` as they are.
+ */
+export function writeNotes(folder: string, notes: readonly Note[]) {
   const before = readManifest(folder);
   const after: Record<string, string> = {};
   const report = { written: [] as string[], unchanged: 0, deleted: [] as string[], kept: [] as string[] };
