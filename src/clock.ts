@@ -1,4 +1,5 @@
 import { randomFillSync, randomUUID } from 'node:crypto';
+import { LIMITS } from './limits.ts';
 
 /** The only source of time and randomness; tests put a still one in its place. */
 export interface Clock {
@@ -29,4 +30,14 @@ function takeSalt(): string {
   }
   used += 16;
   return pool.toString('hex', used - 16, used);
+}
+
+/** For long reads: lets others run by `pause` where that was last done longer ago than one slice. */
+export function pauseEvery(clock: Pick<Clock, 'monotonic'>, pause: () => Promise<void>): () => Promise<void> {
+  let last = clock.monotonic();
+  return async () => {
+    if (clock.monotonic() - last < LIMITS.sliceMsMax) return;
+    await pause();
+    last = clock.monotonic();
+  };
 }

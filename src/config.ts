@@ -75,7 +75,7 @@ export const VARIABLES = {
   COLIBRI_SKILLS_DIR: {
     means: 'skill folders; several are separated as in PATH',
     takes: 'paths',
-    otherwise: '.agents/skills and .claude/skills in the workspace, then in the home folder',
+    otherwise: '.agents/skills, then .claude/skills, in the workspace',
     schema: z.string(),
   },
   COLIBRI_STARTUP_TIMEOUT_MS: {
@@ -113,7 +113,7 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     projects: names && Object.freeze(names),
     workflow: read('COLIBRI_WORKFLOW') ?? 'kanban',
     agentId: read('COLIBRI_AGENT_ID'),
-    skillsDirs: Object.freeze(skillsDirs(env, workspace, read('COLIBRI_SKILLS_DIR'))),
+    skillsDirs: Object.freeze(splitPaths(read('COLIBRI_SKILLS_DIR') ?? SKILLS_DIRS, workspace)),
     startupTimeoutMs: read('COLIBRI_STARTUP_TIMEOUT_MS') ?? 30_000,
     logLevel: read('COLIBRI_LOG_LEVEL') ?? 'info',
     /** Per-user folder for keys and what was last signed; never inside a workspace. */
@@ -155,12 +155,12 @@ function warnOfUnknown(name: string): string {
   return `${name} is not a setting of Colibri and was ignored.${meant === undefined ? '' : ` Did you mean ${meant}?`}`;
 }
 
-/** By default the project's skills before the user's: where both have one of a name, the project's is in force. */
-function skillsDirs(env: Environment, workspace: string, list: string | undefined): string[] {
-  const named = list?.split(delimiter).filter((path) => path !== '');
-  if (named !== undefined) return named.map((path) => resolve(workspace, path));
-  const folders = [join('.agents', 'skills'), join('.claude', 'skills')];
-  return [workspace, homeOf(env)].flatMap((base) => folders.map((folder) => join(base, folder)));
+/** Those in the home folder only when named: what governs a project should not depend on who works on it. */
+const SKILLS_DIRS = [join('.agents', 'skills'), join('.claude', 'skills')].join(delimiter);
+
+function splitPaths(list: string, workspace: string): string[] {
+  const paths = list.split(delimiter).filter((path) => path !== '');
+  return paths.map((path) => resolve(workspace, path));
 }
 
 /**

@@ -43,10 +43,7 @@ describe('without any variable', () => {
       workflow: 'kanban',
       agentId: undefined,
       isProject: true,
-      skillsDirs: [folder, '/home/ada'].flatMap((base) => [
-        join(base, '.agents', 'skills'),
-        join(base, '.claude', 'skills'),
-      ]),
+      skillsDirs: [join(folder, '.agents', 'skills'), join(folder, '.claude', 'skills')],
       startupTimeoutMs: 30_000,
       logLevel: 'info',
       warnings: [],

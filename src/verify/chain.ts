@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
-import { LIMITS } from '../limits.ts';
+import { type Clock, pauseEvery } from '../clock.ts';
+import type { BrokenLink, ChainReport, TraceEntry } from '../domains/trail/index.ts';
 import {
   formatId,
   parseId,
@@ -13,32 +13,6 @@ import type { Reader } from '../storage/engine.ts';
 import { auditRow, type Finding } from './finding.ts';
 import { PartSource, rowsBehind, type Subject } from './sources/part.ts';
 import { verify } from './verify.ts';
-
-/** Something that is not as it was written. `position` counts the records of the subject from 1; 0 is the subject itself. */
-export interface BrokenLink {
-  readonly position: number;
-  readonly record: string;
-  readonly what: string;
-  readonly columns?: string[];
-  readonly expected_hash: string;
-  readonly actual_hash: string;
-}
-
-export interface TraceEntry {
-  readonly position: number;
-  readonly record: string;
-  readonly hash: string;
-}
-
-/** What verifying the records of a task or a session gave. It never stops at the first break. */
-export interface ChainReport {
-  /** Thoughts of a task, or records of a session. */
-  readonly total: number;
-  /** Share of records nothing was found against, as a percentage with at most two digits behind the point. */
-  readonly score: number;
-  readonly broken: readonly BrokenLink[];
-  readonly trace: readonly TraceEntry[];
-}
 
 export interface ChainOptions {
   /** Also list every hash. */
@@ -66,16 +40,6 @@ export async function verifyChain(tx: Reader, subject: Subject, options: ChainOp
   broken.sort((a, b) => a.position - b.position);
   const { total, trace } = await listRecords(tx, subject, options.trace, pause);
   return { total, score: scoreOf(total, broken), broken, trace };
-}
-
-/** Lets others pass when the last pause is longer ago than one slice. */
-function pauseEvery(clock: Clock, pause: () => Promise<void>): () => Promise<void> {
-  let last = clock.monotonic();
-  return async () => {
-    if (clock.monotonic() - last < LIMITS.sliceMsMax) return;
-    await pause();
-    last = clock.monotonic();
-  };
 }
 
 function brokenLink({ record, message, columns, expected, actual }: Finding, position: number): BrokenLink {

@@ -315,12 +315,13 @@ proves(
     for (const [folder, name] of [
       ['elsewhere', 'far-skill'],
       [join('.agents', 'skills'), 'near-skill'],
+      [join('..', 'home', '.agents', 'skills'), 'home-skill'],
     ] as const) {
       const place = colibri.path('work', folder, name);
       mkdirSync(place, { recursive: true });
       writeFileSync(join(place, 'SKILL.md'), `---\nname: ${name}\ndescription: does ${name}\n---\nbody\n`);
     }
-    const env = { CLAUDE_PROJECT_DIR: colibri.path('work') };
+    const env = { CLAUDE_PROJECT_DIR: colibri.path('work'), HOME: colibri.path('home') };
     const near = await colibri.start({ env });
     const far = await colibri.start({ env: { ...env, COLIBRI_SKILLS_DIR: 'elsewhere' } });
 

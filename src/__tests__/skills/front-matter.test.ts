@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { Refusal } from '../../domains/skills/disk.ts';
 import { cutFrontMatter, readDeclaration } from '../../domains/skills/front-matter.ts';
-import { SKILL_LIMITS } from '../../domains/skills/limits.ts';
+import { Refusal, SKILL_LIMITS } from '../../domains/skills/skill-folder.ts';
 
 function read(file: string | Buffer) {
   try {

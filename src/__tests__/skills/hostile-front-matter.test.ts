@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
-import { Refusal } from '../../domains/skills/disk.ts';
 import { cutFrontMatter, readDeclaration } from '../../domains/skills/front-matter.ts';
+import { Refusal } from '../../domains/skills/skill-folder.ts';
 
 const read = (yaml: string) => readFile(Buffer.from(`---\n${yaml}\n---\n`));
 const readFile = (file: Buffer) => {

@@ -1,7 +1,8 @@
 import type Sqlite from 'better-sqlite3';
 import { beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../clock.ts';
-import { type ChainReport, verifyChain } from '../../verify/chain.ts';
+import type { ChainReport } from '../../domains/trail/index.ts';
+import { verifyChain } from '../../verify/chain.ts';
 import type { Subject } from '../../verify/sources/part.ts';
 import { freshBench, tellStory } from './history.ts';
 import { inTampered, settleFile } from './tamper.ts';

@@ -1,7 +1,6 @@
 import { FAILSAFE_SCHEMA, load, nullCoreTag, realMapTag, YAMLException } from 'js-yaml';
 import { redactText } from '../../secrets.ts';
-import { Refusal } from './disk.ts';
-import { SKILL_LIMITS } from './limits.ts';
+import { Refusal, SKILL_LIMITS } from './skill-folder.ts';
 
 // Hostile input enters here too: the text of a SKILL.md. Nothing in it is executed.
 

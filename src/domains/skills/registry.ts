@@ -1,11 +1,17 @@
 import { join, parse, relative, resolve, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type Clock, systemClock } from '../../clock.ts';
-import { LIMITS } from '../../limits.ts';
-import { attempt, isInside, look, namesIn, Refusal, realPath, reasonOf } from './disk.ts';
+import { type Clock, pauseEvery, systemClock } from '../../clock.ts';
 import type { Declaration } from './front-matter.ts';
-import { SKILL_LIMITS } from './limits.ts';
-import { readSkillFile, type Scan, type SkillFolder, sealSkill, spend } from './skill-folder.ts';
+import * as disk from './skill-folder.ts';
+import {
+  attempt,
+  isInside,
+  Refusal,
+  reasonOf,
+  type Scan,
+  SKILL_LIMITS,
+  type SkillFolder,
+} from './skill-folder.ts';
 
 /** A skill in force. */
 export interface Skill extends Declaration {
@@ -45,19 +51,10 @@ export interface SkillRegistryOptions {
 /** Nothing is cached: every digest comes from the bytes on disk. 200 skills with 1,000 files take 0.2 s of CPU time. */
 export function createSkillRegistry(options: SkillRegistryOptions): SkillRegistry {
   const { clock = systemClock } = options;
-  const list: SkillRegistry['list'] = (pause = nextTurn) => scanRoots(options, createRest(clock, pause));
+  const list: SkillRegistry['list'] = (pause = nextTurn) => scanRoots(options, pauseEvery(clock, pause));
   return {
     list,
     inForce: async () => (await list()).skills.map(({ name, digest }) => ({ name, digest })),
-  };
-}
-
-function createRest(clock: Pick<Clock, 'monotonic'>, pause: () => Promise<void>): () => Promise<void> {
-  let since = clock.monotonic();
-  return async () => {
-    if (clock.monotonic() - since < LIMITS.sliceMsMax) return;
-    await pause();
-    since = clock.monotonic();
   };
 }
 
@@ -75,12 +72,12 @@ async function scanRoots(options: SkillRegistryOptions, rest: Scan['rest']): Pro
     for (const folder of await findSkillFolders(scan, root, visited)) {
       const place = join(folder.path, folder.fileName);
       try {
-        const file = await readSkillFile(scan, folder);
-        const { name } = file.declared;
+        const { declared, file } = await disk.readSkillFile(scan, folder);
+        const { name } = declared;
         const taken = skills.get(name)?.path;
         if (taken !== undefined) throw new Refusal(`shadowed: ${taken} has the same name, ${name}`);
-        const digest = await sealSkill(scan, folder, file);
-        skills.set(name, { ...file.declared, path: show(place), digest });
+        const digest = await disk.sealSkill(scan, folder, file);
+        skills.set(name, { ...declared, path: show(place), digest });
       } catch (error) {
         skip(place, reasonOf(error));
       }
@@ -90,66 +87,45 @@ async function scanRoots(options: SkillRegistryOptions, rest: Scan['rest']): Pro
   return { skills: [...skills.values()].sort((a, b) => (a.name < b.name ? -1 : 1)), skipped };
 }
 
-interface Place {
-  readonly path: string;
-  readonly depth: number;
-}
-
 /**
  * The skill folders below a root, nearest first, then by name. A link to a folder inside the roots is not followed: that
  * folder counts where it is. `visited` makes a folder count once, even if one root is inside another.
  */
 async function findSkillFolders(scan: Scan, root: string, visited: Set<string>): Promise<SkillFolder[]> {
   const { foldersMax, depthMax } = SKILL_LIMITS;
+  const orSkip = <T>(place: string, act: () => T) =>
+    attempt<T | undefined>(act, (reason) => void scan.skip(place, reason));
   const found: SkillFolder[] = [];
-  const tooDeep: string[] = [];
-  const places: Place[] = [{ path: root, depth: 0 }];
+  const places = [{ path: root, depth: 0 }];
   try {
     // The list grows while it is walked, so the search is breadth first.
-    for (const [searched, place] of places.entries()) {
+    for (const [searched, { path, depth }] of places.entries()) {
       if (searched === foldersMax)
         throw new Refusal(`more than ${foldersMax} folders; the rest is not searched`);
-      if (visited.has(place.path)) continue;
-      visited.add(place.path);
-      const skill = searchFolder(scan, place, places, tooDeep);
-      if (skill !== undefined) found.push(skill);
+      if (visited.has(path)) continue;
+      visited.add(path);
+      const names = orSkip(path, () => disk.namesIn(path)) ?? [];
+      // Some people write `skill.md`; in a folder with both spellings, the exact one counts.
+      const spelled = names.filter((name) => name.toLowerCase() === 'skill.md');
+      const fileName = spelled.includes('SKILL.md') ? 'SKILL.md' : spelled[0];
+      const isSkill = fileName !== undefined && depth > 0;
+      if (isSkill) found.push({ path, fileName });
+      else if (fileName !== undefined)
+        scan.skip(join(path, fileName), 'not in a folder of its own below the skills folder');
+      for (const name of isSkill ? [] : names.filter((other) => other !== fileName)) {
+        disk.spend(scan.budget, 'entries', 1);
+        const place = join(path, name);
+        const entry = orSkip(place, () => disk.look(place, scan.roots));
+        if (entry?.kind !== 'folder' || entry.isLink) continue;
+        if (depth === depthMax) scan.skip(place, `deeper than ${depthMax} folders and not searched`);
+        else places.push({ path: place, depth: depth + 1 });
+      }
       await scan.rest();
     }
   } catch (error) {
     scan.skip(root, reasonOf(error));
   }
-  const more = tooDeep.length > 1 ? `, like ${tooDeep.length - 1} more` : '';
-  for (const deep of tooDeep.slice(0, 1))
-    scan.skip(deep, `deeper than ${depthMax} folders and not searched${more}`);
   return found;
-}
-
-/** The skill in a folder, or else the folders below it. */
-function searchFolder(
-  scan: Scan,
-  { path, depth }: Place,
-  places: Place[],
-  tooDeep: string[],
-): SkillFolder | undefined {
-  const orSkip = <T>(place: string, act: () => T) =>
-    attempt<T | undefined>(act, (reason) => void scan.skip(place, reason));
-  const names = orSkip(path, () => namesIn(path)) ?? [];
-  // Some people write `skill.md`; in a folder with both spellings, the exact one counts.
-  const spelled = names.filter((name) => name.toLowerCase() === 'skill.md');
-  const fileName = spelled.includes('SKILL.md') ? 'SKILL.md' : spelled[0];
-  if (fileName !== undefined && depth > 0) return { path, fileName };
-  if (fileName !== undefined)
-    scan.skip(join(path, fileName), 'not in a folder of its own below the skills folder');
-  for (const name of names) {
-    if (name === fileName) continue;
-    spend(scan.budget, 'entries', 1);
-    const place = join(path, name);
-    const entry = orSkip(place, () => look(place, scan.roots));
-    if (entry?.kind !== 'folder' || entry.isLink) continue;
-    if (depth === SKILL_LIMITS.depthMax) tooDeep.push(place);
-    else places.push({ path: place, depth: depth + 1 });
-  }
-  return undefined;
 }
 
 /** The folders that are searched for skills: for each real path, the path as configured. */
@@ -173,10 +149,10 @@ function resolveRoots(paths: readonly string[], workspace: string, skipped: Skip
  * cloned repository could open any folder of the person who cloned it.
  */
 function resolveRoot(path: string, workspace: string): string | undefined {
-  const found = look(path, [parse(path).root]);
+  const found = disk.look(path, [parse(path).root]);
   if (found === undefined) return undefined;
-  const real = realPath(path);
-  if (isInside(path, workspace) && !isInside(real, realPath(workspace))) {
+  const real = disk.realPath(path);
+  if (isInside(path, workspace) && !isInside(real, disk.realPath(workspace))) {
     throw new Refusal(
       'a symbolic link out of the workspace; name its target in COLIBRI_SKILLS_DIR to use it',
     );

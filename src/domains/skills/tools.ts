@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import * as z from 'zod';
 import { type CallContext, defineTool, type Tool } from '../../tool.ts';
 import { texts } from '../fields.ts';
-import { SKILL_LIMITS } from './limits.ts';
 import type { SkillListing, SkillRegistry } from './registry.ts';
+import { SKILL_LIMITS } from './skill-folder.ts';
 
 /** Longer than any name or capability can be. */
 const SEARCH_CHARS_MAX = 256;

@@ -1,2 +1,2 @@
-export type { ThoughtType } from './schema.ts';
+export type { BrokenLink, ThoughtType, TraceEntry } from './schema.ts';
 export { type ChainReport, type ChainSubject, type TrailDeps, trailTools } from './tools.ts';

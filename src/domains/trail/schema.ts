@@ -81,25 +81,29 @@ export const VerifyInput = z
     'give exactly one of task_id and session_id',
   );
 
+/** Something that is not as it was written. `position` counts the records of the subject from 1; 0 is the subject itself. */
+const BrokenLink = z.strictObject({
+  position: z.int(),
+  ...texts('record', 'what', 'expected_hash', 'actual_hash'),
+  columns: z.array(z.string()).optional(),
+});
+
+const TraceEntry = z.strictObject({ position: z.int(), ...texts('record', 'hash') });
+
 export const VerifyOutput = z.strictObject({
   session_id: z.string().optional(),
   task_id: z.string().optional(),
   chain_valid: z.boolean(),
   total_records: z.int(),
   integrity_score: z.number(),
-  broken_links: z.array(
-    z.strictObject({
-      position: z.int(),
-      ...texts('record', 'what', 'expected_hash', 'actual_hash'),
-      columns: z.array(z.string()).optional(),
-    }),
-  ),
+  broken_links: z.array(BrokenLink),
   verified_at: z.string(),
-  trace: z.array(z.strictObject({ position: z.int(), ...texts('record', 'hash') })).optional(),
+  trace: z.array(TraceEntry).optional(),
 });
 
 export type RecordArgs = z.output<typeof RecordInput>;
 export type Recorded = z.output<typeof RecordOutput>;
 export type ListArgs = z.output<typeof ListInput>;
 export type VerifyArgs = z.output<typeof VerifyInput>;
-export type Verified = z.output<typeof VerifyOutput>;
+export type BrokenLink = z.output<typeof BrokenLink>;
+export type TraceEntry = z.output<typeof TraceEntry>;

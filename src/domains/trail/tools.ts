@@ -14,12 +14,14 @@ export interface ChainSubject {
   readonly id: number;
 }
 
-/** What verifying the records of a task or a session gave. */
+/** What verifying the records of a task or a session gave. It never stops at the first break. */
 export interface ChainReport {
+  /** Thoughts of a task, or records of a session. */
   readonly total: number;
+  /** Share of records nothing was found against, as a percentage with at most two digits behind the point. */
   readonly score: number;
-  readonly broken: Readonly<schema.Verified['broken_links']>;
-  readonly trace: Readonly<NonNullable<schema.Verified['trace']>>;
+  readonly broken: readonly schema.BrokenLink[];
+  readonly trace: readonly schema.TraceEntry[];
 }
 
 export interface TrailDeps {

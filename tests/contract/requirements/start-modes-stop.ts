@@ -11,7 +11,7 @@ export const START_MODES_STOP = {
   'config.workflow': 'COLIBRI_WORKFLOW decides the workflow of a task that names none; kanban when unset.',
   'config.agent-id': 'COLIBRI_AGENT_ID is the actor of every record.',
   'config.skills-dir':
-    'COLIBRI_SKILLS_DIR is where skills are read from; .agents/skills in the workspace when unset.',
+    'COLIBRI_SKILLS_DIR is where skills are read from; .agents/skills, then .claude/skills, in the workspace when unset, and never the home folder.',
   'config.startup-timeout': 'COLIBRI_STARTUP_TIMEOUT_MS bounds the whole boot.',
   'config.log-level': 'COLIBRI_LOG_LEVEL decides how much goes to stderr, and nothing else.',
   'config.refusal':
