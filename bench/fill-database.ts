@@ -2,8 +2,8 @@
 import { wiredTools } from '../src/catalogue.ts';
 import { systemClock } from '../src/clock.ts';
 import type { Config } from '../src/config.ts';
+import type { Head, HeadKeeper } from '../src/log/append.ts';
 import { createAuditLog } from '../src/log/audit-log.ts';
-import type { Head, HeadKeeper } from '../src/log/head.ts';
 import { composeCall } from '../src/middleware/compose.ts';
 import { createToolLock } from '../src/middleware/tool-lock.ts';
 import type { StorageEngine, Transaction } from '../src/storage/engine.ts';

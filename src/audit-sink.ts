@@ -53,10 +53,10 @@ export interface Reserved {
 export interface AuditSink {
   enter(event: ToolEnterEvent): Promise<void> | void;
   /**
-   * For a writing call `tx` is the transaction of its effects: the row must go into it, so that both exist or neither.
-   * `reserved` is then what `reserve` answered in it.
+   * `reserved` is what `reserve` answered in the transaction of a writing call: the row must go into that transaction,
+   * so that its effects and the row both exist or neither.
    */
-  exit(event: ToolExitEvent, tx?: Transaction, reserved?: Reserved): Promise<void> | void;
+  exit(event: ToolExitEvent, reserved?: Reserved): Promise<void> | void;
   /** Reads the head of the log once for the transaction that a writing call is about to fill. */
   reserve?(tx: Transaction): Promise<Reserved>;
 }

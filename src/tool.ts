@@ -43,26 +43,23 @@ export interface WritingContext extends CallContext {
   readonly effects: Effect[];
 }
 
-interface ToolFacts<I extends z.ZodObject, O extends z.ZodObject> {
+interface ToolParts<I extends z.ZodObject, O extends z.ZodObject> {
   readonly name: string;
   readonly title: string;
   /** One to three sentences for a model; every word costs every client tokens. */
   readonly summary: string;
-  readonly family: ToolFamily;
   readonly input: I;
   readonly output: O;
 }
 
 /** A tool that reads. By its type, its handler cannot write. */
-export interface ReadingTool<I extends z.ZodObject = z.ZodObject, O extends z.ZodObject = z.ZodObject>
-  extends ToolFacts<I, O> {
+interface ReadingParts<I extends z.ZodObject, O extends z.ZodObject> extends ToolParts<I, O> {
   readonly effect: 'reads';
   handle(args: z.output<I>, call: CallContext, tx: Reader): Promise<z.input<O>> | z.input<O>;
 }
 
 /** A tool that writes: its effects and its exit row are one transaction. */
-export interface WritingTool<I extends z.ZodObject = z.ZodObject, O extends z.ZodObject = z.ZodObject>
-  extends ToolFacts<I, O> {
+interface WritingParts<I extends z.ZodObject, O extends z.ZodObject> extends ToolParts<I, O> {
   readonly effect: 'writes';
   /** Repeating the same call changes nothing more. */
   readonly idempotent?: boolean;
@@ -83,12 +80,19 @@ export interface Prepared {
   readonly outside: Readonly<Record<string, unknown>>;
 }
 
+interface InFamily {
+  readonly family: ToolFamily;
+}
+
+export type ReadingTool = ReadingParts<z.ZodObject, z.ZodObject> & InFamily;
+export type WritingTool = WritingParts<z.ZodObject, z.ZodObject> & InFamily;
+
 /** One entry of the closed surface. A handler awaits nothing but the transaction it is given. */
 export type Tool = ReadingTool | WritingTool;
 
-/** Checks a tool's parts against each other at compile time, then forgets their types. */
-export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(
-  tool: ReadingTool<I, O> | WritingTool<I, O>,
-): Tool {
-  return tool as unknown as Tool;
+/** Makes the tools of a family: checks the parts of each against each other at compile time, then forgets their types. */
+export function toolsOf(family: ToolFamily) {
+  return <I extends z.ZodObject, O extends z.ZodObject>(
+    parts: ReadingParts<I, O> | WritingParts<I, O>,
+  ): Tool => ({ ...parts, family }) as unknown as Tool;
 }

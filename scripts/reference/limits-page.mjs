@@ -12,7 +12,7 @@ export function limitsPage() {
     '## Server',
     limitsIn('src/limits.ts'),
     '## Skills folders',
-    limitsIn('src/domains/skills/limits.ts'),
+    limitsIn('src/domains/skills/skill-folder.ts'),
   );
 }
 

@@ -11,7 +11,7 @@ export { VARIABLES } from './src/config.ts';
 export { ARROWS, INITIAL } from './src/domains/tasks/workflows.ts';
 export { ERRORS } from './src/errors.ts';
 export { createAuditLog } from './src/log/audit-log.ts';
-export { UNSIGNED } from './src/log/head.ts';
+export { UNSIGNED } from './src/log/append.ts';
 export { composeCall } from './src/middleware/compose.ts';
 export { createToolLock } from './src/middleware/tool-lock.ts';
 export { capabilitiesFor, MODES } from './src/modes.ts';

@@ -2,12 +2,12 @@ import { copyFileSync, existsSync, readFileSync, realpathSync, statSync, writeFi
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { sha256Hex } from '../integrity/digest.ts';
-import { AnchorMemory } from '../trust/anchors.ts';
 import { ANCHOR_REF, anchorInGit } from '../trust/anchors-git.ts';
 import {
-  AnchorFiles,
+  keepForStamp,
   readToken,
   type StampedCheckpoint,
+  stampedCheckpoints,
   verifyToken,
   writeQuery,
 } from '../trust/anchors-tsr.ts';
@@ -60,17 +60,16 @@ async function readHead(config: Config, out: Output) {
   return await withOwner(config, out, async (stages) => {
     const newest = await keepNewest(config, stages);
     if ('refused' in newest) return newest;
-    const { path } = new KeyFolder(config.configDir, newest.origin);
     const sql = 'SELECT size, note FROM checkpoints ORDER BY size';
     /** Every checkpoint that the log keeps. */
     const kept = await stages.storage.read((tx) => tx.all<{ size: number; note: string }>(sql));
-    return { ...newest, config, kept, memory: new AnchorMemory(path) };
+    return { ...newest, config, kept, folder: new KeyFolder(config.configDir, newest.origin) };
   });
 }
 
-function toGit({ config, note, size, memory, key }: Head, ref: string, out: Output): number {
-  const { commit, already } = anchorInGit({ folder: config.workspace, ref, note, size, key });
-  memory.add('git', { repository: config.workspace, ref });
+function toGit({ config, note, size, folder }: Head, ref: string, out: Output): number {
+  const { commit, already } = anchorInGit({ folder: config.workspace, ref, note, size });
+  folder.addAnchor('git', { repository: config.workspace, ref });
   const push = `git push origin ${ref}`;
   return out.data({ size, ref, commit, already, push }, () => {
     out.line(
@@ -82,7 +81,7 @@ function toGit({ config, note, size, memory, key }: Head, ref: string, out: Outp
   });
 }
 
-function toFile({ origin, size, note, memory }: Head, path: string, out: Output): number {
+function toFile({ origin, size, note, folder }: Head, path: string, out: Output): number {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
     throw new UsageError(`${path} is a folder. Name a file in it, for example ${join(path, 'checkpoint')}.`);
   if (!existsSync(dirname(path))) throw new UsageError(`There is no folder ${dirname(path)}.`);
@@ -95,14 +94,14 @@ function toFile({ origin, size, note, memory }: Head, path: string, out: Output)
     );
   writeFileSync(path, note);
   const kept = join(realpathSync(dirname(path)), basename(path));
-  memory.add('files', kept);
+  folder.addAnchor('files', kept);
   return out.data({ size, path: kept }, () =>
     out.line(`The checkpoint of ${size} audit rows is in ${kept}. "colibri verify" compares it.`),
   );
 }
 
 function writeRequest({ config, size, note }: Head, path: string, out: Output): number {
-  const { notePath } = new AnchorFiles(config.dbPath).keep(size, note);
+  const { notePath } = keepForStamp(config.dbPath, size, note);
   writeQuery(notePath, path);
   return out.data({ size, query: path, note: notePath }, () => {
     out.line(`The time-stamp request for the checkpoint of ${size} audit rows is in ${path}.`);
@@ -129,7 +128,7 @@ function fileReply(head: Head, reply: string, ca: string | undefined, out: Outpu
     return EXIT.found;
   }
   copyFileSync(reply, stamped.tokenPath);
-  if (ca !== undefined) head.memory.addAuthority(readFileSync(ca, 'utf8'));
+  if (ca !== undefined) head.folder.addAuthority(readFileSync(ca, 'utf8'));
   const { size, tokenPath } = stamped;
   const checked = ca === undefined ? 'imprint' : 'authority';
   return out.data({ size, time: token.time, token: tokenPath, checked }, () => {
@@ -144,9 +143,9 @@ function fileReply(head: Head, reply: string, ca: string | undefined, out: Outpu
 
 /** The checkpoint that a token covers: among those a request was written for, those kept, and the newest. */
 function checkpointOf(head: Head, imprint: string): StampedCheckpoint | undefined {
-  const anchors = new AnchorFiles(head.config.dbPath);
+  const { dbPath } = head.config;
   const isCovered = ({ note }: { readonly note: string }) => sha256Hex(note) === imprint;
-  const asked = anchors.all().find(isCovered);
+  const asked = stampedCheckpoints(dbPath).find(isCovered);
   const found = asked === undefined ? [...head.kept, head].find(isCovered) : undefined;
-  return found === undefined ? asked : anchors.keep(found.size, found.note);
+  return found === undefined ? asked : keepForStamp(dbPath, found.size, found.note);
 }

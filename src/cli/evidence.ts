@@ -1,7 +1,7 @@
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
-import { AnchorMemory, findAnchors } from '../trust/anchors.ts';
+import { findAnchors } from '../trust/anchors.ts';
 import { checkStamp } from '../trust/anchors-tsr.ts';
 import { KeyFolder } from '../trust/key-folder.ts';
 import { readRemembered } from '../trust/memory.ts';
@@ -68,7 +68,7 @@ export function ownKey(config: Config, origin: string | undefined): VerifierKey 
 
 /** The certificates of the authorities that this user named for a log. */
 export function authoritiesOf(folder: KeyFolder | undefined): readonly string[] {
-  return folder === undefined ? [] : new AnchorMemory(folder.path).authorities();
+  return folder?.authorities() ?? [];
 }
 
 export function outsideFinding(kind: Finding['kind'], record: string, message: string): Finding {

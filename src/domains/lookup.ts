@@ -12,16 +12,27 @@ export function transactionLookup(tx: Reader, texts: ReadonlyMap<string, string>
     task: (id) => tx.get<TaskRow>(`${SELECT_TASK} WHERE id = ?`, id),
     existing: async (ids) =>
       ids.length === 0 ? [] : await idsFrom(tx, `SELECT id FROM tasks WHERE id IN (${marks(ids)})`, ...ids),
-    awaitedBy: (ids) => awaitedBy(tx, ids),
-    unmet: (task, dependsOn) =>
-      dependsOn === null
-        ? numberFrom(tx, 'SELECT unmet AS value FROM tasks WHERE id = ?', task)
-        : numberFrom(
-            tx,
-            `SELECT count(*) AS value FROM tasks WHERE is_final = 0 AND (parent_id = ? OR id IN (${marks(dependsOn)}))`,
-            task,
-            ...dependsOn,
-          ),
+    awaitedBy: async (ids) => {
+      const found = new Map<number, number[]>(ids.map((id) => [id, []]));
+      const rows = await tx.all<{ task: number; id: number }>(
+        `SELECT task_id AS task, depends_on AS id FROM task_dependencies WHERE task_id IN (${marks(ids)})
+         UNION SELECT parent_id AS task, id FROM tasks WHERE parent_id IN (${marks(ids)}) ORDER BY task, id`,
+        ...ids,
+        ...ids,
+      );
+      for (const { task, id } of rows) found.get(task)?.push(id);
+      return found;
+    },
+    unmet: ({ id, depends_on }) => {
+      const ids = JSON.parse(depends_on) as number[];
+      const waits = `parent_id = ? OR id IN (${marks(ids)})`;
+      return numberFrom(
+        tx,
+        `SELECT count(*) AS value FROM tasks WHERE is_final = 0 AND (${waits})`,
+        id,
+        ...ids,
+      );
+    },
     session: (id) => tx.get<SessionRow>(`${SELECT_SESSION} WHERE id = ?`, id),
     openSession: (task) =>
       tx.get<SessionRow>(`${SELECT_SESSION} WHERE task_id = ? AND status = 'open'`, task),
@@ -43,7 +54,7 @@ export function transactionLookup(tx: Reader, texts: ReadonlyMap<string, string>
 }
 
 const SELECT_TASK = `SELECT ${columnsOf(TASKS)} FROM tasks`;
-export const SELECT_SESSION = `SELECT ${columnsOf(SESSIONS)} FROM sessions`;
+const SELECT_SESSION = `SELECT ${columnsOf(SESSIONS)} FROM sessions`;
 
 /** Named, not *: a derived or generated column must not slip into a row that is hashed. */
 export function columnsOf(table: StateTable, alias = ''): string {
@@ -78,18 +89,6 @@ export async function idsFrom(tx: Reader, sql: string, ...params: readonly SqlVa
   return (await tx.all<{ id: number }>(sql, ...params)).map(({ id }) => id);
 }
 
-async function awaitedBy(tx: Reader, ids: readonly number[]): Promise<Map<number, number[]>> {
-  const found = new Map<number, number[]>(ids.map((id) => [id, []]));
-  const rows = await tx.all<{ task: number; id: number }>(
-    `SELECT task_id AS task, depends_on AS id FROM task_dependencies WHERE task_id IN (${marks(ids)})
-     UNION SELECT parent_id AS task, id FROM tasks WHERE parent_id IN (${marks(ids)}) ORDER BY task, id`,
-    ...ids,
-    ...ids,
-  );
-  for (const { task, id } of rows) found.get(task)?.push(id);
-  return found;
-}
-
 async function coveringSessions(tx: Reader, task: number): Promise<SessionRow[]> {
   if ((await tx.get("SELECT 1 AS found FROM sessions WHERE status = 'open' LIMIT 1")) === undefined)
     return [];
@@ -113,7 +112,7 @@ const SEALED = `EXISTS (
 )`;
 
 async function newestThought(tx: Reader, task: number): Promise<NewestThought | undefined> {
-  const row = await tx.get<{ id: number; hash: string; chain_position: number; sealed: number }>(
+  const row = await tx.get<Omit<NewestThought, 'sealed'> & { readonly sealed: number }>(
     `SELECT t.id, t.hash, t.chain_position, ${SEALED} AS sealed
      FROM thoughts t WHERE t.task_id = ? ORDER BY t.chain_position DESC LIMIT 1`,
     task,

@@ -53,3 +53,13 @@ export function pick<T extends object, const K extends keyof T>(
 ): Pick<T, K> {
   return Object.fromEntries(columns.map((column) => [column, row[column]])) as Pick<T, K>;
 }
+
+/** Those of these columns that have a value. */
+export function given<T extends object, const K extends keyof T>(
+  row: T,
+  ...columns: readonly K[]
+): { [N in K]?: NonNullable<T[N]> } {
+  return pick(row, ...columns.filter((column) => (row[column] ?? undefined) !== undefined)) as {
+    [N in K]?: NonNullable<T[N]>;
+  };
+}

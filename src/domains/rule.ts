@@ -1,21 +1,12 @@
-import type { CallSource } from '../log/row.ts';
 import type { StateTableName } from '../log/tables.ts';
+import type { WritingContext } from '../tool.ts';
 import type { SessionRecordRow, SessionRow, TaskRow, ThoughtRow } from './facts.ts';
 
 // A rule is a pure function of a call and of what it asks for. The writer answers from a transaction
 // (domains/lookup.ts), the verifier from memory (verify/memory.ts): both run the same rule.
 
 /** What a rule may know of its call. */
-export interface Call {
-  readonly tool: string;
-  readonly actor: string;
-  readonly source: CallSource;
-  readonly process: string;
-  /** The one time of the call: that of its exit row. */
-  readonly at: string;
-  /** The position of its exit row. */
-  readonly position: number;
-  /** What the server saw outside the database, as it is kept with the exit row. */
+export interface Call extends Pick<WritingContext, 'actor' | 'source' | 'process' | 'at' | 'position'> {
   readonly outside: Outside;
 }
 
@@ -41,8 +32,8 @@ export interface Lookup {
   existing(ids: readonly number[]): readonly number[];
   /** For each of these tasks, what it waits for: its dependencies and its children. */
   awaitedBy(ids: readonly number[]): ReadonlyMap<number, readonly number[]>;
-  /** How many of its children and of the tasks it depends on are unfinished; null: the dependencies it has now. */
-  unmet(task: number, dependsOn: readonly number[] | null): number;
+  /** How many of its children and of the tasks that this row depends on are unfinished. */
+  unmet(task: TaskRow): number;
   session(id: number): SessionRow | undefined;
   openSession(task: number): SessionRow | undefined;
   /** Every open session that covers the task, by id: its own, and deep ones of the tasks above it. */
@@ -59,13 +50,8 @@ export interface Lookup {
   nextSequence(project: string): number;
 }
 
-export interface NewestThought {
-  readonly id: number;
-  readonly hash: string;
-  readonly chain_position: number;
-  /** Whether it is a leaf of a finalized session. */
-  readonly sealed: boolean;
-}
+/** `sealed`: whether it is a leaf of a finalized session. */
+export type NewestThought = Pick<ThoughtRow, 'id' | 'hash' | 'chain_position'> & { readonly sealed: boolean };
 
 /** What a thought's hash is made of; `content` is the digest of the text, which the lookup knows. */
 export type HashedThought = Pick<
@@ -78,16 +64,12 @@ export type AsyncLookup = {
 };
 
 /** A row that the call writes, whole. `previous` is the position that wrote it before, 0 for a new one. */
-export type Written = {
-  readonly [T in StateTableName]: { readonly table: T; readonly row: RowOf[T]; readonly previous: number };
-}[StateTableName];
-
-interface RowOf {
-  readonly tasks: TaskRow;
-  readonly thoughts: ThoughtRow;
-  readonly sessions: SessionRow;
-  readonly session_records: SessionRecordRow;
-}
+export type Written = { readonly previous: number } & (
+  | { readonly table: 'tasks'; readonly row: TaskRow }
+  | { readonly table: 'thoughts'; readonly row: ThoughtRow }
+  | { readonly table: 'sessions'; readonly row: SessionRow }
+  | { readonly table: 'session_records'; readonly row: SessionRecordRow }
+);
 
 export interface Ruling<R extends object = object> {
   readonly rows: readonly Written[];

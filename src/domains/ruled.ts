@@ -1,12 +1,12 @@
 import { ColibriError } from '../errors.ts';
-import { formatId, parseId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
-import type { Reader, Transaction } from '../storage/engine.ts';
-import type { WritingContext } from '../tool.ts';
-import { applyRows } from './apply.ts';
-import type { SessionRow } from './facts.ts';
-import { idsFrom, SELECT_SESSION, transactionLookup } from './lookup.ts';
+import { formatId, parseId, rowHash, SESSIONS, type StateTable, TASKS, tableNamed } from '../log/tables.ts';
+import type { Reader, SqlValue, Transaction } from '../storage/engine.ts';
+import type { Effect, WritingContext } from '../tool.ts';
+import type { TaskRow } from './facts.ts';
+import { columnsOf, idsFrom, marks, transactionLookup } from './lookup.ts';
 import { notFound } from './records.ts';
-import { settleAsync, type WritingRule } from './rule.ts';
+import { settleAsync, type WritingRule, type Written } from './rule.ts';
+import { isFinal, queueOf } from './tasks/workflows.ts';
 
 /** The handler of a tool that writes by a rule: what it needs is fetched, the rule decides, what it wrote is stored. */
 export function ruled<R extends object>({ rule, texts }: WritingRule<R>) {
@@ -17,7 +17,7 @@ export function ruled<R extends object>({ rule, texts }: WritingRule<R>) {
       const known = new Map(call.texts.map(({ digest, text }) => [digest, text]));
       try {
         const { rows, result } = await settleAsync(rule(args as never, call), transactionLookup(tx, known));
-        call.effects.push(...(await applyRows(tx, rows)));
+        for (const written of rows) call.effects.push(await applyRow(tx, written));
         return result;
       } catch (error) {
         throw await withNearest(tx, error);
@@ -26,24 +26,16 @@ export function ruled<R extends object>({ rule, texts }: WritingRule<R>) {
   };
 }
 
-/** The session with this id, or an error that names the nearest there are. */
-export async function requireSession(tx: Reader, text: string): Promise<SessionRow> {
-  return await requireRow(tx, SESSIONS, text, (id) =>
-    tx.get<SessionRow>(`${SELECT_SESSION} WHERE id = ?`, id),
-  );
-}
-
-/** What `find` gives for the number inside an id, or an error that names the nearest ids there are. */
-export async function requireRow<T>(
+/** The row with this id, or an error that names the nearest ids there are. */
+export async function requireRow<T extends object>(
   tx: Reader,
   table: StateTable,
   text: string,
-  find: (id: number) => Promise<T | undefined>,
+  columns = columnsOf(table),
 ): Promise<T> {
   const id = parseId(table, text);
-  const row = id === undefined ? undefined : await find(id);
-  if (row !== undefined) return row;
-  throw await withNearest(tx, notFound(table, text));
+  const row = id && (await tx.get<T>(`SELECT ${columns} FROM ${table.name} WHERE id = ?`, id));
+  return row || Promise.reject(await withNearest(tx, notFound(table, text)));
 }
 
 /** For an id that leads nowhere: the existing ones nearest to it, so that the next try can be right. */
@@ -66,4 +58,63 @@ async function withNearest(tx: Reader, error: unknown): Promise<unknown> {
       ? `There is none yet: ${table.createdBy} makes one.`
       : `The nearest are: ${nearest.join(', ')}.`;
   return new ColibriError(error.code, `${error.message} ${hint}`, { field, id, nearest });
+}
+
+/**
+ * Writes a row of a ruling, keeps the derived columns current, and answers what the log says of it. The seal is said in
+ * plain text, so that the log alone proves it.
+ */
+export async function applyRow(tx: Transaction, written: Written): Promise<Effect> {
+  const { table: name, row, previous } = written;
+  if (written.table === 'tasks') await writeTask(tx, written.row, previous);
+  else await writeRow(tx, name, { ...row }, previous);
+  const table = tableNamed(name);
+  const effect = { table: name, id: formatId(table, row.id), hash: rowHash(table, { ...row }), previous };
+  if (!('merkle_root' in row) || row.merkle_root === null || row.leaf_count === null) return effect;
+  return { ...effect, seal: { leaf_count: row.leaf_count, merkle_root: row.merkle_root } };
+}
+
+const NO_TASK = { is_final: 0, depends_on: '[]' };
+
+/** A task's own counters are counted; those of the tasks that wait for it move by one. */
+async function writeTask(tx: Transaction, task: TaskRow, previous: number): Promise<void> {
+  const is_final = isFinal(task.workflow, task.status) ? 1 : 0;
+  const row = { ...task, is_final, queue: queueOf(task.workflow, task.status) };
+  const sql = 'SELECT is_final, depends_on FROM tasks WHERE id = ?';
+  const before = previous === 0 ? NO_TASK : await tx.get<typeof NO_TASK>(sql, task.id);
+  await writeRow(tx, 'tasks', previous === 0 ? { ...row, unmet: 0 } : row, previous);
+  if (previous === 0 && task.parent_id !== null)
+    await tx.run('UPDATE tasks SET unmet = unmet + 1 WHERE id = ?', task.parent_id);
+  if (before?.depends_on !== task.depends_on)
+    await tx.run(
+      `UPDATE tasks SET unmet = (
+         SELECT count(*) FROM tasks c WHERE c.is_final = 0 AND
+           (c.parent_id = tasks.id OR c.id IN (SELECT depends_on FROM task_dependencies WHERE task_id = tasks.id))
+       ) WHERE id = ?`,
+      task.id,
+    );
+  if (before?.is_final === 0 && is_final === 1)
+    await tx.run(
+      `UPDATE tasks SET unmet = unmet - 1
+       WHERE id = ? OR id IN (SELECT task_id FROM task_dependencies WHERE depends_on = ?)`,
+      task.parent_id,
+      task.id,
+    );
+}
+
+/** Stores a new row, or changes one that is still as the rule saw it. */
+async function writeRow(
+  tx: Transaction,
+  table: Written['table'],
+  { id, ...row }: Readonly<Record<string, SqlValue>>,
+  previous: number,
+): Promise<void> {
+  const columns = Object.keys(row);
+  const sql =
+    previous === 0
+      ? `INSERT INTO ${table} (${columns.join(', ')}, id) VALUES (${marks(columns)}, ?)`
+      : `UPDATE ${table} SET ${columns.map((column) => `${column} = ?`).join(', ')} WHERE id = ? AND position = ?`;
+  const values: SqlValue[] = [...Object.values(row), id ?? null, ...(previous === 0 ? [] : [previous])];
+  const { changes } = await tx.run(sql, ...values);
+  if (changes !== 1) throw new Error(`row ${id} of ${table} was not stored`);
 }

@@ -17,11 +17,15 @@ const HOPS_MAX = 5;
 /** The branch and commit that are checked out, or nothing where there is no repository that can be read. */
 export async function readGitEvidence(workspace: string): Promise<GitEvidence | undefined> {
   try {
-    const repository = findRepository(workspace);
-    const head = repository && readRef(join(repository.own, 'HEAD'));
-    if (repository === undefined || head === undefined) return undefined;
+    // What one checkout has for itself: HEAD. What all checkouts of a repository share: references.
+    const own = findGitFolder(workspace);
+    if (own === undefined) return undefined;
+    const pointer = readText(join(own, 'commondir'));
+    const common = pointer === undefined ? own : followPointer(own, pointer);
+    const head = readRef(join(own, 'HEAD'));
+    if (common === undefined || head === undefined) return undefined;
     if ('sha' in head) return { commit_sha: head.sha };
-    const commit_sha = resolveRef(repository.common, head.ref);
+    const commit_sha = resolveRef(common, head.ref);
     return {
       ...(head.ref.startsWith(BRANCHES) && { branch: head.ref.slice(BRANCHES.length) }),
       ...(commit_sha !== undefined && { commit_sha }),
@@ -33,34 +37,19 @@ export async function readGitEvidence(workspace: string): Promise<GitEvidence | 
   }
 }
 
-interface Repository {
-  /** What one checkout has for itself: HEAD. */
-  readonly own: string;
-  /** What all checkouts of a repository share: references. */
-  readonly common: string;
-}
-
-/** The repository of the nearest folder at or above the workspace that has one, as git finds it. */
-function findRepository(workspace: string): Repository | undefined {
+/**
+ * The git folder of the nearest folder at or above the workspace that has one, as git finds it. A further checkout or a
+ * submodule has a file in its place, which says where the folder is.
+ */
+function findGitFolder(workspace: string): string | undefined {
   for (let folder = resolve(workspace); ; folder = dirname(folder)) {
     const entry = join(folder, '.git');
     const stat = statSync(entry, { throwIfNoEntry: false });
-    if (stat !== undefined) return repositoryAt(stat.isDirectory() ? entry : linkedFolder(folder, entry));
-    if (dirname(folder) === folder) return undefined;
+    if (stat?.isDirectory()) return entry;
+    const text = stat && readText(entry);
+    if (text?.startsWith(GITDIR)) return followPointer(folder, text.slice(GITDIR.length).trim());
+    if (stat !== undefined || dirname(folder) === folder) return undefined;
   }
-}
-
-/** A further checkout or a submodule has a file in place of the folder, which says where the folder is. */
-function linkedFolder(folder: string, entry: string): string | undefined {
-  const text = readText(entry);
-  return text?.startsWith(GITDIR) ? followPointer(folder, text.slice(GITDIR.length).trim()) : undefined;
-}
-
-function repositoryAt(own: string | undefined): Repository | undefined {
-  if (own === undefined) return undefined;
-  const pointer = readText(join(own, 'commondir'));
-  const common = pointer === undefined ? own : followPointer(own, pointer);
-  return common === undefined ? undefined : { own, common };
 }
 
 function followPointer(from: string, target: string): string | undefined {

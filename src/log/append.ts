@@ -1,9 +1,34 @@
 import type { Clock } from '../clock.ts';
 import { parseInstant } from '../instant.ts';
-import type { StorageEngine, Transaction } from '../storage/engine.ts';
-import type { Head, HeadKeeper } from './head.ts';
-import { type AuditRow, RULES_VERSION, storeRow, type UNSAID } from './row.ts';
+import type { Reader, StorageEngine, Transaction } from '../storage/engine.ts';
+import { type AuditRow, GENESIS, RULES_VERSION, storeRow, type UNSAID } from './row.ts';
 import { closeBlock } from './tree.ts';
+
+/** The last row of the log, or what comes before the first. */
+export interface Head {
+  readonly position: number;
+  readonly chainHash: string;
+  readonly at: string;
+}
+
+/** Decides under the write lock whether what is there may be signed over, and signs what a commit adds. */
+export interface HeadKeeper {
+  /** The last row. Where what is there must not be signed over, the rows of this commit stay unsigned. */
+  open(tx: Transaction): Promise<Head>;
+  /** Before the commit: signs everything up to `head`, whose new rows have these content hashes. `keep` files the checkpoint for good. */
+  close(tx: Transaction, head: Head, contentHashes: readonly string[], keep: boolean): Promise<void>;
+}
+
+/** The head before the first row. */
+export const EMPTY_LOG: Head = { position: 0, chainHash: GENESIS, at: '' };
+
+export async function readHead(tx: Reader): Promise<Head> {
+  const sql = 'SELECT position, chain_hash AS chainHash, at FROM actions ORDER BY position DESC LIMIT 1';
+  return (await tx.get<Head>(sql)) ?? EMPTY_LOG;
+}
+
+/** Signs nothing: for a database in memory, and where there is no key. */
+export const UNSIGNED: HeadKeeper = Object.freeze({ open: readHead, close: () => Promise.resolve() });
 
 /** Fields that a caller decides; the others follow from the log and from who writes. */
 export type NewRow = Omit<AuditRow, Made | keyof typeof UNSAID> &
@@ -39,7 +64,7 @@ export async function commitRows<T>(
   work: (appending: Appending) => Promise<T>,
 ): Promise<T> {
   return await writer.storage.write(async (tx) => {
-    const appending = await Appending.open(tx, writer);
+    const appending = await openAppending(tx, writer);
     const result = await work(appending);
     await appending.close(false);
     return result;
@@ -47,65 +72,51 @@ export async function commitRows<T>(
 }
 
 /** Rows that are being added to the log by one transaction. Nobody else can be in between. */
-export class Appending {
-  readonly tx: Transaction;
-  readonly #writer: Omit<LogWriter, 'storage'>;
-  readonly #contentHashes: string[] = [];
-  #head: Head;
+export type Appending = Awaited<ReturnType<typeof openAppending>>;
 
-  private constructor(tx: Transaction, writer: Omit<LogWriter, 'storage'>, head: Head) {
-    this.tx = tx;
-    this.#writer = writer;
-    this.#head = head;
-  }
-
-  static async open(tx: Transaction, writer: Omit<LogWriter, 'storage'>): Promise<Appending> {
-    return new Appending(tx, writer, await writer.keeper.open(tx));
-  }
+export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'storage'>) {
+  const { keeper, clock, process } = writer;
+  let head = await keeper.open(tx);
+  const contentHashes: string[] = [];
 
   /** Position and time that a row appended now would have. */
-  next(): { readonly position: number; readonly at: string } {
-    return { position: this.#head.position + 1, at: timeAfter(this.#head, this.#writer.clock) };
+  function next(): Pick<AuditRow, 'position' | 'at'> {
+    return { position: head.position + 1, at: timeAfter(head, clock) };
   }
 
   /** Appends one row and answers its position. */
-  async append(fields: NewRow): Promise<number> {
-    const { position, at } = this.next();
-    const { process } = this.#writer;
+  async function append(fields: NewRow): Promise<number> {
+    const { position, at } = next();
     // In this order: with the spread first, the object costs an eighth of the whole call.
     const row = { at, sequence_no: position, ...fields, position, rules: RULES_VERSION, process };
-    const { text, content_hash, chain_hash } = storeRow(row, this.#head.chainHash);
-    await insertOne(
-      this.tx,
-      'INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (?, ?, ?, ?)',
-      position,
-      text,
-      content_hash,
-      chain_hash,
-    );
-    await closeBlock(this.tx, position);
-    this.#head = { position, chainHash: chain_hash, at: row.at };
-    this.#contentHashes.push(content_hash);
+    const { text, content_hash, chain_hash } = storeRow(row, head.chainHash);
+    const sql = 'INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (?, ?, ?, ?)';
+    await insertOne(tx, sql, position, text, content_hash, chain_hash);
+    await closeBlock(tx, position);
+    head = { position, chainHash: chain_hash, at: row.at };
+    contentHashes.push(content_hash);
     return position;
   }
 
   /** Keeps what a row's digest was made of. */
-  async keepPayload(position: number, salt: string, body: string): Promise<void> {
+  async function keepPayload(position: number, salt: string, body: string): Promise<void> {
     const sql = 'INSERT INTO action_payloads (position, salt, body) VALUES (?, ?, ?)';
-    await insertOne(this.tx, sql, position, salt, body);
+    await insertOne(tx, sql, position, salt, body);
   }
 
   /** The last thing before the commit: signs what was appended. */
-  async close(keep: boolean): Promise<void> {
-    if (this.#contentHashes.length === 0) return;
-    await this.tx.run(
+  async function close(keep: boolean): Promise<void> {
+    if (contentHashes.length === 0) return;
+    await tx.run(
       `INSERT INTO processes (process, last_seen) VALUES (?, ?)
        ON CONFLICT (process) DO UPDATE SET last_seen = excluded.last_seen`,
-      this.#writer.process,
-      this.#head.at,
+      process,
+      head.at,
     );
-    await this.#writer.keeper.close(this.tx, this.#head, this.#contentHashes, keep);
+    await keeper.close(tx, head, contentHashes, keep);
   }
+
+  return { tx, next, append, keepPayload, close };
 }
 
 /** A planted trigger may swallow a row: an insert that changed nothing is not an insert. */

@@ -3,7 +3,9 @@ import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/digest.ts';
 import type { Transaction } from '../storage/engine.ts';
-import { Appending, commitRows, type LogWriter } from './append.ts';
+import { type Appending, commitRows, type LogWriter, openAppending } from './append.ts';
+import { isGone } from './process-identity.ts';
+import { parseAuditText } from './row.ts';
 import { parseId, TASKS } from './tables.ts';
 import { storeTexts } from './texts.ts';
 
@@ -51,7 +53,7 @@ export function createAuditLog(writer: LogWriter): AuditSink {
     });
   }
 
-  async function exit(event: ToolExitEvent, _tx?: Transaction, reserved?: Reserved): Promise<void> {
+  async function exit(event: ToolExitEvent, reserved?: Reserved): Promise<void> {
     const appending = reserved && reservations.get(reserved);
     if (appending !== undefined) {
       await appendEnd(appending, event, reserved?.at);
@@ -73,13 +75,8 @@ export function createAuditLog(writer: LogWriter): AuditSink {
     if (call === undefined) throw new Error('a call ended that never began');
     if (call.position !== undefined) await closeCall(appending.tx, call.position);
     const payload = exitPayload(event, clock);
-    const { tool, actor, source, correlationId, schemaValid } = call.event;
     const position = await appending.append({
-      tool,
-      actor,
-      source,
-      correlation_id: correlationId,
-      schema_valid: schemaValid,
+      ...callOf(call.event),
       stage: 'exit',
       sequence_no: call.position ?? (await appendEnter(appending, call)),
       outcome: event.outcome,
@@ -96,7 +93,7 @@ export function createAuditLog(writer: LogWriter): AuditSink {
   }
 
   async function reserve(tx: Transaction): Promise<Reserved> {
-    const appending = await Appending.open(tx, writer);
+    const appending = await openAppending(tx, writer);
     const reserved = { ...appending.next(), process };
     reservations.set(reserved, appending);
     return reserved;
@@ -105,14 +102,34 @@ export function createAuditLog(writer: LogWriter): AuditSink {
   return Object.freeze({ enter, exit, reserve });
 }
 
+/**
+ * Explains every call that was begun and can no longer end: one exit row `crashed` each. Its effects were in the
+ * transaction that never committed, so there are none. Returns how many were explained.
+ */
+export async function recoverOpenCalls(writer: LogWriter): Promise<number> {
+  return await commitRows(writer, async (appending) => {
+    const { tx } = appending;
+    const open = await tx.all<{ process: string; text: string; body: string | null }>(
+      `SELECT o.process, a.text, p.body FROM open_calls o JOIN actions a ON a.position = o.position
+       LEFT JOIN action_payloads p ON p.position = o.position ORDER BY o.position`,
+    );
+    let explained = 0;
+    for (const { process, text, body } of open) {
+      const { position, at, tool, actor, source, correlation_id, schema_valid } = parseAuditText(text);
+      if (!isGone(process, writer.clock.now() - Date.parse(at))) continue;
+      await closeCall(tx, position);
+      const call = { tool, actor, source, correlation_id, schema_valid, sequence_no: position };
+      const end = await appending.append({ ...call, stage: 'exit', outcome: 'crashed' });
+      if (body !== null) await indexCall(tx, JSON.parse(body), end);
+      explained += 1;
+    }
+    return explained;
+  });
+}
+
 async function appendEnter(appending: Appending, { event, salt, body }: Begun): Promise<number> {
-  const { tool, actor, source, correlationId, schemaValid } = event;
   const position = await appending.append({
-    tool,
-    actor,
-    source,
-    correlation_id: correlationId,
-    schema_valid: schemaValid,
+    ...callOf(event),
     stage: 'enter',
     args_hash: saltedDigest(salt, body ?? refusedText(event.args)),
     outcome: 'running',
@@ -123,13 +140,18 @@ async function appendEnter(appending: Appending, { event, salt, body }: Begun): 
   return position;
 }
 
+/** What both rows of a call say of it. */
+function callOf({ tool, actor, source, correlationId, schemaValid }: ToolEnterEvent) {
+  return { tool, actor, source, correlation_id: correlationId, schema_valid: schemaValid };
+}
+
 /** A call that may leave something behind: its rows are two commits, and its end is kept. */
 function isWriting({ mutates, schemaValid }: ToolEnterEvent): boolean {
   return mutates && schemaValid;
 }
 
 /** Removes the mark of an open call. Exactly one of the call itself and recovery can do that. */
-export async function closeCall(tx: Transaction, position: number): Promise<void> {
+async function closeCall(tx: Transaction, position: number): Promise<void> {
   const { changes } = await tx.run('DELETE FROM open_calls WHERE position = ?', position);
   if (changes !== 1) throw new Error(`call ${position} was already explained by another process`);
 }
@@ -168,7 +190,7 @@ function refusedText(args: unknown): string {
 }
 
 /** The derived index of writing calls by task: files an exit row under the task that a value names, if it names one. */
-export async function indexCall(tx: Transaction, naming: unknown, position: number): Promise<void> {
+async function indexCall(tx: Transaction, naming: unknown, position: number): Promise<void> {
   if (typeof naming !== 'object' || naming === null || !('task_id' in naming)) return;
   const task = typeof naming.task_id === 'string' ? parseId(TASKS, naming.task_id) : undefined;
   if (task !== undefined)

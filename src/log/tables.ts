@@ -4,9 +4,6 @@ import { sha256Hex } from '../integrity/digest.ts';
 /** A value of a column, as it is stored and hashed. */
 export type Fact = string | number | null;
 
-/** A row of state: the facts the log vouches for, derived columns left out. */
-export type FactRow = Readonly<Record<string, Fact>> & { readonly id: number; readonly position: number };
-
 /** A table whose rows the log vouches for. Each row has an integer `id` and the `position` of the call that wrote it last. */
 export interface StateTable {
   readonly name: StateTableName;
@@ -52,7 +49,6 @@ export const THOUGHTS = stateTable({
   facts: `blockers branch chain_position commit_sha content hash id metadata observed position previous_hash recorded_at
     recorded_by session_id task_id tests_run type`,
   texts: ['content', 'tests_run', 'blockers', 'metadata'],
-  derived: [],
 });
 
 export const SESSIONS = stateTable({
@@ -64,7 +60,6 @@ export const SESSIONS = stateTable({
   facts: `auditor_id finalized_at finalized_by id leaf_count merkle_root position reason scope sealed_task_id skills
     started_at started_by status task_id tree_depth`,
   texts: ['reason'],
-  derived: [],
 });
 
 export const SESSION_RECORDS = stateTable({
@@ -74,8 +69,6 @@ export const SESSION_RECORDS = stateTable({
   createdBy: 'thought_record',
   appendOnly: true,
   facts: 'id kind position ref session_id task_id',
-  texts: [],
-  derived: [],
 });
 
 /** A test compares this list with the schema. */
@@ -118,11 +111,15 @@ export function rowHash(table: StateTable, row: Readonly<Record<string, unknown>
   return sha256Hex(rowText(table, row));
 }
 
-function stateTable(table: Omit<StateTable, 'facts' | 'layout'> & { readonly facts: string }): StateTable {
+type Said = 'name' | 'noun' | 'prefix' | 'createdBy' | 'appendOnly';
+
+function stateTable(
+  table: Pick<StateTable, Said> & Partial<Pick<StateTable, 'texts' | 'derived'>> & { readonly facts: string },
+): StateTable {
   const facts = table.facts.split(/\s+/);
   const layout = [...facts, 'table'].sort().map((column, i) => ({
     column,
     before: `${i === 0 ? '{' : ','}"${column}":`,
   }));
-  return { ...table, facts, layout };
+  return { texts: [], derived: [], ...table, facts, layout };
 }

@@ -190,7 +190,7 @@ async function dispatch(
     const yieldToWaiting = () => Promise.resolve();
     const context = { ...call, position, at, process, outside, texts, effects, yieldToWaiting };
     const result = await tool.handle(kept, context, tx);
-    await sink.exit(exitEvent(clock, entered, { result }, effects), tx, reserved);
+    await sink.exit(exitEvent(clock, entered, { result }, effects), reserved);
     return result;
   });
 }

@@ -21,7 +21,6 @@ export function anchorInGit(options: {
   readonly folder: string;
   readonly ref: string;
   readonly note: string;
-  readonly key: string;
   readonly size: number;
 }): { readonly commit: string; readonly already: boolean } {
   const { folder, ref, note } = options;
@@ -33,9 +32,8 @@ export function anchorInGit(options: {
       throw new ProgramError(`${ref} holds something else than checkpoints. Name another with --ref.`);
     if (newest === note) return { commit: tip, already: true };
   }
-  const blob = (text: string) => git(folder, ['hash-object', '-w', '--stdin'], text);
-  const entries = `100644 blob ${blob(note)}\tcheckpoint\n100644 blob ${blob(`${options.key}\n`)}\tkey\n`;
-  const tree = git(folder, ['mktree'], entries);
+  // The note is the message: the commit holds no files.
+  const tree = git(folder, ['mktree']);
   const parent = tip === undefined ? [] : ['-p', tip];
   const message = `colibri checkpoint at ${options.size} audit rows on ${ref}\n\n${note}`;
   const commit = git(folder, [...identityFor(folder), 'commit-tree', tree, ...parent], message);

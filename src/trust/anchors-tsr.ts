@@ -15,36 +15,28 @@ export interface StampedCheckpoint {
   readonly hasToken: boolean;
 }
 
-/** Time-stamp tokens next to the database, each with the exact checkpoint it is about. */
-export class AnchorFiles {
-  readonly folder: string;
+/** Where time-stamp tokens are, next to the database, each with the exact checkpoint it is about. */
+const folderOf = (dbPath: string) => `${dbPath}.anchors`;
 
-  constructor(dbPath: string) {
-    this.folder = `${dbPath}.anchors`;
-  }
+/** Files a checkpoint, so that a token that comes tomorrow still finds the bytes it is about. */
+export function keepForStamp(dbPath: string, size: number, note: string): StampedCheckpoint {
+  makePrivateFolder(folderOf(dbPath));
+  replaceFile(join(folderOf(dbPath), `${size}.note`), note);
+  return stampedAt(dbPath, size);
+}
 
-  /** Files a checkpoint, so that a token that comes tomorrow still finds the bytes it is about. */
-  keep(size: number, note: string): StampedCheckpoint {
-    makePrivateFolder(this.folder);
-    replaceFile(join(this.folder, `${size}.note`), note);
-    return this.#at(size, note);
-  }
+/** All of them, the smallest first. Others may be able to write to the folder: such a name may hold anything. */
+export function stampedCheckpoints(dbPath: string): StampedCheckpoint[] {
+  const names = existsSync(folderOf(dbPath)) ? readdirSync(folderOf(dbPath)) : [];
+  const sizes = names.flatMap((name) => /^(\d{1,15})\.note$/.exec(name)?.[1] ?? []).map(Number);
+  return sizes.sort((a, b) => a - b).map((size) => stampedAt(dbPath, size));
+}
 
-  /** All of them, the smallest first. Others may be able to write to the folder: such a name may hold anything. */
-  all(): StampedCheckpoint[] {
-    const names = existsSync(this.folder) ? readdirSync(this.folder) : [];
-    return names
-      .flatMap((name) => /^(\d{1,15})\.note$/.exec(name)?.[1] ?? [])
-      .map(Number)
-      .sort((a, b) => a - b)
-      .map((size) => this.#at(size));
-  }
-
-  #at(size: number, known?: string): StampedCheckpoint {
-    const [notePath, tokenPath] = [join(this.folder, `${size}.note`), join(this.folder, `${size}.tsr`)];
-    const note = known ?? readRegular(notePath, NOTE_BYTES_MAX)?.toString('utf8') ?? '';
-    return { size, note, notePath, tokenPath, hasToken: existsSync(tokenPath) };
-  }
+function stampedAt(dbPath: string, size: number): StampedCheckpoint {
+  const path = join(folderOf(dbPath), String(size));
+  const [notePath, tokenPath] = [`${path}.note`, `${path}.tsr`];
+  const note = readRegular(notePath, NOTE_BYTES_MAX)?.toString('utf8') ?? '';
+  return { size, note, notePath, tokenPath, hasToken: existsSync(tokenPath) };
 }
 
 /** What became of a time stamp. `unchecked`: its digest may fit, but nobody here can say who made it. */

@@ -1,54 +1,9 @@
-import { existsSync, readdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
-import { makePrivateFolder } from '../folders.ts';
-import { sha256Hex } from '../integrity/digest.ts';
+import { dirname } from 'node:path';
 import { ANCHOR_REF, type CommittedCheckpoint, checkpointsInGit, repositoryOf } from './anchors-git.ts';
-import { AnchorFiles, type StampedCheckpoint } from './anchors-tsr.ts';
-import type { KeyFolder } from './key-folder.ts';
-import { readIfPresent, readJson, replaceFile } from './private-files.ts';
+import { type StampedCheckpoint, stampedCheckpoints } from './anchors-tsr.ts';
+import type { AnchorPlaces, KeyFolder } from './key-folder.ts';
+import { readIfPresent } from './private-files.ts';
 import { ProgramError } from './programs.ts';
-
-interface Places {
-  /** Files the user keeps checkpoints in. */
-  readonly files: readonly string[];
-  readonly git: readonly { readonly repository: string; readonly ref: string }[];
-}
-
-/** Where else heads of a log were put. Kept in its per-user folder, which a change of the database does not reach. */
-export class AnchorMemory {
-  readonly #file: string;
-  readonly #authorities: string;
-
-  constructor(logFolder: string) {
-    this.#file = join(logFolder, 'anchors.json');
-    this.#authorities = join(logFolder, 'authorities');
-  }
-
-  read(): Places {
-    const { files = [], git = [] } = readJson(this.#file) as Partial<Places>;
-    return { files, git };
-  }
-
-  /** Remembers a file, or a reference in a repository, once. */
-  add<Kind extends keyof Places>(kind: Kind, place: Places[Kind][number]): void {
-    const places = this.read();
-    if (places[kind].some((known) => isDeepStrictEqual(known, place))) return;
-    replaceFile(this.#file, `${JSON.stringify({ ...places, [kind]: [...places[kind], place] }, null, 2)}\n`);
-  }
-
-  /** Keeps the certificate an authority is trusted by, so that its tokens can be checked again. */
-  addAuthority(pem: string): void {
-    makePrivateFolder(this.#authorities);
-    replaceFile(join(this.#authorities, `${sha256Hex(pem).slice(0, 16)}.pem`), pem);
-  }
-
-  /** Paths of the trusted certificates. */
-  authorities(): string[] {
-    const names = existsSync(this.#authorities) ? readdirSync(this.#authorities) : [];
-    return names.filter((name) => name.endsWith('.pem')).map((name) => join(this.#authorities, name));
-  }
-}
 
 /** A checkpoint found where the database is not. Hostile input enters here: nothing about it is believed yet. */
 export type FoundAnchor = {
@@ -74,14 +29,14 @@ export function findAnchors(looking: LookingFor): {
   readonly remarks: readonly string[];
 } {
   const { dbPath, folder } = looking;
-  const { files, git } = folder === undefined ? { files: [], git: [] } : new AnchorMemory(folder.path).read();
+  const { files, git } = folder?.anchors() ?? { files: [], git: [] };
   const remarks: string[] = [];
   const kept = files.flatMap((where): FoundAnchor[] => {
     const note = readQuietly(where);
     if (note === undefined) remarks.push(`The checkpoint kept in ${where} is not there now.`);
     return note === undefined ? [] : [{ source: 'file', where, note }];
   });
-  const stamped = new AnchorFiles(dbPath).all().flatMap((one): FoundAnchor[] => {
+  const stamped = stampedCheckpoints(dbPath).flatMap((one): FoundAnchor[] => {
     return one.hasToken ? [{ source: 'tsr', where: one.notePath, note: one.note, stamped: one }] : [];
   });
   return { anchors: [...kept, ...inGit(looking, git, remarks), ...stamped], remarks };
@@ -89,7 +44,7 @@ export function findAnchors(looking: LookingFor): {
 
 function inGit(
   { dbPath, workspace, folder }: LookingFor,
-  remembered: Places['git'],
+  remembered: AnchorPlaces['git'],
   remarks: string[],
 ): FoundAnchor[] {
   try {

@@ -1,8 +1,10 @@
-import { existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { systemClock } from '../clock.ts';
 import { makePrivateFolder } from '../folders.ts';
 import { formatCheckpoint } from '../integrity/checkpoint.ts';
+import { sha256Hex } from '../integrity/digest.ts';
 import { generateNoteKey, noteSigner, signNote } from '../integrity/signed-note.ts';
 import { EMPTY_ROOT } from '../integrity/tree.ts';
 import { GENESIS } from '../log/row.ts';
@@ -10,8 +12,14 @@ import { encodeSlot } from './memory.ts';
 import { isOrigin, originOfKey } from './origin.ts';
 import { readIfPresent, readJson, replaceFile, syncFolder } from './private-files.ts';
 
+/** Where else heads of a log were put: files that the user keeps, and references in repositories. */
+export interface AnchorPlaces {
+  readonly files: readonly string[];
+  readonly git: readonly { readonly repository: string; readonly ref: string }[];
+}
+
 /**
- * What the per-user folder holds of one log: the private key, and what was signed last. Outside the workspace, so that
+ * What the per-user folder holds of one log: the private key, what was signed last, and where anchors are. Outside the workspace, so that
  * a change of the database does not also change what is remembered of it.
  */
 export class KeyFolder {
@@ -115,6 +123,31 @@ export class KeyFolder {
     const { at, finding } = readJson(this.#file('checked'));
     if (typeof at !== 'number') return undefined;
     return { at, finding: typeof finding === 'string' ? finding : undefined };
+  }
+
+  anchors(): AnchorPlaces {
+    return { files: [], git: [], ...readJson(this.#file('anchors.json')) };
+  }
+
+  /** Remembers a file, or a reference in a repository, once. */
+  addAnchor<Kind extends keyof AnchorPlaces>(kind: Kind, place: AnchorPlaces[Kind][number]): void {
+    const { [kind]: known, ...others } = this.anchors();
+    if (known.some((other) => isDeepStrictEqual(other, place))) return;
+    const places = { ...others, [kind]: [...known, place] };
+    replaceFile(this.#file('anchors.json'), `${JSON.stringify(places, null, 2)}\n`);
+  }
+
+  /** Keeps the certificate an authority is trusted by, so that its tokens can be checked again. */
+  addAuthority(pem: string): void {
+    makePrivateFolder(this.#file('authorities'));
+    replaceFile(join(this.#file('authorities'), `${sha256Hex(pem).slice(0, 16)}.pem`), pem);
+  }
+
+  /** Paths of the trusted certificates. */
+  authorities(): string[] {
+    const folder = this.#file('authorities');
+    const names = existsSync(folder) ? readdirSync(folder) : [];
+    return names.filter((name) => name.endsWith('.pem')).map((name) => join(folder, name));
   }
 
   #file(name: string): string {

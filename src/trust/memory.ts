@@ -1,15 +1,4 @@
-import {
-  closeSync,
-  constants,
-  fdatasync,
-  fdatasyncSync,
-  fstatSync,
-  openSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { sha256Hex } from '../integrity/digest.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
@@ -53,14 +42,14 @@ export function forgetGone(folder: string, kept: Remembered, now: number): void 
   const larger = new Set([kept.file]);
   for (const { file, size } of slotsIn(folder)) {
     if (size > kept.size) larger.add(file);
-    const age = now - (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? now);
-    if (!larger.has(file) && isGone(basename(file), age)) rmSync(file, { force: true });
+    const age = now - (fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? now);
+    if (!larger.has(file) && isGone(basename(file), age)) fs.rmSync(file, { force: true });
   }
 }
 
 /** What the slots of all processes say, the largest first; nobody has checked a signature. */
 export function slotsIn(folder: string): Remembered[] {
-  const names = statSync(folder, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(folder) : [];
+  const names = fs.statSync(folder, { throwIfNoEntry: false })?.isDirectory() ? fs.readdirSync(folder) : [];
   return names.flatMap((name) => slotsOf(join(folder, name))).sort((a, b) => b.size - a.size);
 }
 
@@ -103,15 +92,15 @@ export class MemoryFile {
     this.#fd = undefined;
     if (fd === undefined) return;
     try {
-      fdatasyncSync(fd);
+      fs.fdatasyncSync(fd);
     } finally {
-      closeSync(fd);
+      fs.closeSync(fd);
     }
   }
 
   #put(slot: Buffer): void {
     this.#fd ??= this.#open();
-    writeSync(this.#fd, slot, 0, SLOT_BYTES, this.#next * SLOT_BYTES);
+    fs.writeSync(this.#fd, slot, 0, SLOT_BYTES, this.#next * SLOT_BYTES);
     this.#next = 1 - this.#next;
   }
 
@@ -119,8 +108,8 @@ export class MemoryFile {
   #open(): number {
     const [newest] = slotsOf(this.#path).sort((a, b) => b.size - a.size);
     this.#next = newest?.index === 0 ? 1 : 0;
-    const flags = constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0);
-    const fd = openSync(this.#path, flags, 0o600);
+    const flags = fs.constants.O_RDWR | fs.constants.O_CREAT | (fs.constants.O_NOFOLLOW ?? 0);
+    const fd = fs.openSync(this.#path, flags, 0o600);
     syncFolder(dirname(this.#path));
     return fd;
   }
@@ -130,13 +119,13 @@ export class MemoryFile {
     try {
       if (this.#fd === undefined || this.#last === undefined) return;
       // A process on another machine that shares the home folder may have taken this one for gone.
-      if (fstatSync(this.#fd).nlink === 0) {
+      if (fs.fstatSync(this.#fd).nlink === 0) {
         this.close();
         this.#put(this.#last);
       }
       const fd = this.#fd;
       // Closed meanwhile, it was synced by that.
-      fdatasync(fd, (error) => error !== null && fd === this.#fd && this.#onError(error));
+      fs.fdatasync(fd, (error) => error !== null && fd === this.#fd && this.#onError(error));
     } catch (error) {
       this.#onError(error);
     }

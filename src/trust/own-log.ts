@@ -1,8 +1,7 @@
 import type { Config } from '../config.ts';
 import { type NoteSigner, noteSigner, parseVerifierKey, type VerifierKey } from '../integrity/signed-note.ts';
 import type { Frontier } from '../integrity/tree.ts';
-import type { Head } from '../log/head.ts';
-import { GENESIS } from '../log/row.ts';
+import { EMPTY_LOG, type Head } from '../log/append.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { KeyFolder } from './key-folder.ts';
 import { type Remembered, readRemembered } from './memory.ts';
@@ -56,7 +55,7 @@ export async function readView(tx: Reader): Promise<LogView> {
   const heads = rows.flatMap((row) => (row.key === null ? [] : [row]));
   const last =
     first === undefined || first.position === null
-      ? { position: 0, chainHash: GENESIS, at: '' }
+      ? EMPTY_LOG
       : { position: first.position, chainHash: first.last_chain_hash, at: timeIn(first.text) };
   return { origin: first?.origin ?? undefined, heads, last };
 }

@@ -1,15 +1,4 @@
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  readSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { dirname } from 'node:path';
 import { systemClock } from '../clock.ts';
 
@@ -21,12 +10,12 @@ export function replaceFile(path: string, text: string): void {
   const temporary = `${path}.${systemClock.salt()}.tmp`;
   try {
     withFile(temporary, 'wx', (fd) => {
-      writeFileSync(fd, text);
-      fsyncSync(fd);
+      fs.writeFileSync(fd, text);
+      fs.fsyncSync(fd);
     });
-    renameSync(temporary, path);
+    fs.renameSync(temporary, path);
   } catch (error) {
-    rmSync(temporary, { force: true });
+    fs.rmSync(temporary, { force: true });
     throw error;
   }
   syncFolder(dirname(path));
@@ -34,12 +23,12 @@ export function replaceFile(path: string, text: string): void {
 
 /** A rename is durable only when the folder is. Windows has no such thing and needs none. */
 export function syncFolder(path: string): void {
-  if (process.platform !== 'win32') withFile(path, 'r', fsyncSync);
+  if (process.platform !== 'win32') withFile(path, 'r', fs.fsyncSync);
 }
 
 /** The text of a file, or undefined where there is none. */
 export function readIfPresent(path: string): string | undefined {
-  return unlessCode(['ENOENT', 'ENOTDIR'], () => readFileSync(path, 'utf8'));
+  return unlessCode(['ENOENT', 'ENOTDIR'], () => fs.readFileSync(path, 'utf8'));
 }
 
 /** What a file of ours holds as JSON. Without members where there is no file or it is damaged. */
@@ -57,23 +46,23 @@ export function readJson(path: string): Readonly<Record<string, unknown>> {
  * not followed, a pipe does not hang, and a device is not read for ever.
  */
 export function readRegular(path: string, bytesMax: number): Buffer | undefined {
-  const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+  const flags = fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0) | (fs.constants.O_NONBLOCK ?? 0);
   return unlessCode(['ENOENT', 'ENOTDIR', 'ELOOP'], () =>
     withFile(path, flags, (fd) => {
-      const stat = fstatSync(fd);
+      const stat = fs.fstatSync(fd);
       if (!stat.isFile()) return undefined;
       const bytes = Buffer.alloc(Math.min(bytesMax, stat.size));
-      return bytes.subarray(0, readSync(fd, bytes));
+      return bytes.subarray(0, fs.readSync(fd, bytes));
     }),
   );
 }
 
 function withFile<T>(path: string, flags: string | number, work: (fd: number) => T): T {
-  const fd = openSync(path, flags, 0o600);
+  const fd = fs.openSync(path, flags, 0o600);
   try {
     return work(fd);
   } finally {
-    closeSync(fd);
+    fs.closeSync(fd);
   }
 }
 

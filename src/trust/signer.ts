@@ -4,8 +4,7 @@ import { asError } from '../errors.ts';
 import { formatCheckpoint } from '../integrity/checkpoint.ts';
 import { signNote } from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
-import { insertOne } from '../log/append.ts';
-import type { Head, HeadKeeper } from '../log/head.ts';
+import { type Head, type HeadKeeper, insertOne } from '../log/append.ts';
 import type { Reader, StorageEngine, Transaction } from '../storage/engine.ts';
 import { type Adoption, acceptHeads, prepareAdoption } from './adoption.ts';
 import { KeyFolder } from './key-folder.ts';
@@ -73,7 +72,6 @@ export class LogSigner implements HeadKeeper {
   #refused: string | undefined;
   /** False until everything was checked, and again after a refusal. */
   #isChecked = false;
-  #isMemoryFailing = false;
   #isStopped = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -141,7 +139,7 @@ export class LogSigner implements HeadKeeper {
 
   /**
    * Everything up to the mark is on the disk: it may leave the process, and is remembered. A failure to remember costs
-   * protection against an older copy, not the call; it is said once and tried again.
+   * protection against an older copy, not the call.
    */
   durable(mark: HeadMark): void {
     const own = this.#own;
@@ -153,7 +151,6 @@ export class LogSigner implements HeadKeeper {
       if (!isNewer) return;
       this.#memory ??= new MemoryFile(own.folder.signedPath, this.#options.process, this.#memoryFailed);
       this.#memory.write({ chainHash: mark.row.chain_hash, note: mark.row.checkpoint });
-      this.#isMemoryFailing = false;
     } catch (error) {
       this.#memoryFailed(error);
     }
@@ -328,13 +325,10 @@ export class LogSigner implements HeadKeeper {
     return this.#own;
   }
 
-  readonly #memoryFailed = (error: unknown): void => {
-    if (!this.#isMemoryFailing)
-      this.#options.diagnostics.error(
-        `what was signed last could not be remembered: ${asError(error).message}`,
-      );
-    this.#isMemoryFailing = true;
-  };
+  readonly #memoryFailed = (error: unknown): void =>
+    this.#options.diagnostics.error(
+      `what was signed last could not be remembered: ${asError(error).message}`,
+    );
 
   /** Catches up under the write lock with what was appended since the adoption was prepared. */
   async #adoptedBase(tx: Transaction, view: LogView, adoption: Adoption): Promise<Base> {

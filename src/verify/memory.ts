@@ -125,8 +125,9 @@ export class Memory implements Lookup {
     return new Map(ids.map((id) => [id, this.#awaited(id)]));
   }
 
-  unmet(task: number, dependsOn: readonly number[] | null): number {
-    const count = this.#isStrict && this.#knowsTasks ? this.#countUnmet(task, dependsOn) : undefined;
+  unmet({ id, depends_on }: TaskRow): number {
+    const count =
+      this.#isStrict && this.#knowsTasks ? this.#countUnmet(id, numbersIn(depends_on)) : undefined;
     if (count === undefined) this.assumed.add('warnings');
     return count ?? 0;
   }
@@ -254,7 +255,7 @@ export class Memory implements Lookup {
 
   derivedOf(task: number): { unmet: number; is_final: number; queue: number } | undefined {
     const row = this.#tasks.get(task)?.row;
-    const unmet = this.#isStrict && this.#knowsTasks ? this.#countUnmet(task, null) : undefined;
+    const unmet = this.#isStrict && this.#knowsTasks ? this.#countUnmet(task) : undefined;
     if (row === undefined || unmet === undefined) return undefined;
     return {
       unmet,
@@ -338,7 +339,7 @@ export class Memory implements Lookup {
     return [...new Set([...entry.deps, ...entry.children])].sort((a, b) => a - b);
   }
 
-  #countUnmet(task: number, dependsOn: readonly number[] | null): number | undefined {
+  #countUnmet(task: number, dependsOn?: readonly number[]): number | undefined {
     const entry = this.#tasks.get(task);
     if (entry?.row === undefined) return undefined;
     const deps = dependsOn ?? entry.deps;

@@ -102,11 +102,11 @@ function run(
   body: JsonObject,
   memory: Memory,
 ): Ruled | undefined {
-  const { tool, source, position } = exit;
+  const { source, position } = exit;
   const outside = objectIn(body.outside) ?? {};
   // These three become part of rows that are kept.
   const [actor, process, at] = [sharedText(exit.actor), sharedText(exit.process), ownText(exit.at)];
-  const call: Call = { tool, actor, source, process, at, position, outside };
+  const call: Call = { actor, source, process, at, position, outside };
   try {
     // The rule takes the arguments of its tool. Whether these are such is what running it shows.
     return settle(rule.rule(args as never, call), memory);

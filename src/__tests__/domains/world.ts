@@ -1,5 +1,4 @@
 import { expect } from 'vitest';
-import { applyRows } from '../../domains/apply.ts';
 import { transactionLookup } from '../../domains/lookup.ts';
 import {
   type AsyncLookup,
@@ -9,6 +8,7 @@ import {
   settle,
   settleAsync,
 } from '../../domains/rule.ts';
+import { applyRow } from '../../domains/ruled.ts';
 import { RULES } from '../../domains/rules.ts';
 import { ColibriError } from '../../errors.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
@@ -59,7 +59,7 @@ export class World {
     this.#calls += 1;
     const position = this.#calls * 2;
     const at = new Date(NEW_YEAR + position).toISOString();
-    const call: Call = { tool, actor, source, process: 'p', at, position, outside };
+    const call: Call = { actor, source, process: 'p', at, position, outside };
     const { args, texts } = takeTexts({ ...given }, writing.texts, this.#clock);
     const known = new Map(texts.map(({ digest, text }) => [digest, text]));
     this.memory.begin({
@@ -73,7 +73,7 @@ export class World {
       const inDatabase = await outcomeOf(() => settleAsync(writing.rule(args as never, call), lookup));
       expect(inDatabase).toEqual(inMemory);
       if (inDatabase.code !== undefined) return inDatabase;
-      await applyRows(tx, inDatabase.rows);
+      for (const written of inDatabase.rows) await applyRow(tx, written);
       await tx.run(
         'INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (?, ?, ?, ?)',
         position,

@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { treeRoot } from '../../integrity/tree.ts';
-import { Appending, timeAfter } from '../../log/append.ts';
-import { type Head, type HeadKeeper, readHead, UNSIGNED } from '../../log/head.ts';
+import {
+  type Head,
+  type HeadKeeper,
+  openAppending,
+  readHead,
+  timeAfter,
+  UNSIGNED,
+} from '../../log/append.ts';
 import { openScratch } from '../storage/scratch.ts';
 import { ENTER_ROW, payloads, verifiedRows } from './log-rows.ts';
 import { NEW_YEAR, stillClock } from './still-clock.ts';
@@ -41,11 +47,11 @@ describe('what is appended', () => {
     const engine = await openScratch();
 
     const positions = await engine.write(async (tx) => {
-      const appending = await Appending.open(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
+      const appending = await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
       return [await appending.append(ENTER_ROW), await appending.append({ ...ENTER_ROW, sequence_no: 1 })];
     });
     const more = await engine.write(async (tx) =>
-      (await Appending.open(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'q' })).append(ENTER_ROW),
+      (await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'q' })).append(ENTER_ROW),
     );
 
     expect([...positions, more]).toEqual([1, 2, 3]);
@@ -60,7 +66,7 @@ describe('what is appended', () => {
     const engine = await openScratch();
 
     const promised = await engine.write(async (tx) => {
-      const appending = await Appending.open(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
+      const appending = await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
       await appending.append(ENTER_ROW);
       const next = appending.next();
       await appending.append({ ...ENTER_ROW, at: next.at });
@@ -79,7 +85,7 @@ describe('what is appended', () => {
     };
 
     await engine.write(async (tx) => {
-      const appending = await Appending.open(tx, { keeper, clock: stillClock(), process: 'p' });
+      const appending = await openAppending(tx, { keeper, clock: stillClock(), process: 'p' });
       for (let i = 0; i < 3; i += 1) await appending.append(ENTER_ROW);
       await appending.close(false);
     });
@@ -95,7 +101,7 @@ describe('what is appended', () => {
     const keeper: HeadKeeper = { open: readHead, close: () => Promise.reject(new Error('asked to sign')) };
 
     await engine.write(async (tx) =>
-      (await Appending.open(tx, { keeper, clock: stillClock(), process: 'p' })).close(true),
+      (await openAppending(tx, { keeper, clock: stillClock(), process: 'p' })).close(true),
     );
 
     expect(await engine.read((tx) => tx.all('SELECT * FROM processes'))).toEqual([]);
@@ -105,7 +111,7 @@ describe('what is appended', () => {
     const engine = await openScratch();
 
     await engine.write(async (tx) => {
-      const appending = await Appending.open(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
+      const appending = await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
       for (let i = 0; i < 257; i += 1) await appending.append(ENTER_ROW);
     });
     const [hashes, blocks] = await engine.read(async (tx) => [
@@ -125,7 +131,7 @@ describe('what is appended', () => {
       );
 
       const appended = engine.write(async (tx) => {
-        const appending = await Appending.open(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
+        const appending = await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
         const position = await appending.append(ENTER_ROW);
         await appending.keepPayload(position, '0'.repeat(32), '{}');
       });

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AuditSink, ToolEnterEvent, ToolExitEvent } from '../../audit-sink.ts';
-import { createAuditLog } from '../../log/audit-log.ts';
-import { type HeadKeeper, readHead, UNSIGNED } from '../../log/head.ts';
-import { recoverOpenCalls } from '../../log/recovery.ts';
+import { type HeadKeeper, readHead, UNSIGNED } from '../../log/append.ts';
+import { createAuditLog, recoverOpenCalls } from '../../log/audit-log.ts';
 import { takeTexts } from '../../log/texts.ts';
 import type { StorageEngine, Transaction } from '../../storage/engine.ts';
 import { openScratch, scratchPath } from '../storage/scratch.ts';
@@ -51,7 +50,7 @@ const leaving = (entered: ToolEnterEvent, facts: Partial<ToolExitEvent> = {}): T
 /** The end of a writing call in the transaction of its effects, as the stages do it. */
 async function end(log: AuditSink, tx: Transaction, event: ToolExitEvent): Promise<void> {
   const reserved = await log.reserve?.(tx);
-  await log.exit(event, tx, reserved);
+  await log.exit(event, reserved);
 }
 
 /** A whole writing call. */
@@ -408,7 +407,7 @@ describe('the log', () => {
 
     const promised = await engine.write(async (tx) => {
       const reserved = await log.reserve?.(tx);
-      await log.exit(leaving(event), tx, reserved);
+      await log.exit(leaving(event), reserved);
       return reserved;
     });
     const [, exit] = await verifiedRows(engine);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readHead, UNSIGNED } from '../../log/head.ts';
+import { readHead, UNSIGNED } from '../../log/append.ts';
 import { openScratch } from '../storage/scratch.ts';
 import { appendRows, ENTER_ROW } from './log-rows.ts';
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
-import { Appending, type NewRow } from '../../log/append.ts';
-import { UNSIGNED } from '../../log/head.ts';
+import { type NewRow, openAppending, UNSIGNED } from '../../log/append.ts';
 import { type AuditRow, parseAuditText } from '../../log/row.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { stillClock } from './still-clock.ts';
@@ -30,7 +29,7 @@ export async function appendRows(
   process = 'p',
 ): Promise<void> {
   await storage.write(async (tx) => {
-    const appending = await Appending.open(tx, { keeper: UNSIGNED, clock: stillClock(), process });
+    const appending = await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process });
     for (const row of rows) await appending.append(row);
     await appending.close(false);
   });

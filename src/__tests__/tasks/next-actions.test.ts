@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { proves } from '../../../tests/contract/proves.ts';
-import { blockedTasks, nextActions } from '../../domains/tasks/repository.ts';
+import { blockedTasks, nextActions } from '../../domains/tasks/reads.ts';
 import type { Reader, SqlValue } from '../../storage/engine.ts';
 import { scratchFolder } from '../storage/scratch.ts';
 import { openBench } from './bench.ts';

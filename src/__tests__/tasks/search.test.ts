@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { searchConditions } from '../../domains/tasks/list.ts';
+import { searchConditions } from '../../domains/tasks/reads.ts';
 import { type Bench, openBench } from './bench.ts';
 import { findingsOf } from './findings.ts';
 import { trials } from './trials.ts';

@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
 import type { Random } from '../../../tests/driver/random.ts';
 import { systemClock } from '../../clock.ts';
-import { UNSIGNED } from '../../log/head.ts';
+import { UNSIGNED } from '../../log/append.ts';
+import { recoverOpenCalls } from '../../log/audit-log.ts';
 import { processIdentity } from '../../log/process-identity.ts';
-import { recoverOpenCalls } from '../../log/recovery.ts';
 import { loadDriver, type SqliteDriver } from '../../storage/sqlite/driver.ts';
 import { type Answer, type Bench, openBench } from './bench.ts';
 

@@ -3,7 +3,7 @@ import Sqlite from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { proofTools } from '../../domains/proof/index.ts';
 import type { ChainReport } from '../../domains/trail/index.ts';
-import { listThoughts } from '../../domains/trail/thoughts.ts';
+import { listThoughts } from '../../domains/trail/tools.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Reader, StorageEngine, Transaction } from '../../storage/engine.ts';
 import { verifyChain } from '../../verify/chain.ts';

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { AnchorMemory, findAnchors } from '../../trust/anchors.ts';
+import { findAnchors } from '../../trust/anchors.ts';
 import { ANCHOR_REF, anchorInGit } from '../../trust/anchors-git.ts';
 import { KeyFolder } from '../../trust/key-folder.ts';
 import { scratchFolder } from '../storage/scratch.ts';
@@ -23,12 +23,11 @@ test('anchors are found where they were put, and those of another log in the sam
       folder: workspace,
       ref: ANCHOR_REF,
       note: noteOf(folder, size),
-      key: folder.verifierKey() ?? '',
       size,
     });
   writeFileSync(kept, noteOf(own, 2));
-  new AnchorMemory(own.path).add('files', kept);
-  new AnchorMemory(own.path).add('files', join(scratch, 'gone'));
+  own.addAnchor('files', kept);
+  own.addAnchor('files', join(scratch, 'gone'));
 
   const { anchors, remarks } = findAnchors({ dbPath: join(workspace, 'colibri.db'), workspace, folder: own });
 

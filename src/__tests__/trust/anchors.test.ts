@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { AnchorMemory } from '../../trust/anchors.ts';
-import { AnchorFiles } from '../../trust/anchors-tsr.ts';
+import { keepForStamp, stampedCheckpoints } from '../../trust/anchors-tsr.ts';
+import { KeyFolder } from '../../trust/key-folder.ts';
 
 let folder: string;
 
@@ -18,49 +18,50 @@ afterEach(() => {
 
 describe('where heads are kept', () => {
   test('each place is remembered once, in the order it was added', () => {
-    const memory = new AnchorMemory(folder);
-    memory.add('files', '/a');
-    memory.add('files', '/b');
-    memory.add('files', '/a');
-    memory.add('git', { repository: '/repository', ref: 'refs/x' });
-    memory.add('git', { repository: '/repository', ref: 'refs/x' });
+    const memory = KeyFolder.create(folder);
+    memory.addAnchor('files', '/a');
+    memory.addAnchor('files', '/b');
+    memory.addAnchor('files', '/a');
+    memory.addAnchor('git', { repository: '/repository', ref: 'refs/x' });
+    memory.addAnchor('git', { repository: '/repository', ref: 'refs/x' });
 
-    expect(new AnchorMemory(folder).read()).toEqual({
+    expect(new KeyFolder(folder, memory.origin).anchors()).toEqual({
       files: ['/a', '/b'],
       git: [{ repository: '/repository', ref: 'refs/x' }],
     });
   });
 
   test('a damaged memory is an empty one', () => {
-    writeFileSync(join(folder, 'anchors.json'), '{"files":');
+    const memory = KeyFolder.create(folder);
+    writeFileSync(join(memory.path, 'anchors.json'), '{"files":');
 
-    expect(new AnchorMemory(folder).read()).toEqual({ files: [], git: [] });
+    expect(memory.anchors()).toEqual({ files: [], git: [] });
   });
 
   test('a checkpoint is kept for a token that comes later, and other files are left alone', () => {
-    const files = new AnchorFiles(join(folder, 'db'));
-    mkdirSync(files.folder);
-    writeFileSync(join(files.folder, 'notes.txt'), 'mine');
-    const kept = files.keep(12, 'note\n');
-    files.keep(3, 'older\n');
+    const db = join(folder, 'db');
+    mkdirSync(`${db}.anchors`);
+    writeFileSync(join(`${db}.anchors`, 'notes.txt'), 'mine');
+    const kept = keepForStamp(db, 12, 'note\n');
+    keepForStamp(db, 3, 'older\n');
 
-    const before = files.all();
+    const before = stampedCheckpoints(db);
     writeFileSync(kept.tokenPath, 'token');
 
     expect(before.map(({ size, hasToken }) => [size, hasToken])).toEqual([
       [3, false],
       [12, false],
     ]);
-    expect(files.all().at(-1)).toMatchObject({ size: 12, note: 'note\n', hasToken: true });
+    expect(stampedCheckpoints(db).at(-1)).toMatchObject({ size: 12, note: 'note\n', hasToken: true });
   });
 
   test('a link or a pipe in the place of a kept checkpoint is neither followed nor waited for', () => {
-    const files = new AnchorFiles(join(folder, 'db'));
-    mkdirSync(files.folder);
+    const db = join(folder, 'db');
+    mkdirSync(`${db}.anchors`);
     writeFileSync(join(folder, 'elsewhere'), 'secret');
-    symlinkSync(join(folder, 'elsewhere'), join(files.folder, '5.note'));
-    spawnSync('mkfifo', [join(files.folder, '6.note')]);
+    symlinkSync(join(folder, 'elsewhere'), `${db}.anchors/5.note`);
+    spawnSync('mkfifo', [`${db}.anchors/6.note`]);
 
-    expect(files.all().map(({ note }) => note)).toEqual(['', '']);
+    expect(stampedCheckpoints(db).map(({ note }) => note)).toEqual(['', '']);
   });
 });

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../clock.ts';
-import { Appending, type NewRow } from '../../log/append.ts';
-import { type HeadKeeper, UNSIGNED } from '../../log/head.ts';
+import { type HeadKeeper, type NewRow, openAppending, UNSIGNED } from '../../log/append.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 import type { HeadRow } from '../../trust/own-log.ts';
@@ -104,7 +103,7 @@ export async function appendRows(
   rows: number,
   keep = false,
 ) {
-  const appending = await Appending.open(tx, { keeper, clock: systemClock, process: 'test' });
+  const appending = await openAppending(tx, { keeper, clock: systemClock, process: 'test' });
   for (let i = 0; i < rows; i += 1) await appending.append(ROW);
   await appending.close(keep);
 }

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { LIMITS } from '../../limits.ts';
-import { defineTool, type Tool } from '../../tool.ts';
+import { type Tool, toolsOf } from '../../tool.ts';
 import { line } from '../fields.ts';
 import { ruled } from '../ruled.ts';
 import { OWNER_RULES } from './rules.ts';
@@ -19,14 +19,15 @@ const AdoptOutput = z.strictObject({ adopted_rows: z.int(), key: z.string() });
 
 export type AdoptArgs = z.output<typeof AdoptInput>;
 
+const tool = toolsOf('owner');
+
 /** What only the owner does, from the command line: none of it can be reached over MCP. */
 export function ownerTools(): Tool[] {
   return [
-    defineTool({
+    tool({
       name: 'owner_adopt',
       title: 'Adopt log',
       summary: 'Accept the log as it is, and sign it from here on.',
-      family: 'owner',
       input: AdoptInput,
       output: AdoptOutput,
       ...ruled(OWNER_RULES.owner_adopt),

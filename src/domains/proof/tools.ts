@@ -2,10 +2,10 @@ import { ColibriError } from '../../errors.ts';
 import { Frontier } from '../../integrity/tree.ts';
 import { formatId, SESSIONS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
-import { defineTool, type Tool } from '../../tool.ts';
+import { type Tool, toolsOf } from '../../tool.ts';
 import type { SessionRow } from '../facts.ts';
 import { readLeaves } from '../lookup.ts';
-import { requireSession, ruled } from '../ruled.ts';
+import { requireRow, ruled } from '../ruled.ts';
 import { PROOF_RULES } from './rules.ts';
 import * as schema from './schema.ts';
 
@@ -14,38 +14,37 @@ export interface ProofDeps {
   skillsInForce(): Promise<readonly { readonly name: string; readonly digest: string }[]>;
 }
 
+const tool = toolsOf('proof');
+
 export function proofTools(deps: ProofDeps): Tool[] {
   return [
-    defineTool({
+    tool({
       name: 'audit_session_start',
       title: 'Start session',
       summary:
         'Open a proof session on a task: it collects every thought and change until merkle_finalize seals it. deep also covers child tasks.',
-      family: 'proof',
       input: schema.StartInput,
       output: schema.StartOutput,
       prepare: async (args) => ({ args, outside: { skills: await deps.skillsInForce() } }),
       ...ruled(PROOF_RULES.audit_session_start),
     }),
-    defineTool({
+    tool({
       name: 'merkle_finalize',
       title: 'Finalize session',
       summary: 'Seal a session: build the Merkle tree over its records and freeze it for ever.',
-      family: 'proof',
       input: schema.FinalizeInput,
       output: schema.FinalizeOutput,
       ...ruled(PROOF_RULES.merkle_finalize),
     }),
-    defineTool({
+    tool({
       name: 'merkle_root',
       title: 'Session root',
       summary: 'The Merkle root of a session; of an open one, the root so far.',
-      family: 'proof',
       effect: 'reads',
       input: schema.RootInput,
       output: schema.RootOutput,
       async handle(args, _call, tx) {
-        const session = await requireSession(tx, args.session_id);
+        const session = await requireRow<SessionRow>(tx, SESSIONS, args.session_id);
         return { session_id: formatId(SESSIONS, session.id), ...(await rootOf(tx, session)) };
       },
     }),

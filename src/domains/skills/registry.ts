@@ -3,15 +3,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Clock, pauseEvery, systemClock } from '../../clock.ts';
 import type { Declaration } from './front-matter.ts';
 import * as disk from './skill-folder.ts';
-import {
-  attempt,
-  isInside,
-  Refusal,
-  reasonOf,
-  type Scan,
-  SKILL_LIMITS,
-  type SkillFolder,
-} from './skill-folder.ts';
 
 /** A skill in force. */
 export interface Skill extends Declaration {
@@ -21,17 +12,14 @@ export interface Skill extends Declaration {
   readonly digest: string;
 }
 
-/** Something in a skills folder that is not in force, or not read, and why. */
-export interface Skipped {
-  readonly path: string;
-  readonly reason: string;
-}
-
 export interface SkillListing {
   /** Sorted by name. */
   readonly skills: readonly Skill[];
+  /** What is not in force, or not read, and why. */
   readonly skipped: readonly Skipped[];
 }
+
+type Skipped = { readonly [K in 'path' | 'reason']: string };
 
 /** The skills on disk. Every answer is read from disk when it is asked for, and is never an error. */
 export interface SkillRegistry {
@@ -58,7 +46,7 @@ export function createSkillRegistry(options: SkillRegistryOptions): SkillRegistr
   };
 }
 
-async function scanRoots(options: SkillRegistryOptions, rest: Scan['rest']): Promise<SkillListing> {
+async function scanRoots(options: SkillRegistryOptions, rest: disk.Scan['rest']): Promise<SkillListing> {
   const workspace = resolve(options.workspace);
   const skipped: Skipped[] = [];
   const roots = resolveRoots(options.roots, workspace, skipped);
@@ -75,11 +63,11 @@ async function scanRoots(options: SkillRegistryOptions, rest: Scan['rest']): Pro
         const { declared, file } = await disk.readSkillFile(scan, folder);
         const { name } = declared;
         const taken = skills.get(name)?.path;
-        if (taken !== undefined) throw new Refusal(`shadowed: ${taken} has the same name, ${name}`);
+        if (taken !== undefined) throw new disk.Refusal(`shadowed: ${taken} has the same name, ${name}`);
         const digest = await disk.sealSkill(scan, folder, file);
         skills.set(name, { ...declared, path: show(place), digest });
       } catch (error) {
-        skip(place, reasonOf(error));
+        skip(place, disk.reasonOf(error));
       }
       await rest();
     }
@@ -91,17 +79,21 @@ async function scanRoots(options: SkillRegistryOptions, rest: Scan['rest']): Pro
  * The skill folders below a root, nearest first, then by name. A link to a folder inside the roots is not followed: that
  * folder counts where it is. `visited` makes a folder count once, even if one root is inside another.
  */
-async function findSkillFolders(scan: Scan, root: string, visited: Set<string>): Promise<SkillFolder[]> {
-  const { foldersMax, depthMax } = SKILL_LIMITS;
+async function findSkillFolders(
+  scan: disk.Scan,
+  root: string,
+  visited: Set<string>,
+): Promise<disk.SkillFolder[]> {
+  const { foldersMax, depthMax } = disk.SKILL_LIMITS;
   const orSkip = <T>(place: string, act: () => T) =>
-    attempt<T | undefined>(act, (reason) => void scan.skip(place, reason));
-  const found: SkillFolder[] = [];
+    disk.attempt<T | undefined>(act, (reason) => void scan.skip(place, reason));
+  const found: disk.SkillFolder[] = [];
   const places = [{ path: root, depth: 0 }];
   try {
     // The list grows while it is walked, so the search is breadth first.
     for (const [searched, { path, depth }] of places.entries()) {
       if (searched === foldersMax)
-        throw new Refusal(`more than ${foldersMax} folders; the rest is not searched`);
+        throw new disk.Refusal(`more than ${foldersMax} folders; the rest is not searched`);
       if (visited.has(path)) continue;
       visited.add(path);
       const names = orSkip(path, () => disk.namesIn(path)) ?? [];
@@ -123,7 +115,7 @@ async function findSkillFolders(scan: Scan, root: string, visited: Set<string>):
       await scan.rest();
     }
   } catch (error) {
-    scan.skip(root, reasonOf(error));
+    scan.skip(root, disk.reasonOf(error));
   }
   return found;
 }
@@ -135,7 +127,7 @@ type Roots = ReadonlyMap<string, string>;
 function resolveRoots(paths: readonly string[], workspace: string, skipped: Skipped[]): Roots {
   const roots = new Map<string, string>();
   for (const path of paths.map((configured) => resolve(workspace, configured))) {
-    const real = attempt(
+    const real = disk.attempt(
       () => resolveRoot(path, workspace),
       (reason) => void skipped.push({ path: shownPath(path, new Map(), workspace), reason }),
     );
@@ -152,20 +144,20 @@ function resolveRoot(path: string, workspace: string): string | undefined {
   const found = disk.look(path, [parse(path).root]);
   if (found === undefined) return undefined;
   const real = disk.realPath(path);
-  if (isInside(path, workspace) && !isInside(real, disk.realPath(workspace))) {
-    throw new Refusal(
+  if (disk.isInside(path, workspace) && !disk.isInside(real, disk.realPath(workspace))) {
+    throw new disk.Refusal(
       'a symbolic link out of the workspace; name its target in COLIBRI_SKILLS_DIR to use it',
     );
   }
-  if (found.kind !== 'folder') throw new Refusal('not a folder');
+  if (found.kind !== 'folder') throw new disk.Refusal('not a folder');
   return real;
 }
 
 /** A real path below a root as people know it: relative to the workspace if it is in there, absolute otherwise. */
 function shownPath(path: string, roots: Roots, workspace: string): string {
-  const root = [...roots].find(([real]) => isInside(path, real));
+  const root = [...roots].find(([real]) => disk.isInside(path, real));
   const configured = root === undefined ? path : join(root[1], relative(root[0], path));
-  const inside = isInside(configured, workspace) ? relative(workspace, configured) : '';
+  const inside = disk.isInside(configured, workspace) ? relative(workspace, configured) : '';
   const shown = inside === '' ? configured : inside;
   return (sep === '/' ? shown : shown.replaceAll(sep, '/')).toWellFormed();
 }

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import * as z from 'zod';
-import { type CallContext, defineTool, type Tool } from '../../tool.ts';
+import { type CallContext, type Tool, toolsOf } from '../../tool.ts';
 import { texts } from '../fields.ts';
 import type { SkillListing, SkillRegistry } from './registry.ts';
 import { SKILL_LIMITS } from './skill-folder.ts';
@@ -24,13 +24,14 @@ export const SkillListOutput = z.strictObject({
   skipped: z.array(z.strictObject(texts('path', 'reason'))).optional(),
 });
 
+const tool = toolsOf('skills');
+
 export function skillTools(registry: SkillRegistry): Tool[] {
   return [
-    defineTool({
+    tool({
       name: 'skill_list',
       title: 'List skills',
       summary: 'Skills in force, with digests, and files skipped, with reasons.',
-      family: 'skills',
       effect: 'reads',
       input: SkillListInput,
       output: SkillListOutput,

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { MODES, type RuntimeMode } from '../../modes.ts';
 import type { StorageFacts } from '../../storage/engine.ts';
-import { defineTool, type Tool } from '../../tool.ts';
+import { type Tool, toolsOf } from '../../tool.ts';
 import { texts } from '../fields.ts';
 
 /** What the two system tools report on. Asked at each call: most of it is not known before boot is over. */
@@ -72,6 +72,8 @@ const REASONS_MAX = 10;
 
 const STAGES = ['tool-lock', 'schema-validate', 'audit-enter', 'dispatch', 'audit-exit'];
 
+const tool = toolsOf('system');
+
 export function systemTools(facts: SystemFacts): Tool[] {
   const identity = () => ({
     version: facts.version,
@@ -80,21 +82,19 @@ export function systemTools(facts: SystemFacts): Tool[] {
     timestamp: new Date(facts.now()).toISOString(),
   });
   return [
-    defineTool({
+    tool({
       name: 'server_ping',
       title: 'Ping',
       summary: 'Is the server alive? Version, mode, uptime.',
-      family: 'system',
       effect: 'reads',
       input: NoInput,
       output: PingOutput,
       handle: () => identity(),
     }),
-    defineTool({
+    tool({
       name: 'server_health',
       title: 'Health',
       summary: 'Database, mode, tools, memory, skills; and why, if something is degraded.',
-      family: 'system',
       effect: 'reads',
       input: NoInput,
       output: HealthOutput,

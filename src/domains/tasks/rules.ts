@@ -3,7 +3,7 @@ import { canonicalJson } from '../../integrity/canonical-json.ts';
 import { formatId, SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
 import { nearest } from '../../nearest.ts';
 import type { TaskRow } from '../facts.ts';
-import { notFound, numberOf, recordIn } from '../records.ts';
+import { given, notFound, numberOf, pick, recordIn } from '../records.ts';
 import { ask, type Call, type Ruling, type Steps } from '../rule.ts';
 import type { CreateArgs, Created, UpdateArgs, Updated } from './schema.ts';
 import { assertArrow, INITIAL, isDone, isFinal, type Status, type Workflow } from './workflows.ts';
@@ -29,8 +29,6 @@ function* createTask(args: KeptCreate, call: Call): Steps<Ruling<Created>> {
   assertExist(dependsOn, existing, 'depends_on');
   // The parent waits for the new task, so the new task must not wait for the parent.
   if (parent !== null) yield* assertNoCycle(parent, dependsOn, 'the new task');
-  const { workflow } = args;
-  const status = INITIAL[workflow];
   const row: TaskRow = {
     id,
     project: args.project,
@@ -38,8 +36,8 @@ function* createTask(args: KeptCreate, call: Call): Steps<Ruling<Created>> {
     title: args.title,
     description: args.description ?? null,
     blocked_reason: null,
-    workflow,
-    status,
+    workflow: args.workflow,
+    status: INITIAL[args.workflow],
     status_since: call.at,
     status_by: call.actor,
     held_by: null,
@@ -67,11 +65,7 @@ function* createTask(args: KeptCreate, call: Call): Steps<Ruling<Created>> {
     rows: [{ table: 'tasks', row, previous: 0 }, ...records],
     result: {
       task_id: formatId(TASKS, id),
-      status,
-      created_at: call.at,
-      created_by: call.actor,
-      sequence,
-      workflow,
+      ...pick(row, 'status', 'created_at', 'created_by', 'sequence', 'workflow'),
     },
   };
 }
@@ -86,7 +80,17 @@ function* updateTask(args: UpdateArgs, call: Call): Steps<Ruling<Updated>> {
   const rewired = args.depends_on === undefined ? {} : yield* rewire(task, args.depends_on);
   const row: TaskRow = {
     ...task,
-    ...plainChanges(args),
+    ...given(
+      args,
+      'progress',
+      'title',
+      'description',
+      'priority',
+      'assignee',
+      'blocked_reason',
+      'estimate_hours',
+    ),
+    ...(args.labels !== undefined && { labels: labelsOf(args.labels) }),
     ...moved,
     ...rewired,
     updated_at: call.at,
@@ -99,10 +103,7 @@ function* updateTask(args: UpdateArgs, call: Call): Steps<Ruling<Updated>> {
     rows: [{ table: 'tasks', row, previous: task.position }, ...records],
     result: {
       task_id: formatId(TASKS, id),
-      status: row.status,
-      progress: row.progress,
-      updated_at: call.at,
-      updated_by: call.actor,
+      ...pick(row, 'status', 'progress', 'updated_at', 'updated_by'),
       ...(args.status !== undefined && { previous_status: task.status }),
       ...(warnings.length > 0 && { warnings }),
     },
@@ -223,23 +224,9 @@ function* afterthoughts(args: UpdateArgs, row: TaskRow): Steps<string[]> {
   if (args.blocked_reason !== undefined && row.status !== 'blocked')
     said.push(`blocked_reason was stored, but the status is ${row.status}, not blocked.`);
   if (args.status === undefined || !isDone(row.status)) return said;
-  const dependsOn = args.depends_on === undefined ? null : numbers(args.depends_on, 'depends_on');
-  const { unmet } = yield* ask({ unmet: ['unmet', row.id, dependsOn] });
+  const { unmet } = yield* ask({ unmet: ['unmet', row] });
   if (unmet > 0) said.push(`Finished although ${unmet} of its children or dependencies are not.`);
   return said;
-}
-
-function plainChanges(args: UpdateArgs): Partial<TaskRow> {
-  return {
-    ...(args.progress !== undefined && { progress: args.progress }),
-    ...(args.title !== undefined && { title: args.title }),
-    ...(args.description !== undefined && { description: args.description }),
-    ...(args.priority !== undefined && { priority: args.priority }),
-    ...(args.assignee !== undefined && { assignee: args.assignee }),
-    ...(args.labels !== undefined && { labels: labelsOf(args.labels) }),
-    ...(args.blocked_reason !== undefined && { blocked_reason: args.blocked_reason }),
-    ...(args.estimate_hours !== undefined && { estimate_hours: args.estimate_hours }),
-  };
 }
 
 function labelsOf(labels: readonly string[]): string {

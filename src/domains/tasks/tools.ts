@@ -1,12 +1,11 @@
 import type * as z from 'zod';
 import { formatId, TASKS, THOUGHTS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
-import { defineTool, type Tool } from '../../tool.ts';
+import { type Tool, toolsOf } from '../../tool.ts';
 import { idsFrom } from '../lookup.ts';
-import { pick } from '../records.ts';
-import { ruled } from '../ruled.ts';
-import { listTasks } from './list.ts';
-import * as repository from './repository.ts';
+import { given, pick } from '../records.ts';
+import { requireRow, ruled } from '../ruled.ts';
+import { blockedTasks, listTasks, type NextAction, nextActions, SHOWN, type ShownTask } from './reads.ts';
 import { projectNotFound, TASK_RULES } from './rules.ts';
 import * as schema from './schema.ts';
 import type { Workflow } from './workflows.ts';
@@ -25,13 +24,14 @@ const ALL_PROJECTS = '*';
 const CHILDREN = 'SELECT id FROM tasks WHERE parent_id = ? ORDER BY id';
 const TRAIL = 'SELECT id FROM thoughts WHERE task_id = ? ORDER BY chain_position';
 
+const tool = toolsOf('tasks');
+
 export function taskTools(settings: TaskSettings): Tool[] {
   return [
-    defineTool({
+    tool({
       name: 'task_create',
       title: 'Create task',
       summary: 'Create a task. Kanban tasks start in backlog, pipeline tasks in INIT.',
-      family: 'tasks',
       input: schema.CreateInput,
       output: schema.CreateOutput,
       prepare: async (args) => ({
@@ -40,16 +40,15 @@ export function taskTools(settings: TaskSettings): Tool[] {
       }),
       ...ruled(TASK_RULES.task_create),
     }),
-    defineTool({
+    tool({
       name: 'task_get',
       title: 'Get task',
       summary: 'One task with all its fields; on request its thought ids and child ids.',
-      family: 'tasks',
       effect: 'reads',
       input: schema.GetInput,
       output: schema.GetOutput,
       async handle(args, _call, tx) {
-        const task = await repository.requireTask(tx, args.task_id);
+        const task = await requireRow<ShownTask>(tx, TASKS, args.task_id, SHOWN);
         const trail = args.include_thought_trail && (await idsFrom(tx, TRAIL, task.id));
         const children = args.include_dependents && (await idsFrom(tx, CHILDREN, task.id));
         return {
@@ -59,21 +58,19 @@ export function taskTools(settings: TaskSettings): Tool[] {
         };
       },
     }),
-    defineTool({
+    tool({
       name: 'task_update',
       title: 'Update task',
       summary:
         'Change fields or move a task one step; a refused step lists the allowed ones. Setting in_progress claims it: of two agents one is refused.',
-      family: 'tasks',
       input: schema.UpdateInput,
       output: schema.UpdateOutput,
       ...ruled(TASK_RULES.task_update),
     }),
-    defineTool({
+    tool({
       name: 'task_list',
       title: 'List tasks',
       summary: 'Find tasks by filters and words; newest change first, one page at a time.',
-      family: 'tasks',
       effect: 'reads',
       input: schema.ListInput,
       output: schema.ListOutput,
@@ -83,29 +80,26 @@ export function taskTools(settings: TaskSettings): Tool[] {
         return { tasks, returned_count: rows.length, ...page };
       },
     }),
-    defineTool({
+    tool({
       name: 'task_next_actions',
       title: 'Next actions',
       summary: 'What to do next: ready tasks first, then by priority, then oldest.',
-      family: 'tasks',
       effect: 'reads',
       input: schema.NextInput,
       output: schema.NextOutput,
       async handle(args, _call, tx) {
         const project = await resolveProject(tx, args.project, settings);
         const limit = args.limit ?? NEXT_DEFAULT;
-        const actions = await repository.nextActions(tx, project, limit);
-        const blocked = args.include_blocked && (await repository.blockedTasks(tx, project, limit));
+        const actions = await nextActions(tx, project, limit);
+        const blocked = args.include_blocked && (await blockedTasks(tx, project, limit));
         return {
           next_actions: actions.map(viewAction),
           count: actions.length,
           project: project ?? ALL_PROJECTS,
           ...(blocked && {
-            blocked: blocked.map(({ id, title, blocked_reason }) => ({
-              task_id: taskId(id),
-              title,
-              blocked_reason: blocked_reason ?? '',
-            })),
+            blocked: blocked.map(({ id, title, blocked_reason: why }) => {
+              return { task_id: taskId(id), title, blocked_reason: why ?? '' };
+            }),
           }),
         };
       },
@@ -118,7 +112,7 @@ function taskId(id: number): string {
 }
 
 /** Made field by field, because this is the answer agents wait for most: spreading rows took a tenth of the whole call. */
-function viewAction(action: repository.NextAction) {
+function viewAction(action: NextAction) {
   const view: z.input<typeof schema.NextOutput>['next_actions'][number] = {
     assignee: action.assignee,
     dependencies_unmet: action.unmet,
@@ -132,17 +126,15 @@ function viewAction(action: repository.NextAction) {
 }
 
 /** Every field of a task; what has no value is left out. */
-function viewTask(task: repository.ShownTask): z.input<typeof schema.GetOutput> {
+function viewTask(task: ShownTask): z.input<typeof schema.GetOutput> {
   return {
     task_id: taskId(task.id),
     ...pick(task, 'title', 'project', 'status', 'priority', 'progress', 'assignee', 'sequence', 'workflow'),
     ...pick(task, 'created_at', 'created_by', 'updated_at', 'updated_by', 'status_since', 'status_by'),
     description: task.description ?? '',
     labels: JSON.parse(task.labels) as string[],
-    ...(task.estimate_hours !== null && { estimate_hours: task.estimate_hours }),
+    ...given(task, 'estimate_hours', 'blocked_reason', 'type'),
     ...(task.parent_id !== null && { parent_id: taskId(task.parent_id) }),
-    ...(task.blocked_reason !== null && { blocked_reason: task.blocked_reason }),
-    ...(task.type !== null && { type: task.type }),
     proof_grade: task.proof_grade === 1,
     depends_on: (JSON.parse(task.depends_on) as number[]).map(taskId),
     dependencies_unmet: task.unmet,
@@ -158,7 +150,9 @@ async function resolveProject(
 ) {
   const project = named ?? active;
   if (project === undefined) return undefined;
-  const known = projects?.includes(project) ?? (await repository.projectExists(tx, project));
-  if (!known) throw projectNotFound(project, projects ?? (await repository.projectNames(tx)));
-  return project;
+  const found = 'SELECT 1 AS found FROM tasks WHERE project = ? LIMIT 1';
+  if (projects?.includes(project) ?? (await tx.get(found, project)) !== undefined) return project;
+  const sql = 'SELECT DISTINCT project FROM tasks ORDER BY project LIMIT 50';
+  const known = projects ?? (await tx.all<{ project: string }>(sql)).map((row) => row.project);
+  throw projectNotFound(project, known);
 }

@@ -53,7 +53,7 @@ function* recordThought(args: KeptRecord, call: Call): Steps<Ruling<Recorded>> {
 }
 
 /** What a thought says of its place in the chain. */
-export function viewLink(thought: Omit<ThoughtRow, 'tests_run' | 'blockers' | 'metadata'>): Recorded {
+export function viewLink(thought: ThoughtRow): Recorded {
   return {
     thought_id: formatId(THOUGHTS, thought.id),
     task_id: formatId(TASKS, thought.task_id),

@@ -2,13 +2,10 @@ import * as z from 'zod';
 import { LIMITS } from '../../limits.ts';
 import { line, pageOffset, recordId, texts } from '../fields.ts';
 
-export const THOUGHT_TYPES = [
-  ...(['reflection', 'decision', 'discovery', 'risk', 'blockers', 'plan', 'analysis'] as const),
-] as const;
+const type = z.enum(['reflection', 'decision', 'discovery', 'risk', 'blockers', 'plan', 'analysis']);
 
-export type ThoughtType = (typeof THOUGHT_TYPES)[number];
-
-const type = z.enum(THOUGHT_TYPES);
+export const THOUGHT_TYPES = type.options;
+export type ThoughtType = z.output<typeof type>;
 const evidence = line(LIMITS.evidenceCharsMax);
 const evidenceList = z.array(evidence).max(LIMITS.evidenceItemsMax);
 
@@ -49,23 +46,23 @@ export const ListInput = z.strictObject({
   verify_chain: z.boolean().optional(),
 });
 
+const Thought = z.strictObject({
+  ...Link,
+  content: z.string(),
+  erased: z.boolean().optional(),
+  branch: z.string().optional(),
+  commit_sha: z.string().optional(),
+  observed: z.array(z.string()).optional(),
+  tests_run: z.array(z.string()).optional(),
+  blockers: z.array(z.string()).optional(),
+  metadata: z.record(z.string(), z.unknown()).optional(),
+});
+
 export const ListOutput = z.strictObject({
   task_id: z.string().optional(),
   session_id: z.string().optional(),
   thought_count: z.int(),
-  thoughts: z.array(
-    z.strictObject({
-      ...Link,
-      content: z.string(),
-      erased: z.boolean().optional(),
-      branch: z.string().optional(),
-      commit_sha: z.string().optional(),
-      observed: z.array(z.string()).optional(),
-      tests_run: z.array(z.string()).optional(),
-      blockers: z.array(z.string()).optional(),
-      metadata: z.record(z.string(), z.unknown()).optional(),
-    }),
-  ),
+  thoughts: z.array(Thought),
   chain_valid: z.boolean().optional(),
   invalid_links: z.array(z.int()).optional(),
 });
@@ -103,6 +100,7 @@ export const VerifyOutput = z.strictObject({
 
 export type RecordArgs = z.output<typeof RecordInput>;
 export type Recorded = z.output<typeof RecordOutput>;
+export type Evidence = Pick<z.output<typeof Thought>, 'observed' | 'tests_run' | 'blockers' | 'metadata'>;
 export type ListArgs = z.output<typeof ListInput>;
 export type VerifyArgs = z.output<typeof VerifyInput>;
 export type BrokenLink = z.output<typeof BrokenLink>;

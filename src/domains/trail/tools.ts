@@ -1,12 +1,15 @@
 import { ColibriError } from '../../errors.ts';
-import { formatId, SESSIONS, TASKS } from '../../log/tables.ts';
+import { SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
+import { ERASED } from '../../log/texts.ts';
 import type { Reader } from '../../storage/engine.ts';
-import { type CallContext, defineTool, type Tool } from '../../tool.ts';
+import { type CallContext, type Tool, toolsOf } from '../../tool.ts';
+import type { ThoughtRow } from '../facts.ts';
+import { numberFrom, shownColumns } from '../lookup.ts';
+import { given, pick } from '../records.ts';
 import type { GitEvidence } from '../rule.ts';
-import { requireRow, requireSession, ruled } from '../ruled.ts';
+import { requireRow, ruled } from '../ruled.ts';
 import { TRAIL_RULES, viewLink } from './rules.ts';
 import * as schema from './schema.ts';
-import { listThoughts, type ShownThought } from './thoughts.ts';
 
 /** Whose records are verified. */
 export interface ChainSubject {
@@ -37,36 +40,35 @@ export interface TrailDeps {
 
 const PAGE_DEFAULT = 100;
 
+const tool = toolsOf('trail');
+
 export function trailTools(deps: TrailDeps): Tool[] {
   return [
-    defineTool({
+    tool({
       name: 'thought_record',
       title: 'Record thought',
       summary:
         'Append a thought on a task to its tamper-evident trail: why you do what you do. It cannot be edited later.',
-      family: 'trail',
       input: schema.RecordInput,
       output: schema.RecordOutput,
       prepare: async (args) => ({ args, outside: await observe(deps, args) }),
       ...ruled(TRAIL_RULES.thought_record),
     }),
-    defineTool({
+    tool({
       name: 'thought_record_list',
       title: 'List thoughts',
       summary:
         'The thoughts of a task, of a session, or all, in order; verify_chain also checks every record and link.',
-      family: 'trail',
       effect: 'reads',
       input: schema.ListInput,
       output: schema.ListOutput,
       handle: (args, call, tx) => list(deps, tx, call, args),
     }),
-    defineTool({
+    tool({
       name: 'audit_verify_chain',
       title: 'Verify chain',
       summary:
         'Check every record and audit row of a task or a session. Lists every break; with full_trace, every hash.',
-      family: 'trail',
       effect: 'reads',
       input: schema.VerifyInput,
       output: schema.VerifyOutput,
@@ -82,22 +84,72 @@ async function observe(deps: TrailDeps, { branch, commit_sha }: schema.RecordArg
 }
 
 async function list(deps: TrailDeps, tx: Reader, call: CallContext, args: schema.ListArgs) {
-  const session = args.session_id === undefined ? undefined : (await requireSession(tx, args.session_id)).id;
-  const task = args.task_id === undefined ? undefined : await requireTaskNumber(tx, args.task_id);
-  const filter = { task, session, type: args.type };
-  const { thoughts, count } = await listThoughts(tx, filter, args.limit ?? PAGE_DEFAULT, args.offset ?? 0);
+  const { session_id, task_id, type, limit = PAGE_DEFAULT, offset = 0 } = args;
+  const session = session_id === undefined ? undefined : await requireSubject(tx, 'session', session_id);
+  const task = task_id === undefined ? undefined : await requireSubject(tx, 'task', task_id);
+  const filter = { task: task?.id, session: session?.id, type };
+  const { thoughts, count } = await listThoughts(tx, filter, limit, offset);
   // Of a listing of everything, the tasks of this page are checked.
-  const tasks = task === undefined ? new Set(thoughts.map(({ task_id }) => task_id)) : [task];
-  const subjects: ChainSubject[] =
-    session === undefined
-      ? [...tasks].map((id) => ({ kind: 'task', id }))
-      : [{ kind: 'session', id: session }];
+  const shown = new Set(thoughts.map((thought) => thought.task_id));
+  const subject = session ?? task;
+  const subjects = subject ? [subject] : [...shown].map((id) => ({ kind: 'task' as const, id }));
   return {
-    ...(task !== undefined && { task_id: formatId(TASKS, task) }),
-    ...(session !== undefined && { session_id: formatId(SESSIONS, session) }),
+    ...given(args, 'task_id', 'session_id'),
     thought_count: count,
     thoughts: thoughts.map(viewThought),
     ...(args.verify_chain && (await validityOf(deps, tx, call, subjects))),
+  };
+}
+
+/** Which thoughts a listing is about: those of a task, those that are records of a session, both, or all. */
+interface ThoughtFilter {
+  readonly task: number | undefined;
+  readonly session: number | undefined;
+  readonly type: string | undefined;
+}
+
+/** A thought with its texts. */
+type ShownThought = ThoughtRow & { readonly erased: number };
+
+/** By the session's records, so that a child's thought in a deep session is included. */
+const IN_SESSION = "id IN (SELECT ref FROM session_records WHERE session_id = ? AND kind = 'thought')";
+
+const SHOWN = `${shownColumns(THOUGHTS)},
+  NOT EXISTS (SELECT 1 FROM texts WHERE digest = thoughts.content) AS erased`;
+
+/** One page and the number of all that match. */
+export async function listThoughts(
+  tx: Reader,
+  { task, session, type }: ThoughtFilter,
+  limit: number,
+  offset: number,
+): Promise<{ readonly thoughts: readonly ShownThought[]; readonly count: number }> {
+  const asked = Object.entries({ 'task_id = ?': task, [IN_SESSION]: session, 'type = ?': type });
+  const conditions = asked.flatMap(([sql, value]) => (value === undefined ? [] : [{ sql, value }]));
+  const where = ['TRUE', ...conditions.map(({ sql }) => sql)].join(' AND ');
+  const params = conditions.map(({ value }) => value);
+  const order = session === undefined && task !== undefined ? 'chain_position' : 'id';
+  const thoughts = await tx.all<ShownThought>(
+    `SELECT ${SHOWN} FROM thoughts WHERE ${where} ORDER BY ${order} LIMIT ? OFFSET ?`,
+    ...params,
+    limit,
+    offset,
+  );
+  const count = await numberFrom(tx, `SELECT count(*) AS value FROM thoughts WHERE ${where}`, ...params);
+  return { thoughts, count };
+}
+
+/** Everything the hash is made of and everything beside it; what is empty is left out, and what was erased. */
+function viewThought(thought: ShownThought) {
+  const evidence = Object.entries(pick(thought, 'observed', 'tests_run', 'blockers', 'metadata')).flatMap(
+    ([field, text]) => (text === null || text === '[]' || text === ERASED ? [] : [[field, JSON.parse(text)]]),
+  );
+  return {
+    ...viewLink(thought),
+    content: thought.content,
+    ...(thought.erased === 1 && { erased: true }),
+    ...given(thought, 'branch', 'commit_sha'),
+    ...(Object.fromEntries(evidence) as schema.Evidence),
   };
 }
 
@@ -110,11 +162,13 @@ async function validityOf(deps: TrailDeps, tx: Reader, call: CallContext, subjec
 }
 
 async function verify(deps: TrailDeps, tx: Reader, call: CallContext, args: schema.VerifyArgs) {
-  const subject = await subjectOf(tx, args);
   const trace = args.full_trace === true;
-  const report = await deps.verifyChain(tx, subject, { trace, pause: () => call.yieldToWaiting() });
+  const report = await deps.verifyChain(tx, await subjectOf(tx, args), {
+    trace,
+    pause: () => call.yieldToWaiting(),
+  });
   return {
-    [`${subject.kind}_id`]: formatId(subject.kind === 'task' ? TASKS : SESSIONS, subject.id),
+    ...given(args, 'task_id', 'session_id'),
     chain_valid: report.broken.length === 0,
     total_records: report.total,
     integrity_score: report.score,
@@ -124,35 +178,17 @@ async function verify(deps: TrailDeps, tx: Reader, call: CallContext, args: sche
   };
 }
 
-async function subjectOf(tx: Reader, args: schema.VerifyArgs): Promise<ChainSubject> {
+async function subjectOf(tx: Reader, { task_id, session_id }: schema.VerifyArgs): Promise<ChainSubject> {
   try {
-    return args.session_id === undefined
-      ? { kind: 'task', id: await requireTaskNumber(tx, args.task_id ?? '') }
-      : { kind: 'session', id: (await requireSession(tx, args.session_id)).id };
+    return session_id === undefined
+      ? await requireSubject(tx, 'task', task_id ?? '')
+      : await requireSubject(tx, 'session', session_id);
   } catch (error) {
     if (!(error instanceof ColibriError)) throw error;
     throw new ColibriError('ERR_NOT_FOUND', error.message, error.details, { cause: error });
   }
 }
 
-async function requireTaskNumber(tx: Reader, text: string): Promise<number> {
-  const find = (id: number) => tx.get<{ id: number }>('SELECT id FROM tasks WHERE id = ?', id);
-  return (await requireRow(tx, TASKS, text, find)).id;
-}
-
-/** Everything the hash is made of and everything beside it; lists that are empty are left out. */
-function viewThought(thought: ShownThought) {
-  const observed = JSON.parse(thought.observed) as string[];
-  const { tests_run, blockers, metadata, branch, commit_sha, content, erased } = thought;
-  return {
-    ...viewLink(thought),
-    content,
-    ...(erased && { erased }),
-    ...(branch !== null && { branch }),
-    ...(commit_sha !== null && { commit_sha }),
-    ...(observed.length > 0 && { observed }),
-    ...(tests_run.length > 0 && { tests_run }),
-    ...(blockers.length > 0 && { blockers }),
-    ...(metadata !== undefined && { metadata }),
-  };
+async function requireSubject(tx: Reader, kind: ChainSubject['kind'], text: string): Promise<ChainSubject> {
+  return { kind, ...(await requireRow<{ id: number }>(tx, kind === 'task' ? TASKS : SESSIONS, text, 'id')) };
 }
