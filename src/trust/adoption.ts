@@ -1,3 +1,4 @@
+import type { Checkpoint } from '../integrity/checkpoint.ts';
 import { Frontier } from '../integrity/tree.ts';
 import type { StorageEngine, Transaction } from '../storage/engine.ts';
 import { KeyFolder } from './key-folder.ts';
@@ -21,12 +22,8 @@ export interface Adoption {
   readonly tree: Frontier;
 }
 
-interface LostHead {
-  readonly size: number;
-  readonly root: string;
-  /** The verifier key that signed it. */
-  readonly key: string;
-}
+/** `key` is the verifier key that signed it. */
+type LostHead = Pick<Checkpoint, 'size' | 'root'> & { readonly key: string };
 
 /**
  * Reads the whole log once and makes a key where there is none. Undefined where nothing stands in the way of signing.

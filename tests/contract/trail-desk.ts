@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import Sqlite from 'better-sqlite3';
 import { expect } from 'vitest';
 import type * as z from 'zod';
-import * as proof from '../../src/domains/proof/schema.ts';
+import * as proof from '../../src/domains/proof/tools.ts';
 import * as trail from '../../src/domains/trail/schema.ts';
 import type { ToolAnswer } from '../driver/message.ts';
 import type { Playground, StartOptions } from '../driver/playground.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type * as z from 'zod';
 import { AdoptInput } from '../../domains/owner/tools.ts';
-import { FinalizeInput, StartInput } from '../../domains/proof/schema.ts';
+import { FinalizeInput, StartInput } from '../../domains/proof/tools.ts';
 import { RULES } from '../../domains/rules.ts';
 import { CreateInput, UpdateInput } from '../../domains/tasks/schema.ts';
 import { RecordInput } from '../../domains/trail/schema.ts';

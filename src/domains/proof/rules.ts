@@ -5,7 +5,7 @@ import { formatId, SESSIONS, TASKS } from '../../log/tables.ts';
 import type { SessionRow } from '../facts.ts';
 import { notFound, numberOf, pick } from '../records.ts';
 import { ask, type Call, type Ruling, type Steps } from '../rule.ts';
-import type { FinalizeArgs, Finalized, StartArgs, Started } from './schema.ts';
+import type { FinalizeArgs, Finalized, StartArgs, Started } from './tools.ts';
 
 function* startSession(args: StartArgs, call: Call): Steps<Ruling<Started>> {
   const taskId = numberOf(TASKS, args.task_id);

@@ -1,13 +1,50 @@
+import * as z from 'zod';
 import { ColibriError } from '../../errors.ts';
 import { Frontier } from '../../integrity/tree.ts';
+import { LIMITS } from '../../limits.ts';
 import { formatId, SESSIONS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
 import { type Tool, toolsOf } from '../../tool.ts';
 import type { SessionRow } from '../facts.ts';
+import { actorName, line, recordId, texts } from '../fields.ts';
 import { readLeaves } from '../lookup.ts';
 import { requireRow, ruled } from '../ruled.ts';
 import { PROOF_RULES } from './rules.ts';
-import * as schema from './schema.ts';
+
+const scope = z.enum(['shallow', 'deep']);
+
+export const StartInput = z.strictObject({
+  task_id: recordId,
+  auditor_id: actorName,
+  reason: line(LIMITS.reasonCharsMax).optional(),
+  scope: scope.optional(),
+});
+
+export const StartOutput = z.strictObject({
+  ...texts('session_id', 'task_id', 'auditor_id', 'started_at'),
+  scope,
+});
+
+export const FinalizeInput = z.strictObject({ session_id: recordId, task_id: recordId.optional() });
+
+export const FinalizeOutput = z.strictObject({
+  ...texts('session_id', 'merkle_root', 'finalized_at'),
+  tree_depth: z.int(),
+  leaf_count: z.int(),
+  frozen: z.literal(true),
+});
+
+export const RootInput = z.strictObject({ session_id: recordId });
+
+export const RootOutput = z.strictObject({
+  ...texts('session_id', 'merkle_root', 'as_of'),
+  is_finalized: z.boolean(),
+});
+
+export type StartArgs = z.output<typeof StartInput>;
+export type Started = z.output<typeof StartOutput>;
+export type FinalizeArgs = z.output<typeof FinalizeInput>;
+export type Finalized = z.output<typeof FinalizeOutput>;
 
 export interface ProofDeps {
   /** Name and digest of each skill in force now; the seal covers them. */
@@ -23,8 +60,8 @@ export function proofTools(deps: ProofDeps): Tool[] {
       title: 'Start session',
       summary:
         'Open a proof session on a task: it collects every thought and change until merkle_finalize seals it. deep also covers child tasks.',
-      input: schema.StartInput,
-      output: schema.StartOutput,
+      input: StartInput,
+      output: StartOutput,
       prepare: async (args) => ({ args, outside: { skills: await deps.skillsInForce() } }),
       ...ruled(PROOF_RULES.audit_session_start),
     }),
@@ -32,8 +69,8 @@ export function proofTools(deps: ProofDeps): Tool[] {
       name: 'merkle_finalize',
       title: 'Finalize session',
       summary: 'Seal a session: build the Merkle tree over its records and freeze it for ever.',
-      input: schema.FinalizeInput,
-      output: schema.FinalizeOutput,
+      input: FinalizeInput,
+      output: FinalizeOutput,
       ...ruled(PROOF_RULES.merkle_finalize),
     }),
     tool({
@@ -41,8 +78,8 @@ export function proofTools(deps: ProofDeps): Tool[] {
       title: 'Session root',
       summary: 'The Merkle root of a session; of an open one, the root so far.',
       effect: 'reads',
-      input: schema.RootInput,
-      output: schema.RootOutput,
+      input: RootInput,
+      output: RootOutput,
       async handle(args, _call, tx) {
         const session = await requireRow<SessionRow>(tx, SESSIONS, args.session_id);
         return { session_id: formatId(SESSIONS, session.id), ...(await rootOf(tx, session)) };

@@ -3,6 +3,7 @@ import { MODES, type RuntimeMode } from '../../modes.ts';
 import type { StorageFacts } from '../../storage/engine.ts';
 import { type Tool, toolsOf } from '../../tool.ts';
 import { texts } from '../fields.ts';
+import { pick } from '../records.ts';
 
 /** What the two system tools report on. Asked at each call: most of it is not known before boot is over. */
 export interface SystemFacts {
@@ -16,10 +17,7 @@ export interface SystemFacts {
   log(): LogFacts | undefined;
   toolNames(): readonly string[];
   /** How many skills are in force, and which were passed over and why. */
-  skills(): Promise<{
-    readonly loaded: number;
-    readonly skipped: readonly { readonly path: string; readonly reason: string }[];
-  }>;
+  skills(): Promise<{ readonly loaded: number; readonly skipped: readonly z.output<typeof Skipped>[] }>;
 }
 
 export interface LogFacts {
@@ -32,14 +30,14 @@ export interface LogFacts {
 
 const NoInput = z.strictObject({});
 
+const Skipped = z.strictObject(texts('path', 'reason'));
+
 const Identity = {
   version: z.string(),
   mode: z.enum(MODES),
   uptime_ms: z.int().nonnegative(),
   timestamp: z.iso.datetime(),
 };
-
-const PingOutput = z.strictObject(Identity);
 
 const HealthOutput = z.strictObject({
   status: z.enum(['ok', 'degraded']),
@@ -60,11 +58,7 @@ const HealthOutput = z.strictObject({
   middleware: z.strictObject({ stages: z.array(z.string()) }),
   tools: z.strictObject({ registered: z.int(), names: z.array(z.string()) }),
   process: z.strictObject({ pid: z.int(), memory_bytes: z.int() }),
-  skills: z.strictObject({
-    loaded: z.int(),
-    skipped: z.int(),
-    reasons: z.array(z.strictObject(texts('path', 'reason'))).optional(),
-  }),
+  skills: z.strictObject({ loaded: z.int(), skipped: z.int(), reasons: z.array(Skipped).optional() }),
 });
 
 /** skill_list shows all of them; here a glance is enough. */
@@ -88,7 +82,7 @@ export function systemTools(facts: SystemFacts): Tool[] {
       summary: 'Is the server alive? Version, mode, uptime.',
       effect: 'reads',
       input: NoInput,
-      output: PingOutput,
+      output: z.strictObject(Identity),
       handle: () => identity(),
     }),
     tool({
@@ -103,23 +97,22 @@ export function systemTools(facts: SystemFacts): Tool[] {
   ];
 }
 
+const NO_STORAGE = { schemaVersion: 0, path: '', engine: 'none', journal: 'none', writable: false };
+
 async function describe(facts: SystemFacts) {
   const [storage, log, reason] = [facts.storage(), facts.log(), facts.degraded()];
+  const { schemaVersion, ...opened } = storage ?? NO_STORAGE;
   const names = facts.toolNames();
   const { loaded, skipped } = await facts.skills();
-  const reasons = skipped.slice(0, REASONS_MAX).map(({ path, reason: why }) => ({ path, reason: why }));
   // Either the database or the signing of its log is not as it should be.
   const isDegraded = reason !== undefined || log?.refused !== undefined;
   return {
     status: isDegraded ? ('degraded' as const) : ('ok' as const),
     db: {
       open: storage !== undefined,
-      user_version: storage?.schemaVersion ?? 0,
-      path: storage?.path ?? '',
-      schema: storage === undefined ? 'none' : `colibri ${storage.schemaVersion}`,
-      engine: storage?.engine ?? 'none',
-      journal: storage?.journal ?? 'none',
-      writable: storage?.writable ?? false,
+      user_version: schemaVersion,
+      schema: storage === undefined ? 'none' : `colibri ${schemaVersion}`,
+      ...pick(opened, 'path', 'engine', 'journal', 'writable'),
       ...(reason !== undefined && { reason }),
     },
     log: {
@@ -131,6 +124,10 @@ async function describe(facts: SystemFacts) {
     middleware: { stages: STAGES },
     tools: { registered: names.length, names: [...names] },
     process: { pid: process.pid, memory_bytes: process.memoryUsage.rss() },
-    skills: { loaded, skipped: skipped.length, ...(reasons.length > 0 && { reasons }) },
+    skills: {
+      loaded,
+      skipped: skipped.length,
+      ...(skipped.length > 0 && { reasons: skipped.slice(0, REASONS_MAX) }),
+    },
   };
 }

@@ -75,8 +75,8 @@ function* updateTask(args: UpdateArgs, call: Call): Steps<Ruling<Updated>> {
   const id = numberOf(TASKS, args.task_id);
   const { task, covering } = yield* ask({ task: ['task', id], covering: ['coveringSessions', id] });
   if (task === undefined) throw notFound(TASKS, args.task_id);
-  const warnings: string[] = [];
-  const moved = args.status === undefined ? {} : yield* move(task, args.status, args, call, warnings);
+  const moved = args.status === undefined ? {} : move(task, args.status, args, call);
+  const unsealed = args.status !== undefined && isDone(args.status) ? yield* assertMayFinish(task) : 0;
   const rewired = args.depends_on === undefined ? {} : yield* rewire(task, args.depends_on);
   const row: TaskRow = {
     ...task,
@@ -97,7 +97,7 @@ function* updateTask(args: UpdateArgs, call: Call): Steps<Ruling<Updated>> {
     updated_by: call.actor,
     position: call.position,
   };
-  warnings.push(...(yield* afterthoughts(args, row)));
+  const warnings = yield* afterthoughts(args, row, unsealed);
   const records = yield* recordIn(covering, { kind: 'change', ref: call.position, task_id: id }, call);
   return {
     rows: [{ table: 'tasks', row, previous: task.position }, ...records],
@@ -110,18 +110,8 @@ function* updateTask(args: UpdateArgs, call: Call): Steps<Ruling<Updated>> {
   };
 }
 
-/** The step itself, behind its gates. */
-function* move(
-  task: TaskRow,
-  to: Status,
-  args: UpdateArgs,
-  call: Call,
-  warnings: string[],
-): Steps<Partial<TaskRow>> {
+function move(task: TaskRow, to: Status, args: UpdateArgs, call: Call): Partial<TaskRow> {
   assertArrow(task, to);
-  if (isDone(to)) yield* assertMayFinish(task, warnings);
-  if (isDone(to) && args.progress !== undefined && args.progress !== 100)
-    warnings.push(`Finishing sets progress to 100, not ${args.progress}.`);
   return {
     status: to,
     status_since: call.at,
@@ -142,7 +132,8 @@ function holdAfter(task: TaskRow, to: Status, call: Call) {
   return { held_by: call.actor, held_process, held_since: call.at };
 }
 
-function* assertMayFinish(task: TaskRow, warnings: string[]): Steps<void> {
+/** The gates before the end. Answers how many thoughts of a proof-grade task are in no seal. */
+function* assertMayFinish(task: TaskRow): Steps<number> {
   const task_id = formatId(TASKS, task.id);
   const { newest, open, unsealed } = yield* ask({
     newest: ['newestThought', task.id],
@@ -156,17 +147,12 @@ function* assertMayFinish(task: TaskRow, warnings: string[]): Steps<void> {
       { task_id, missing_fields: ['thought_record'] },
     );
   }
-  if (task.proof_grade === 0) return;
-  if (open !== undefined || !newest.sealed) throw proofRequired(task_id, newest.id, open?.id);
-  if (unsealed > 0) warnings.push(`${unsealed} older thought(s) of ${task_id} are in no sealed session.`);
-}
-
-function proofRequired(task_id: string, thought: number, open: number | undefined): ColibriError {
+  if (task.proof_grade === 0 || (open === undefined && newest.sealed)) return unsealed;
   const what =
     open === undefined
-      ? `its newest thought ${formatId(THOUGHTS, thought)} is in no sealed session. Open a session with audit_session_start, record what is still to be said, and seal it with merkle_finalize`
-      : `its session ${formatId(SESSIONS, open)} is still open. Seal it with merkle_finalize`;
-  return new ColibriError(
+      ? `its newest thought ${formatId(THOUGHTS, newest.id)} is in no sealed session. Open a session with audit_session_start, record what is still to be said, and seal it with merkle_finalize`
+      : `its session ${formatId(SESSIONS, open.id)} is still open. Seal it with merkle_finalize`;
+  throw new ColibriError(
     'ERR_PROOF_REQUIRED',
     `${task_id} is proof-grade, and ${what}; then set this status again.`,
     { task_id, missing_fields: ['merkle_finalize'] },
@@ -217,8 +203,12 @@ function cycleError(task: number, cameFrom: ReadonlyMap<number, number>, via?: s
 }
 
 /** What was done as asked but may not be what was meant. */
-function* afterthoughts(args: UpdateArgs, row: TaskRow): Steps<string[]> {
+function* afterthoughts(args: UpdateArgs, row: TaskRow, unsealed: number): Steps<string[]> {
   const said: string[] = [];
+  if (unsealed > 0)
+    said.push(`${unsealed} older thought(s) of ${formatId(TASKS, row.id)} are in no sealed session.`);
+  if ((args.progress ?? row.progress) !== row.progress)
+    said.push(`Finishing sets progress to 100, not ${args.progress}.`);
   if (args.progress === 100 && !isDone(row.status))
     said.push(`Progress is 100 but the status is ${row.status}, not finished.`);
   if (args.blocked_reason !== undefined && row.status !== 'blocked')

@@ -101,13 +101,6 @@ async function list(deps: TrailDeps, tx: Reader, call: CallContext, args: schema
   };
 }
 
-/** Which thoughts a listing is about: those of a task, those that are records of a session, both, or all. */
-interface ThoughtFilter {
-  readonly task: number | undefined;
-  readonly session: number | undefined;
-  readonly type: string | undefined;
-}
-
 /** A thought with its texts. */
 type ShownThought = ThoughtRow & { readonly erased: number };
 
@@ -117,13 +110,17 @@ const IN_SESSION = "id IN (SELECT ref FROM session_records WHERE session_id = ? 
 const SHOWN = `${shownColumns(THOUGHTS)},
   NOT EXISTS (SELECT 1 FROM texts WHERE digest = thoughts.content) AS erased`;
 
-/** One page and the number of all that match. */
+/** One page of those of a task, those that are records of a session, both, or all; and the number of all that match. */
 export async function listThoughts(
   tx: Reader,
-  { task, session, type }: ThoughtFilter,
+  {
+    task,
+    session,
+    type,
+  }: { [name in 'task' | 'session']: number | undefined } & { type: string | undefined },
   limit: number,
   offset: number,
-): Promise<{ readonly thoughts: readonly ShownThought[]; readonly count: number }> {
+) {
   const asked = Object.entries({ 'task_id = ?': task, [IN_SESSION]: session, 'type = ?': type });
   const conditions = asked.flatMap(([sql, value]) => (value === undefined ? [] : [{ sql, value }]));
   const where = ['TRUE', ...conditions.map(({ sql }) => sql)].join(' AND ');
