@@ -1,8 +1,7 @@
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Config } from '../config.ts';
-import { type LogProof, renderNotes } from '../integrations/obsidian/notes.ts';
-import { writeNotes } from '../integrations/obsidian/vault.ts';
+import { type LogProof, renderNotes, writeNotes } from '../integrations/obsidian.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { DatabaseSource } from '../verify/sources/database.ts';
 import { command, EXIT, UsageError } from './command.ts';

@@ -31,7 +31,10 @@ export const instant = z
 
 export const actorName = line(LIMITS.nameCharsMax);
 
-/** Fields of an answer that are plain texts. */
-export function texts<const K extends string>(...names: readonly K[]): Record<K, z.ZodString> {
-  return Object.fromEntries(names.map((name) => [name, z.string()])) as Record<K, z.ZodString>;
+/** Several fields of one kind. */
+export function each<S extends z.ZodType, const K extends string>(schema: S, ...names: readonly K[]) {
+  return Object.fromEntries(names.map((name) => [name, schema])) as Record<K, S>;
 }
+
+/** Fields of an answer that are plain texts. */
+export const texts = <const K extends string>(...names: readonly K[]) => each(z.string(), ...names);

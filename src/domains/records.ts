@@ -36,10 +36,7 @@ export function* recordIn(
   );
 }
 
-/**
- * The published formula: six fields in this order, as JSON without spaces. Anyone can recompute it from the listing.
- * `content` is the text itself here.
- */
+/** The published formula: six fields in this order, as JSON without spaces. `content` is the text itself here. */
 export function thoughtHash(thought: HashedThought): string {
   const { type, content, previous_hash, recorded_at, recorded_by } = thought;
   const task_id = formatId(TASKS, thought.task_id);
@@ -55,11 +52,7 @@ export function pick<T extends object, const K extends keyof T>(
 }
 
 /** Those of these columns that have a value. */
-export function given<T extends object, const K extends keyof T>(
-  row: T,
-  ...columns: readonly K[]
-): { [N in K]?: NonNullable<T[N]> } {
-  return pick(row, ...columns.filter((column) => (row[column] ?? undefined) !== undefined)) as {
-    [N in K]?: NonNullable<T[N]>;
-  };
+export function given<T extends object, const K extends keyof T>(row: T, ...columns: readonly K[]) {
+  const found = columns.filter((column) => row[column] !== null && row[column] !== undefined);
+  return pick(row, ...found) as { [N in K]?: NonNullable<T[N]> };
 }

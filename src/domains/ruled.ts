@@ -60,10 +60,7 @@ async function withNearest(tx: Reader, error: unknown): Promise<unknown> {
   return new ColibriError(error.code, `${error.message} ${hint}`, { field, id, nearest });
 }
 
-/**
- * Writes a row of a ruling, keeps the derived columns current, and answers what the log says of it. The seal is said in
- * plain text, so that the log alone proves it.
- */
+/** Writes a row and answers what the log says of it. The seal is said in plain text: the log alone proves it. */
 export async function applyRow(tx: Transaction, written: Written): Promise<Effect> {
   const { table: name, row, previous } = written;
   if (written.table === 'tasks') await writeTask(tx, written.row, previous);

@@ -37,10 +37,7 @@ export async function readGitEvidence(workspace: string): Promise<GitEvidence | 
   }
 }
 
-/**
- * The git folder of the nearest folder at or above the workspace that has one, as git finds it. A further checkout or a
- * submodule has a file in its place, which says where the folder is.
- */
+/** The git folder of the nearest folder that has one. A further checkout has a file there that says where it is. */
 function findGitFolder(workspace: string): string | undefined {
   for (let folder = resolve(workspace); ; folder = dirname(folder)) {
     const entry = join(folder, '.git');

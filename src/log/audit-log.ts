@@ -102,10 +102,7 @@ export function createAuditLog(writer: LogWriter): AuditSink {
   return Object.freeze({ enter, exit, reserve });
 }
 
-/**
- * Explains every call that was begun and can no longer end: one exit row `crashed` each. Its effects were in the
- * transaction that never committed, so there are none. Returns how many were explained.
- */
+/** Explains every call that can no longer end: one exit row `crashed` each. It never committed, so it has no effects. */
 export async function recoverOpenCalls(writer: LogWriter): Promise<number> {
   return await commitRows(writer, async (appending) => {
     const { tx } = appending;

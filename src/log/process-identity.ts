@@ -5,10 +5,7 @@ import { sha256Hex } from '../integrity/digest.ts';
 /** How long after its enter row a call of a process we cannot look at counts as dead. No call runs this long. */
 const UNSEEN_MS_MAX = 60_000;
 
-/**
- * Names this process for as long as the file lives: machine, boot, process id and start time. The last two together are
- * never given out again, so a later process with the same number is not mistaken for this one.
- */
+/** Names this process: machine, boot, number and start time. A later one with the same number is not taken for it. */
 export function processIdentity(pid: number = process.pid): string {
   return [machine(), boot(), pid, startOf(pid) ?? 'x'].join('.');
 }

@@ -95,10 +95,7 @@ export function parseId(table: StateTable, text: string): number | undefined {
   return Number.isSafeInteger(id) && id > 0 && formatId(table, id) === text ? id : undefined;
 }
 
-/**
- * What is hashed of a row and what a bundle holds of it: the canonical JSON of its facts and the name of its table.
- * Columns that are not facts are left out, so a row may be given as it was read.
- */
+/** What is hashed of a row: the canonical JSON of its facts and its table's name. Other columns are left out. */
 export function rowText(table: StateTable, row: Readonly<Record<string, unknown>>): string {
   let text = '';
   // Writing the columns in their known order takes a fifth of the time of sorting them again for each row.

@@ -5,9 +5,16 @@ import { KeyFolder } from './key-folder.ts';
 import { slotsIn } from './memory.ts';
 import { keyIn, openIfValid } from './opening.ts';
 import { isOrigin, originOfKey } from './origin.ts';
-import { type HeadRow, type LogPlace, type LogView, type OwnLog, ownLogIn, readView } from './own-log.ts';
+import {
+  type HeadRow,
+  type LogPlace,
+  type LogView,
+  type OwnLog,
+  ownLogIn,
+  readView,
+  regrow,
+} from './own-log.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';
-import { regrow } from './whole-log.ts';
 
 /** The owner's decision to go on from what is there, until the commit that carries it out. */
 export interface Adoption {
@@ -36,7 +43,10 @@ export async function prepareAdoption(
   refused: string | undefined,
 ): Promise<Adoption | undefined> {
   // The memory is read before the log: others may sign further rows at any moment.
-  const remembered = rememberedIn(folderOf(await storage.read(readView), configDir));
+  const before = folderOf(await storage.read(readView), configDir);
+  const known = before?.verifierKey();
+  const slots = before === undefined || known === undefined ? [] : slotsIn(before.signedPath);
+  const remembered = slots.map(({ note }) => ({ key: known ?? '', checkpoint: note }));
   const view = await storage.read(readView);
   const folder = folderOf(view, configDir);
   const claims = [...remembered, ...view.heads].flatMap((head) => signedBy(head, folder));
@@ -54,10 +64,7 @@ export async function prepareAdoption(
   return { reason, lost, own, key: own.signer.verifierKey, tree };
 }
 
-/**
- * Leaves only heads by keys of this log: one that created it or was given up. A head by anybody else goes, for it would
- * stand in the way of every later commit.
- */
+/** Leaves only heads by keys that created this log or were given up: any other would stand in the way of every commit. */
 export async function acceptHeads(tx: Transaction, view: LogView, own: OwnLog): Promise<OwnLog> {
   const others = view.heads.filter(({ key }) => key !== own.signer.verifierKey);
   for (const head of others) {
@@ -69,12 +76,6 @@ export async function acceptHeads(tx: Transaction, view: LogView, own: OwnLog): 
 }
 
 type Claim = Pick<HeadRow, 'key' | 'checkpoint'>;
-
-function rememberedIn(folder: KeyFolder | undefined): Claim[] {
-  const key = folder?.verifierKey();
-  if (folder === undefined || key === undefined) return [];
-  return slotsIn(folder.signedPath).map(({ note }) => ({ key, checkpoint: note }));
-}
 
 /** What a head says, if a key of this log signed it. The name of a log vouches for the key that created it. */
 function signedBy({ key, checkpoint }: Claim, folder: KeyFolder | undefined): LostHead[] {

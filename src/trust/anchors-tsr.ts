@@ -76,10 +76,7 @@ export function writeQuery(notePath: string, queryPath: string): void {
   if (isRefused) throw new ProgramError(reasonIn(stderr));
 }
 
-/**
- * The digest that an RFC 3161 answer vouches for, in hex, and its time; undefined for a file that is none. Read by
- * openssl, believed by nobody before it is verified.
- */
+/** The digest that an RFC 3161 answer vouches for, and its time, both not verified yet; undefined for another file. */
 export function readToken(
   tokenPath: string,
 ): { readonly imprint: string; readonly time: string } | undefined {

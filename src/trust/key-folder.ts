@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock } from '../clock.ts';
 import { makePrivateFolder } from '../folders.ts';
@@ -18,10 +18,7 @@ export interface AnchorPlaces {
   readonly git: readonly { readonly repository: string; readonly ref: string }[];
 }
 
-/**
- * What the per-user folder holds of one log: the private key, what was signed last, and where anchors are. Outside the workspace, so that
- * a change of the database does not also change what is remembered of it.
- */
+/** What this user knows of one log. Outside the workspace, so that a change of the database does not reach it. */
 export class KeyFolder {
   readonly path: string;
   readonly origin: string;
@@ -95,10 +92,7 @@ export class KeyFolder {
     this.#writeKey(this.path, generateNoteKey(this.origin).privateKeyPem);
   }
 
-  /**
-   * Starts the memory over, after the owner accepted a log that contradicts it, and says so. The old one is renamed.
-   * Changes `adoptionStamp`.
-   */
+  /** Starts the memory over once the owner accepted a log that contradicts it. Changes `adoptionStamp`. */
   startOver(reason: string, size: number): void {
     this.#putAside('signed', 'given-up');
     const pem = this.privateKeyPem();
@@ -171,5 +165,52 @@ export class KeyFolder {
     const nothing = formatCheckpoint({ origin: this.origin, size: 0, root: EMPTY_ROOT });
     const note = signNote(nothing, noteSigner(this.origin, privateKeyPem));
     replaceFile(join(signed, 'initial'), encodeSlot(GENESIS, note).toString('utf8'));
+  }
+}
+
+/**
+ * Which log was last seen at a path. Tells a replaced database from a new one. The path counts both as it was named and
+ * as it resolves: a link put in the place of the folder leads elsewhere, and still has the old name.
+ */
+export class PathMemory {
+  /** The path, by the file that remembers it. */
+  readonly #files: ReadonlyMap<string, string>;
+  #written: string | undefined;
+
+  constructor(configDir: string, dbPath: string) {
+    const fileOf = (path: string) => join(configDir, 'paths', `${sha256Hex(path).slice(0, 32)}.json`);
+    this.#files = new Map([resolve(dbPath), realPath(dbPath)].map((path) => [fileOf(path), path]));
+  }
+
+  /** The origins seen here, each once. More than one only where the name and what it resolves to disagree. */
+  seen(): readonly string[] {
+    const origins = [...this.#files.keys()].map((file) => readJson(file).origin);
+    return [...new Set(origins.filter((origin) => typeof origin === 'string'))];
+  }
+
+  /** An origin that was seen here and is not this one. */
+  otherThan(origin: string | undefined): string | undefined {
+    return this.seen().find((seen) => seen !== origin);
+  }
+
+  /** Remembers under both names. Writes only what is new: each write is an fsync. */
+  write(origin: string): void {
+    if (this.#written === origin) return;
+    for (const [file, path] of this.#files) {
+      if (readJson(file).origin === origin) continue;
+      makePrivateFolder(dirname(file));
+      replaceFile(file, `${JSON.stringify({ path, origin })}\n`);
+    }
+    this.#written = origin;
+  }
+}
+
+/** Where a path leads; for a file that is not there, where its folder leads. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    const above = dirname(resolve(path));
+    return above === resolve(path) ? above : join(realPath(above), basename(path));
   }
 }

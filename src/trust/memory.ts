@@ -28,10 +28,7 @@ export function encodeSlot(chainHash: string, note: string): Buffer {
   return slot;
 }
 
-/**
- * What was signed last, as all processes remember it: of the slots that the key of the folder signed, the one with the
- * largest size. Undefined where there is none: nobody can say then what was signed last.
- */
+/** The largest head that a process remembers and this key signed. Undefined: nobody can say what was signed last. */
 export function readRemembered(folder: string, key: VerifierKey): Remembered | undefined {
   // From the largest claim down: opening a signature is what takes time.
   return slotsIn(folder).find(({ note }) => openIfValid(note, [key]) !== undefined);

@@ -3,10 +3,7 @@ import { decodeBase64 } from '../integrity/signed-note.ts';
 
 const ORIGIN = /^colibri\/[0-9a-f]{32}$/;
 
-/**
- * The name of the log that this key, in its text form, would have created, so that the name tells which key that was;
- * undefined for a text that is not a key.
- */
+/** The name of the log that this key would have created: the name tells the key. Undefined for a text that is no key. */
 export function originOfKey(verifierKey: string): string | undefined {
   const encoded = decodeBase64(verifierKey.slice(verifierKey.indexOf('+', verifierKey.indexOf('+') + 1) + 1));
   return encoded?.length === 33 ? `colibri/${sha256Hex(encoded.subarray(1)).slice(0, 32)}` : undefined;

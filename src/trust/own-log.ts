@@ -1,13 +1,13 @@
 import type { Config } from '../config.ts';
+import { isHash } from '../integrity/digest.ts';
 import { type NoteSigner, noteSigner, parseVerifierKey, type VerifierKey } from '../integrity/signed-note.ts';
-import type { Frontier } from '../integrity/tree.ts';
+import { Frontier } from '../integrity/tree.ts';
 import { EMPTY_LOG, type Head } from '../log/append.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
-import { KeyFolder } from './key-folder.ts';
+import { KeyFolder, PathMemory } from './key-folder.ts';
 import { type Remembered, readRemembered } from './memory.ts';
 import { openIfValid, treeIn } from './opening.ts';
 import { isOrigin } from './origin.ts';
-import { PathMemory } from './path-memory.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';
 
 export const HEAD_COLUMNS = ['key', 'size', 'chain_hash', 'at', 'frontier', 'checkpoint'] as const;
@@ -58,15 +58,6 @@ export async function readView(tx: Reader): Promise<LogView> {
       ? EMPTY_LOG
       : { position: first.position, chainHash: first.last_chain_hash, at: timeIn(first.text) };
   return { origin: first?.origin ?? undefined, heads, last };
-}
-
-/** One row as a head describes it. */
-async function readRow(tx: Reader, position: number): Promise<Head | undefined> {
-  const row = await tx.get<{ chain_hash: string; text: string }>(
-    'SELECT chain_hash, text FROM actions WHERE position = ?',
-    position,
-  );
-  return row && { position, chainHash: row.chain_hash, at: timeIn(row.text) };
 }
 
 /** Not the database's own reading of it: a forged text that is not JSON must not stop every call. */
@@ -139,10 +130,7 @@ export function ownLogIn(folder: KeyFolder): OwnLog {
   throw new RefusalError(REFUSALS.lostKey(folder.path));
 }
 
-/**
- * What this log's folder remembers; refuses where it remembers nothing, for then nobody can say what was signed. To be
- * read before the rows: others may sign further ones at any moment.
- */
+/** What the folder remembers. To be read before the rows: others may sign further ones at any moment. */
 export function requireRemembered({ folder, key }: OwnLog): Remembered {
   const remembered = readRemembered(folder.signedPath, key);
   if (remembered === undefined) throw new RefusalError(REFUSALS.lostMemory(folder.signedPath));
@@ -191,8 +179,12 @@ async function requireRow(
   isSigned: (row: Head) => boolean,
 ): Promise<void> {
   if (last.position < size) throw new RefusalError(REFUSALS.cutTail(dbPath, last.position, size));
-  const row = last.position === size ? last : await readRow(tx, size);
-  if (size > 0 && (row === undefined || !isSigned(row)))
+  const sql = 'SELECT chain_hash AS chainHash, text FROM actions WHERE position = ?';
+  const read =
+    last.position === size ? undefined : await tx.get<{ chainHash: string; text: string }>(sql, size);
+  const row =
+    read === undefined ? last : { position: size, chainHash: read.chainHash, at: timeIn(read.text) };
+  if (size > 0 && (row.position !== size || !isSigned(row)))
     throw new RefusalError(REFUSALS.rewritten(dbPath, size));
 }
 
@@ -211,4 +203,71 @@ export async function signability(
     if (error instanceof RefusalError) return { refused: error.message };
     throw error;
   }
+}
+
+/** Rows read at once: about 3 ms, so that calls are not held up for longer. */
+const PAGE = 1_000;
+/** The whole log is read at most this often, whichever process does it. */
+export const FULL_CHECK_EVERY_MS = 3_600_000;
+
+/** Grows a tree from the rows up to `size`, a view per page; refuses a gap (V9). Sets each root that `rootsAt` names. */
+export async function regrow(
+  storage: Pick<StorageEngine, 'read'>,
+  tree: Frontier,
+  size: number,
+  path: string,
+  rootsAt: Map<number, string> = new Map(),
+): Promise<void> {
+  while (tree.size < size) {
+    const rows = await storage.read((tx) =>
+      tx.all<{ position: number; content_hash: string }>(
+        'SELECT position, content_hash FROM actions WHERE position > ? AND position <= ? ORDER BY position LIMIT ?',
+        tree.size,
+        size,
+        PAGE,
+      ),
+    );
+    if (rows.length === 0) throw new RefusalError(REFUSALS.gap(path, tree.size + 1));
+    for (const { position, content_hash } of rows) {
+      if (position !== tree.size + 1 || !isHash(content_hash))
+        throw new RefusalError(REFUSALS.gap(path, tree.size + 1));
+      tree.addDigest(content_hash);
+      if (rootsAt.has(tree.size)) rootsAt.set(tree.size, tree.root());
+    }
+    if (tree.size < size) await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/**
+ * Where it is time again, reads the whole log in slices and compares its root with the signed one: the checks at start
+ * and before each commit look at the last row only. Answers why the log must not be signed over, or undefined. The
+ * result is kept with the key, so that the next start knows of it.
+ */
+export async function checkWholeLog(
+  storage: StorageEngine,
+  { folder, stamp }: OwnLog,
+  head: SignedHead,
+  path: string,
+  now: number,
+): Promise<string | undefined> {
+  const last = folder.lastCheck();
+  // A finding is looked at again by every process: the owner may have put a good copy back.
+  const isDue = last?.finding !== undefined || Math.abs(now - (last?.at ?? 0)) >= FULL_CHECK_EVERY_MS;
+  if (!isDue) return undefined;
+  // Noted before it begins, so that of many processes one does it.
+  folder.noteCheck(now, last?.finding);
+  const tree = new Frontier();
+  let finding: string | undefined;
+  try {
+    // The rows are append-only: a short snapshot for each slice sees the same ones and keeps no writer waiting.
+    await regrow(storage, tree, head.row.size, path);
+    if (tree.root() !== head.tree.root()) finding = REFUSALS.rewritten(path, head.row.size);
+  } catch (error) {
+    if (!(error instanceof RefusalError)) throw error;
+    finding = error.message;
+  }
+  // The owner accepted the log meanwhile: what it was compared with no longer counts.
+  if (folder.adoptionStamp() !== stamp) return undefined;
+  folder.noteCheck(now, finding);
+  return finding;
 }

@@ -2,10 +2,7 @@ import * as fs from 'node:fs';
 import { dirname } from 'node:path';
 import { systemClock } from '../clock.ts';
 
-/**
- * Replaces a file so that after a crash or a power cut it holds the old text or the new, never a part. For its owner
- * only; the temporary name is new, so that a link planted under it is not followed.
- */
+/** Replaces a file whole or not at all, even in a power cut. Its temporary name is new: no planted link is followed. */
 export function replaceFile(path: string, text: string): void {
   const temporary = `${path}.${systemClock.salt()}.tmp`;
   try {
@@ -41,10 +38,7 @@ export function readJson(path: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/**
- * The first bytes of a regular file, or undefined where there is none. For places that others can write to: a link is
- * not followed, a pipe does not hang, and a device is not read for ever.
- */
+/** The first bytes of a regular file, or undefined. Where others can write: no link, pipe or device is read. */
 export function readRegular(path: string, bytesMax: number): Buffer | undefined {
   const flags = fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0) | (fs.constants.O_NONBLOCK ?? 0);
   return unlessCode(['ENOENT', 'ENOTDIR', 'ELOOP'], () =>

@@ -7,9 +7,11 @@ import { Frontier } from '../integrity/tree.ts';
 import { type Head, type HeadKeeper, insertOne } from '../log/append.ts';
 import type { Reader, StorageEngine, Transaction } from '../storage/engine.ts';
 import { type Adoption, acceptHeads, prepareAdoption } from './adoption.ts';
-import { KeyFolder } from './key-folder.ts';
+import { KeyFolder, PathMemory } from './key-folder.ts';
 import { forgetGone, MemoryFile, type Remembered } from './memory.ts';
 import {
+  checkWholeLog,
+  FULL_CHECK_EVERY_MS,
   HEAD_COLUMNS,
   headsOf,
   isHeadOf,
@@ -20,13 +22,12 @@ import {
   openHead,
   ownLogIn,
   readView,
+  regrow,
   requireRemembered,
   requireSigned,
   type SignedHead,
 } from './own-log.ts';
-import { PathMemory } from './path-memory.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';
-import { checkWholeLog, FULL_CHECK_EVERY_MS, regrow } from './whole-log.ts';
 
 export interface SignerOptions extends LogPlace {
   readonly storage: StorageEngine;
@@ -52,10 +53,7 @@ interface Base {
 
 /** Signs every commit that adds rows, unless what is there is not what was signed. */
 export class LogSigner implements HeadKeeper {
-  /**
-   * The same storage. Every write goes through it, so that the signer sees which commits happened: a head whose
-   * transaction was rolled back must never leave the process.
-   */
+  /** The same storage, for every write: a head whose transaction was rolled back must never leave the process. */
   readonly storage: StorageEngine;
   readonly #options: SignerOptions;
   readonly #paths: PathMemory;
@@ -137,10 +135,7 @@ export class LogSigner implements HeadKeeper {
     return this.#committed;
   }
 
-  /**
-   * Everything up to the mark is on the disk: it may leave the process, and is remembered. A failure to remember costs
-   * protection against an older copy, not the call.
-   */
+  /** Everything up to the mark is on the disk: it may leave, and is remembered. A failure to remember fails no call. */
   durable(mark: HeadMark): void {
     const own = this.#own;
     if (own === undefined || mark === undefined) return;
@@ -161,10 +156,7 @@ export class LogSigner implements HeadKeeper {
     return this.#durable?.row.checkpoint;
   }
 
-  /**
-   * What `server_health` shows: the name of the log, undefined until the first row is signed; how many rows the newest
-   * head covers; why nothing is signed any more; and the keys that this user has, the one that signs first.
-   */
+  /** What `server_health` shows. No name until the first row is signed; of the keys, the one that signs comes first. */
   state() {
     const own = this.#own;
     return {
@@ -187,10 +179,7 @@ export class LogSigner implements HeadKeeper {
     return mark.row.checkpoint;
   }
 
-  /**
-   * Prepares to accept the log as it is: the next commit signs over everything there. Without a reason where nothing is
-   * wrong. Throws `RefusalError` where even the owner cannot accept it.
-   */
+  /** Prepares to sign over the log as it is; no reason where nothing is wrong. Throws where even the owner cannot. */
   async adopt(): Promise<Partial<Adoption>> {
     await this.#checkNow();
     this.#adoption = await prepareAdoption(this.#options.storage, this.#options, this.#refused);

@@ -15,9 +15,8 @@ import { formatCheckpoint } from '../../integrity/checkpoint.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { type NoteSigner, noteSigner, parseVerifierKey, signNote } from '../../integrity/signed-note.ts';
 import { processIdentity } from '../../log/process-identity.ts';
-import { KeyFolder } from '../../trust/key-folder.ts';
+import { KeyFolder, PathMemory } from '../../trust/key-folder.ts';
 import { forgetGone, MemoryFile, readRemembered } from '../../trust/memory.ts';
-import { PathMemory } from '../../trust/path-memory.ts';
 import { scratchFolder } from '../storage/scratch.ts';
 
 const fail = (error: unknown) => {

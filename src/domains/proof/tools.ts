@@ -6,7 +6,7 @@ import { formatId, SESSIONS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
 import { type Tool, toolsOf } from '../../tool.ts';
 import type { SessionRow } from '../facts.ts';
-import { actorName, line, recordId, texts } from '../fields.ts';
+import { actorName, each, line, recordId, texts } from '../fields.ts';
 import { readLeaves } from '../lookup.ts';
 import { requireRow, ruled } from '../ruled.ts';
 import { PROOF_RULES } from './rules.ts';
@@ -29,8 +29,7 @@ export const FinalizeInput = z.strictObject({ session_id: recordId, task_id: rec
 
 export const FinalizeOutput = z.strictObject({
   ...texts('session_id', 'merkle_root', 'finalized_at'),
-  tree_depth: z.int(),
-  leaf_count: z.int(),
+  ...each(z.int(), 'tree_depth', 'leaf_count'),
   frozen: z.literal(true),
 });
 

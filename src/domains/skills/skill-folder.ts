@@ -111,7 +111,10 @@ export async function sealSkill(scan: Scan, folder: SkillFolder, file: Buffer): 
   };
   /** A link that does not lead to a file inside the roots counts as its own text; its target is not read. */
   const addLink = (path: string, reason: string, real = ''): undefined => {
-    const target = linkText(placeOf(path));
+    const target = attempt<string | undefined>(
+      () => fs.readlinkSync(placeOf(path)),
+      () => undefined,
+    );
     if (target === undefined) return leaveUnread(path, reason);
     columns.set(path, `link:${sha256Hex(target)}`);
     // A link to a folder of the same skill hides nothing: that folder is covered where it is.
@@ -250,23 +253,12 @@ export function realPath(path: string): string {
   return fs.realpathSync.native(path);
 }
 
-/** The text of a link, whatever it leads to; undefined if there is no link. */
-function linkText(path: string): string | undefined {
-  return attempt<string | undefined>(
-    () => fs.readlinkSync(path),
-    () => undefined,
-  );
-}
-
 /** Whether a path is one of these folders or below one. */
 export function isInside(path: string, ...folders: readonly string[]): boolean {
   return folders.some((folder) => `${path}${sep}`.startsWith(folder.endsWith(sep) ? folder : folder + sep));
 }
 
-/**
- * The names in a folder, sorted. They are read one by one, so a huge folder costs no more than the limit. What git and
- * npm keep is never part of a skill, and never searched for one.
- */
+/** The names in a folder, sorted, read one by one up to the limit. What git and npm keep is never part of a skill. */
 export function namesIn(folder: string): readonly string[] {
   const max = SKILL_LIMITS.entriesMax;
   const names: string[] = [];

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { LIMITS } from '../../limits.ts';
-import { actorName, instant, line, pageOffset, project, recordId, texts } from '../fields.ts';
+import { actorName, each, instant, line, pageOffset, project, recordId, texts } from '../fields.ts';
 import { STATUSES, WORKFLOWS } from './workflows.ts';
 
 const PRIORITIES = ['low', 'normal', 'high', 'critical'] as const;
@@ -64,8 +64,7 @@ export const UpdateOutput = z.strictObject({
 
 export const GetInput = z.strictObject({
   task_id: recordId,
-  include_thought_trail: z.boolean().optional(),
-  include_dependents: z.boolean().optional(),
+  ...each(z.boolean().optional(), 'include_thought_trail', 'include_dependents'),
 });
 
 const Summary = {
@@ -78,19 +77,15 @@ const Summary = {
 export const GetOutput = z.strictObject({
   ...Summary,
   ...texts('description', 'created_by', 'updated_by', 'status_since', 'status_by'),
-  labels: z.array(z.string()),
+  ...each(z.array(z.string()), 'labels', 'depends_on'),
   estimate_hours: z.number().optional(),
-  parent_id: z.string().optional(),
-  blocked_reason: z.string().optional(),
-  sequence: z.int(),
+  ...each(z.string().optional(), 'parent_id', 'blocked_reason'),
+  ...each(z.int(), 'sequence', 'dependencies_unmet'),
   workflow: z.enum(WORKFLOWS),
   type: z.enum(TYPES).optional(),
   proof_grade: z.boolean(),
-  depends_on: z.array(z.string()),
-  dependencies_unmet: z.int(),
   erased: z.boolean().optional(),
-  thought_trail: z.array(z.string()).optional(),
-  dependents: z.array(z.string()).optional(),
+  ...each(z.array(z.string()).optional(), 'thought_trail', 'dependents'),
 });
 
 export const ListInput = z.strictObject({
@@ -99,8 +94,7 @@ export const ListInput = z.strictObject({
   priority: z.array(priority).max(PRIORITIES.length).optional(),
   assignee: actorName.optional(),
   label: line(LIMITS.labelCharsMax).optional(),
-  created_after: instant.optional(),
-  created_before: instant.optional(),
+  ...each(instant.optional(), 'created_after', 'created_before'),
   search: z.string().max(LIMITS.searchCharsMax).optional(),
   limit: z.int().min(1).max(LIMITS.tasksPageMax).optional(),
   offset: pageOffset,
@@ -110,10 +104,7 @@ export const ListInput = z.strictObject({
 
 export const ListOutput = z.strictObject({
   tasks: z.array(z.strictObject(Summary)),
-  total_count: z.int(),
-  returned_count: z.int(),
-  offset: z.int(),
-  limit: z.int(),
+  ...each(z.int(), 'total_count', 'returned_count', 'offset', 'limit'),
 });
 
 export const NextInput = z.strictObject({

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { LIMITS } from '../../limits.ts';
-import { line, pageOffset, recordId, texts } from '../fields.ts';
+import { each, line, pageOffset, recordId, texts } from '../fields.ts';
 
 const type = z.enum(['reflection', 'decision', 'discovery', 'risk', 'blockers', 'plan', 'analysis']);
 
@@ -13,10 +13,8 @@ export const RecordInput = z.strictObject({
   task_id: recordId,
   type,
   content: line(LIMITS.thoughtCharsMax),
-  branch: evidence.optional(),
-  commit_sha: evidence.optional(),
-  tests_run: evidenceList.optional(),
-  blockers: evidenceList.optional(),
+  ...each(evidence.optional(), 'branch', 'commit_sha'),
+  ...each(evidenceList.optional(), 'tests_run', 'blockers'),
   metadata: z
     .record(z.string(), z.unknown())
     .refine(
@@ -37,9 +35,11 @@ const Link = {
 
 export const RecordOutput = z.strictObject(Link);
 
+/** Of which task and session. */
+const Subject = each(recordId.optional(), 'task_id', 'session_id');
+
 export const ListInput = z.strictObject({
-  task_id: recordId.optional(),
-  session_id: recordId.optional(),
+  ...Subject,
   type: type.optional(),
   limit: z.int().min(1).max(LIMITS.thoughtsPageMax).optional(),
   offset: pageOffset,
@@ -50,17 +50,13 @@ const Thought = z.strictObject({
   ...Link,
   content: z.string(),
   erased: z.boolean().optional(),
-  branch: z.string().optional(),
-  commit_sha: z.string().optional(),
-  observed: z.array(z.string()).optional(),
-  tests_run: z.array(z.string()).optional(),
-  blockers: z.array(z.string()).optional(),
+  ...each(z.string().optional(), 'branch', 'commit_sha'),
+  ...each(z.array(z.string()).optional(), 'observed', 'tests_run', 'blockers'),
   metadata: z.record(z.string(), z.unknown()).optional(),
 });
 
 export const ListOutput = z.strictObject({
-  task_id: z.string().optional(),
-  session_id: z.string().optional(),
+  ...each(z.string().optional(), 'task_id', 'session_id'),
   thought_count: z.int(),
   thoughts: z.array(Thought),
   chain_valid: z.boolean().optional(),
@@ -68,11 +64,7 @@ export const ListOutput = z.strictObject({
 });
 
 export const VerifyInput = z
-  .strictObject({
-    session_id: recordId.optional(),
-    task_id: recordId.optional(),
-    full_trace: z.boolean().optional(),
-  })
+  .strictObject({ ...Subject, full_trace: z.boolean().optional() })
   .refine(
     ({ task_id, session_id }) => (task_id === undefined) !== (session_id === undefined),
     'give exactly one of task_id and session_id',
@@ -88,8 +80,7 @@ const BrokenLink = z.strictObject({
 const TraceEntry = z.strictObject({ position: z.int(), ...texts('record', 'hash') });
 
 export const VerifyOutput = z.strictObject({
-  session_id: z.string().optional(),
-  task_id: z.string().optional(),
+  ...each(z.string().optional(), 'task_id', 'session_id'),
   chain_valid: z.boolean(),
   total_records: z.int(),
   integrity_score: z.number(),

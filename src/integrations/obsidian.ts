@@ -1,9 +1,11 @@
-import type { SessionRow, TaskRow, ThoughtRow } from '../../domains/facts.ts';
-import { type Leaf, sessionRecords, shownColumns } from '../../domains/lookup.ts';
-import { pick } from '../../domains/records.ts';
-import { formatId, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../../log/tables.ts';
-import type { Reader } from '../../storage/engine.ts';
-import type { Note } from './vault.ts';
+import { lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { SessionRow, TaskRow, ThoughtRow } from '../domains/facts.ts';
+import { type Leaf, sessionRecords, shownColumns } from '../domains/lookup.ts';
+import { pick } from '../domains/records.ts';
+import { sha256Hex } from '../integrity/digest.ts';
+import { formatId, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../log/tables.ts';
+import type { Reader } from '../storage/engine.ts';
 
 /** What verification said of the log: findings by record (`T-0001`), and how far a signed head reaches. */
 export interface LogProof {
@@ -139,10 +141,7 @@ function thoughtSection(thought: ThoughtRow): string {
   return [`### ${recorded_at} ${type} ^th-${id}`, quoted(content), facts.join(' · ')].join('\n\n');
 }
 
-/**
- * Text that strangers wrote, as Markdown that only shows it. Without this, a thought could hold a query block, a plug-in's
- * script or a link that loads something, and the vault would run it.
- */
+/** Text of strangers as Markdown that only shows it: a query block, script or link in it would be run by the vault. */
 function inert(text: string): string {
   return text
     .replace(/[\\`*_{}[\]<>#|$%~^=!&]/g, '\\$&')
@@ -156,4 +155,79 @@ function inert(text: string): string {
 function quoted(text: string): string {
   const lines = inert(text).split('\n');
   return text === '' ? '' : lines.map((line) => `> ${line}`.trimEnd()).join('\n');
+}
+
+/** A note to be written: path inside the export folder, with forward slashes, and text. */
+interface Note {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Holds the digest of each note as it was last written here: a note with another digest was edited and is not ours any more. */
+const MANIFEST = '.colibri-notes.json';
+
+type Digests = Readonly<Record<string, string>>;
+
+/** Brings the folder up to date. What is not exactly as it was written here is `kept` as it is. */
+export function writeNotes(folder: string, notes: readonly Note[]) {
+  const before = readManifest(folder);
+  const after: Record<string, string> = {};
+  const report = { written: [] as string[], unchanged: 0, deleted: [] as string[], kept: [] as string[] };
+  for (const { path: name, text } of notes) {
+    const path = join(folder, name);
+    const [known, wanted, found] = [before[name], sha256Hex(text), digestAt(path)];
+    if (found === wanted) report.unchanged += 1;
+    else if (found === undefined || found === known) {
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, text);
+      report.written.push(name);
+    } else {
+      report.kept.push(name);
+      // Still remembered: if it is put back as it was, it is ours again.
+      if (known !== undefined) after[name] = known;
+      continue;
+    }
+    after[name] = wanted;
+  }
+  const stale = Object.keys(before).filter((name) => after[name] === undefined && isInside(name));
+  for (const name of stale.filter((other) => !report.kept.includes(other))) {
+    const found = digestAt(join(folder, name));
+    if (found === undefined) continue;
+    if (found === before[name]) rmSync(join(folder, name));
+    report[found === before[name] ? 'deleted' : 'kept'].push(name);
+  }
+  if (textOf(before) !== textOf(after)) {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, MANIFEST), textOf(after));
+  }
+  return report;
+}
+
+/** The digest of the note at a path, undefined if nothing is there; null for a link or a folder, which is never ours. */
+function digestAt(path: string): string | null | undefined {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  if (stat === undefined) return undefined;
+  return stat.isFile() ? sha256Hex(readFileSync(path, 'utf8')) : null;
+}
+
+/** The manifest is in the vault, where anybody can edit it: a name in it must not lead out of the folder. */
+function isInside(name: string): boolean {
+  return !name.split(/[\\/]/).includes('..') && !/^([\\/]|[a-z]:)/i.test(name) && name.endsWith('.md');
+}
+
+function readManifest(folder: string): Digests {
+  try {
+    const value: unknown = JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8'));
+    const entries = Object.entries(value ?? {});
+    return Object.fromEntries(
+      entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+    );
+  } catch {
+    return {};
+  }
+}
+
+function textOf(digests: Digests): string {
+  const sorted = Object.entries(digests).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `${JSON.stringify(Object.fromEntries(sorted), null, 1)}\n`;
 }
