@@ -33,8 +33,6 @@ export const FinalizeOutput = z.strictObject({
   frozen: z.literal(true),
 });
 
-export const RootInput = z.strictObject({ session_id: recordId });
-
 export const RootOutput = z.strictObject({
   ...texts('session_id', 'merkle_root', 'as_of'),
   is_finalized: z.boolean(),
@@ -77,7 +75,7 @@ export function proofTools(deps: ProofDeps): Tool[] {
       title: 'Session root',
       summary: 'The Merkle root of a session; of an open one, the root so far.',
       effect: 'reads',
-      input: RootInput,
+      input: z.strictObject({ session_id: recordId }),
       output: RootOutput,
       async handle(args, _call, tx) {
         const session = await requireRow<SessionRow>(tx, SESSIONS, args.session_id);
