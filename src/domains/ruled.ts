@@ -35,7 +35,8 @@ export async function requireRow<T extends object>(
 ): Promise<T> {
   const id = parseId(table, text);
   const row = id && (await tx.get<T>(`SELECT ${columns} FROM ${table.name} WHERE id = ?`, id));
-  return row || Promise.reject(await withNearest(tx, notFound(table, text)));
+  if (row) return row;
+  throw await withNearest(tx, notFound(table, text));
 }
 
 /** For an id that leads nowhere: the existing ones nearest to it, so that the next try can be right. */
