@@ -27,7 +27,7 @@ export async function verifyChain(tx: Reader, subject: Subject, options: ChainOp
   const pause = pauseEvery(options.clock, options.pause);
   const table = subject.kind === 'task' ? TASKS : SESSIONS;
   const rows = await rowsBehind(tx, table, subject.id, { around: true, pause });
-  const source = new PartSource(tx, rows, { complete: formatId(table, subject.id) });
+  const source = new PartSource(tx, rows, { complete: formatId(table, subject.id), pause });
   const findings: Finding[] = [];
   await verify(source, {
     report: (finding) => findings.push(finding),

@@ -12,6 +12,7 @@ import { openSource } from '../../src/report/page/worker/open.ts';
 import { textFields } from '../../src/report/telling.ts';
 import { proving } from '../contract/proves.ts';
 import { seededRandom } from '../driver/random.ts';
+import { tier } from '../driver/tier.ts';
 import { type PlayedLog, playLog } from './played-log.ts';
 
 const nodeHex = (data: string | Uint8Array) => createHash('sha256').update(data).digest('hex');
@@ -171,7 +172,7 @@ describe('the worker of the page', () => {
     );
     const missed: string[] = [];
 
-    for (let round = 0; round < 300; round += 1) {
+    for (let round = 0; round < tier(100, 300); round += 1) {
       const name = random.pick(names);
       const bytes = Uint8Array.from(good.get(name) ?? []);
       const at = random.between(0, bytes.length - 1);

@@ -9,8 +9,8 @@ import { holdWriteLock } from '../driver/write-lock.ts';
 import { proves } from './proves.ts';
 
 const PROCESSES = tier(4, 8);
-const CALLS = tier(100, 2_000);
-const ROUNDS = tier(5, 50);
+const CALLS = tier(60, 2_000);
+const ROUNDS = tier(3, 50);
 /** As many as an agent with parallel tools has. */
 const IN_FLIGHT = 8;
 const LOOP_WATCH = new URL('../driver/loop-watch.mjs', import.meta.url).href;

@@ -12,7 +12,7 @@ import { Tracer } from './strace.ts';
 const checker = noPython === undefined ? new Checker() : undefined;
 afterAll(() => checker?.close());
 
-const CALLS = tier(2_500, 200_000);
+const CALLS = tier(1_500, 200_000);
 const PROCESSES = tier(2, 4);
 const LANES = 8;
 /** The heap of a young process grows once; after its first tenth it must not. */
@@ -66,7 +66,7 @@ battery(
     const servers: ServerProcess[] = [];
     while (servers.length < 4) servers.push(await colibri.start());
     const recorders = servers.map((server) => new Recorder(server));
-    const meter = new Meter(servers, `${colibri.dbPath}-wal`, tier(4_000, 20_000));
+    const meter = new Meter(servers, `${colibri.dbPath}-wal`, tier(2_500, 20_000));
 
     await Promise.all(recorders.flatMap((recorder) => lanes(recorder, meter)));
 

@@ -65,7 +65,7 @@ export class GrowingIndex {
 
   #text(words: number): string {
     return Array.from({ length: words }, () =>
-      this.#random.oneIn(3) ? 'common' : `w${this.#random.between(0, 60_000).toString(36)}`,
+      this.#random.oneIn(3) ? 'common' : `w${this.#random.between(0, 6_000).toString(36)}`,
     ).join(' ');
   }
 }

@@ -32,6 +32,8 @@ export interface PartOptions {
   readonly head?: SourceHead & { readonly size: number };
   /** The task or session of which every call is among the rows. Records that say they are its own are looked for too. */
   readonly complete?: string;
+  /** Lets others run meanwhile. */
+  readonly pause?: () => Promise<void>;
 }
 
 /**
@@ -46,12 +48,15 @@ export class PartSource implements Source {
   readonly #positions: readonly number[];
   readonly #head: PartOptions['head'];
   readonly #nodes: NodeReader;
+  readonly #pause: () => Promise<void>;
   /** Rows of state that a call says it wrote. */
   readonly #written = new Map(STATE_TABLES.map((table) => [table, new Set<number>()]));
 
-  constructor(tx: Reader, positions: Iterable<number>, { head, complete }: PartOptions = {}) {
+  /** `positions` grow, as `withEnters` answers them. */
+  constructor(tx: Reader, positions: readonly number[], { head, complete, pause }: PartOptions = {}) {
     this.#cells = new Cells(tx);
-    this.#positions = [...new Set(positions)].sort((a, b) => a - b);
+    this.#positions = positions;
+    this.#pause = pause ?? (() => Promise.resolve());
     this.#head = head;
     this.#nodes = remembering(logNodes(tx));
     this.complete = new Set(complete === undefined || !/^[TA]-/.test(complete) ? [] : [complete]);
@@ -64,9 +69,10 @@ export class PartSource implements Source {
   count = () => Promise.resolve(this.#positions.length);
 
   async *rows(): AsyncGenerator<SourceRow[]> {
-    const here = new Set(this.#positions);
-    for (const page of pagesOf(this.#positions, PAGE)) {
+    for (let i = 0; i < this.#positions.length; i += PAGE) {
+      const page = this.#positions.slice(i, i + PAGE);
       const read = await this.#read(page);
+      const here = new Set([...page, this.#positions[i + PAGE]]);
       yield this.#head === undefined ? await this.#linked(read, here) : await this.#proved(read, this.#head);
     }
   }
@@ -78,12 +84,14 @@ export class PartSource implements Source {
 
   /** The subject itself, and records that claim to be its own, where no call wrote them. */
   async checkRest(_walked: Walked, report: Report): Promise<void> {
+    let seen = 0;
     // Under a head, calls that it does not cover are not among the rows.
     for (const subject of this.#head === undefined ? this.complete : []) {
       const [task, session] = [parseId(TASKS, subject), parseId(SESSIONS, subject)];
       const own = task === undefined ? OF_A_SESSION : OF_A_TASK;
       for (const [table, column] of own)
         for await (const { id, position } of rowsWith(this.#cells, table, column, task ?? session ?? 0)) {
+          if (++seen % PAGE === 0) await this.#pause();
           if (this.#written.get(table)?.has(id)) continue;
           const record = formatId(table, id);
           const message = `${record} says that audit row ${position} wrote it, but that row does not say so.`;
@@ -112,7 +120,7 @@ export class PartSource implements Source {
     return proved;
   }
 
-  async #linked(rows: readonly SourceRow[], here: ReadonlySet<number>): Promise<SourceRow[]> {
+  async #linked(rows: readonly SourceRow[], here: ReadonlySet<number | undefined>): Promise<SourceRow[]> {
     const around = new Set(rows.flatMap(({ position }) => [position - 1, position + 1]));
     const select = 'SELECT position, content_hash, chain_hash FROM actions WHERE position';
     const found = await this.#cells.among<{ position: number; content_hash: string; chain_hash: string }>(
@@ -174,13 +182,12 @@ export async function rowsBehind(
 ): Promise<number[]> {
   const cells = new Cells(tx);
   const exits = new Set<number>();
-  const numbers = async (...queries: readonly string[]) => {
+  /** A forged number may be any; only such as can be one is looked for. */
+  const numbers = async (queries: readonly Query[]) => {
     const found: number[] = [];
-    // A forged position may be any number; only such as can be one is looked for.
-    for (const sql of queries)
-      for (const { number } of await cells.from(table.name).all<{ number: SqlValue }>(sql, id))
-        if (isCount(number) && number > 0) found.push(number);
-    await pause();
+    for (const [select, key] of queries)
+      for await (const { number } of inPages<{ number: SqlValue }>(cells.from(table.name), select, key, [id]))
+        if (isCount(number) && number > 0 && found.push(number) % PAGE === 0) await pause();
     return found;
   };
   const follow = async (of: StateTable, number: number) => {
@@ -193,38 +200,63 @@ export async function rowsBehind(
     }
   };
   await follow(table, id);
-  const { calls = [], sessions = [] } = BEHIND[around && table === SESSIONS ? 'around' : table.name] ?? {};
-  for (const position of await numbers(...calls)) exits.add(position);
-  for (const session of new Set(await numbers(...sessions))) await follow(SESSIONS, session);
+  const {
+    calls,
+    thoughts = [],
+    sessions = [],
+  } = BEHIND[around && table === SESSIONS ? 'around' : table.name] ?? NOTHING;
+  const written = await numbers(calls);
+  for (const position of written) exits.add(position);
+  const recording = new Set(await numbers(sessions));
+  const recorded = { thought: await numbers(thoughts), change: thoughts.length > 0 ? written : [] };
+  for (const [kind, refs] of Object.entries(recorded))
+    for (const page of pagesOf(refs, PAGE)) {
+      const select = `SELECT DISTINCT session_id AS number FROM session_records WHERE kind = '${kind}' AND ref`;
+      for (const { number } of await cells.among<{ number: SqlValue }>('session_records', select, page))
+        if (isCount(number) && number > 0) recording.add(number);
+      await pause();
+    }
+  for (const session of recording) await follow(SESSIONS, session);
   return await withEnters(cells, exits, pause);
 }
 
-const RECORDED = 'SELECT position AS number FROM session_records WHERE session_id = ?';
+/** What is selected of a record, up to the condition on the key that it is read by. */
+type Query = readonly [select: string, key: string];
 
-/** What leads from a record to the calls behind it, and to the sessions that recorded it. */
-const BEHIND: Readonly<Record<string, { readonly calls: string[]; readonly sessions?: string[] }>> = {
+interface Behind {
+  readonly calls: readonly Query[];
+  readonly thoughts?: readonly Query[];
+  readonly sessions?: readonly Query[];
+}
+
+const RECORDED: Query = ['SELECT id, position AS number FROM session_records WHERE session_id = ? AND', 'id'];
+const NOTHING: Behind = { calls: [] };
+
+/** What leads from a record to the calls behind it, to its thoughts, and to sessions that may have recorded it. */
+const BEHIND: Readonly<Record<string, Behind>> = {
   tasks: {
     calls: [
-      'SELECT position AS number FROM task_calls WHERE task_id = ?',
-      'SELECT position AS number FROM thoughts WHERE task_id = ?',
+      ['SELECT position, position AS number FROM task_calls WHERE task_id = ? AND', 'position'],
+      ['SELECT chain_position, position AS number FROM thoughts WHERE task_id = ? AND', 'chain_position'],
     ],
-    sessions: [
-      'SELECT id AS number FROM sessions WHERE task_id = ?',
-      `SELECT DISTINCT r.session_id AS number FROM thoughts t
-       JOIN session_records r ON r.ref = t.id AND r.kind = 'thought' WHERE t.task_id = ?`,
-      `SELECT DISTINCT r.session_id AS number FROM task_calls c
-       JOIN session_records r ON r.ref = c.position AND r.kind = 'change' WHERE c.task_id = ?`,
-    ],
+    thoughts: [['SELECT chain_position, id AS number FROM thoughts WHERE task_id = ? AND', 'chain_position']],
+    sessions: [['SELECT id, id AS number FROM sessions WHERE task_id = ? AND', 'id']],
   },
   sessions: { calls: [RECORDED] },
   around: {
     calls: [
       RECORDED,
-      'SELECT c.position AS number FROM sessions s JOIN task_calls c ON c.task_id = s.task_id WHERE s.id = ?',
+      [
+        'SELECT position, position AS number FROM task_calls WHERE task_id = (SELECT task_id FROM sessions WHERE id = ?) AND',
+        'position',
+      ],
     ],
     // The calls on a task begin its other sessions, which must be seen to end as well.
     sessions: [
-      'SELECT o.id AS number FROM sessions s JOIN sessions o ON o.task_id = s.task_id WHERE s.id = ?',
+      [
+        'SELECT id, id AS number FROM sessions WHERE task_id = (SELECT task_id FROM sessions WHERE id = ?) AND',
+        'id',
+      ],
     ],
   },
 };
