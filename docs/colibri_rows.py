@@ -200,7 +200,7 @@ class LogCheck(ToolRules, HeadRules):
             try:
                 due = rule(where, row, args, answer)
             except (LookupError, TypeError, ValueError):
-                self.finding(where, "it speaks of something that does not exist")
+                self.finding(where, "it names something that does not exist")
         elif row["outcome"] == "ok" and tool not in READING_TOOLS:
             self.finding(where, "there is no tool of this name")
         sealed = [{"seal": None, **effect} for effect in found]

@@ -148,7 +148,7 @@ class BundleCheck(LogCheck):
         marker = self.source.marker
         found = (self.size, self.tree.root(), self.chain_hash)
         if found != (marker["size"], marker["root"], marker["chain_hash"]):
-            self.finding("bundle.json", "it speaks of another log than the one that is here")
+            self.finding("bundle.json", "it is about another log than the one that is here")
 
     def check_newest(self):
         """The file `checkpoint` is the newest of the heads once more."""

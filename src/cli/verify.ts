@@ -2,15 +2,16 @@ import { createReadStream, existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { asError } from '../errors.ts';
-import type { Reader, StorageEngine } from '../storage/engine.ts';
+import type { StorageEngine } from '../storage/engine.ts';
 import { openSqlite } from '../storage/sqlite/engine.ts';
 import { PathMemory } from '../trust/key-folder.ts';
-import { headIn, keyIn } from '../trust/opening.ts';
+import { keyIn } from '../trust/opening.ts';
 import { readView } from '../trust/own-log.ts';
-import { auditRow, type Finding } from '../verify/finding.ts';
-import { damagedSource, isIncluded } from '../verify/sources/carried.ts';
+import type { Finding } from '../verify/finding.ts';
+import { damagedSource } from '../verify/sources/carried.ts';
 import { DatabaseSource } from '../verify/sources/database.ts';
-import { type Against, existingFile, readAgainst, readKey } from './brought.ts';
+import { checkProvedRow } from '../verify/sources/part.ts';
+import { existingFile, readAgainst, readKey } from './brought.ts';
 import { command, UsageError } from './command.ts';
 import { check, collectEvidence, outsideFinding, ownKey } from './evidence.ts';
 import { showVerified, type ToVerify, type Verified } from './verdict.ts';
@@ -119,21 +120,9 @@ async function verifyOpened(storage: StorageEngine, given: ToVerify): Promise<Ve
   const { verdict, findings } = await out.progress('verifying', (onProgress) =>
     storage.read((tx) => check(new DatabaseSource(storage, tx), key, { evidence, onProgress })),
   );
-  const proved = against === undefined ? [] : await storage.read((tx) => checkProvedRecord(against, tx));
+  const proved = against === undefined ? [] : await storage.read((tx) => checkProvedRow(tx, against));
   const all = [...outside.findings, ...findings, ...proved];
   return { what: 'database', findings: all, verdict, remarks: outside.remarks };
-}
-
-/** The record that a proof was made for must still be the one at its position. */
-async function checkProvedRecord({ where, note, proof }: Against, tx: Reader): Promise<Finding[]> {
-  const head = headIn(note);
-  if (proof === undefined || head === undefined) return [];
-  const position = proof.index + 1;
-  const sql = 'SELECT content_hash FROM actions WHERE position = ?';
-  const row = await tx.get<{ content_hash: string }>(sql, position);
-  if (row === undefined || isIncluded(proof.index, proof.proof, row.content_hash, head)) return [];
-  const message = `${where} proves another record than the audit row at ${position}.`;
-  return [{ kind: 'altered', table: 'actions', record: auditRow(position), position, message }];
 }
 
 /** The name the log gives itself. Where damage hides it, the one remembered for the path. */

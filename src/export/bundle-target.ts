@@ -93,7 +93,7 @@ async function assertReplaceable(target: string): Promise<void> {
   if (lstatSync(target).isDirectory() && readdirSync(target).length === 0) return;
   if (!(await isBundle(target)))
     throw new Error(
-      `${target} exists and is no bundle, so it is not overwritten. Name another place with -o.`,
+      `${target} exists and is not a bundle, so it is not overwritten. Name another place with -o.`,
     );
 }
 

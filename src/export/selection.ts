@@ -17,7 +17,7 @@ export interface Selection {
 export async function select(tx: Reader, subject: string): Promise<Selection> {
   const table = STATE_TABLES.find(({ prefix }) => 'TAΘ'.includes(prefix) && subject.startsWith(`${prefix}-`));
   if (table === undefined && !/^#\d{1,15}$/.test(subject))
-    throw new Error(`"${subject}" is no id. Give T-0001, Θ-0001, A-0001 or #12 for an audit row.`);
+    throw new Error(`"${subject}" is not an id. Give T-0001, Θ-0001, A-0001 or #12 for an audit row.`);
   const chosen =
     table === undefined
       ? await rowsOfCall(tx, Number(subject.slice(1)))

@@ -314,10 +314,13 @@ export class LogSigner implements HeadKeeper {
     return this.#own;
   }
 
-  readonly #memoryFailed = (error: unknown): void =>
-    this.#options.diagnostics.error(
-      `what was signed last could not be remembered: ${asError(error).message}`,
-    );
+  /** Said once: it may fail for every call. */
+  readonly #memoryFailed = (error: unknown): void => {
+    const message = `what was signed last could not be remembered (${asError(error).message}); make ${this.#options.configDir} writable`;
+    if (message !== this.#saidFailure) this.#options.diagnostics.error(message);
+    this.#saidFailure = message;
+  };
+  #saidFailure = '';
 
   /** Catches up under the write lock with what was appended since the adoption was prepared. */
   async #adoptedBase(tx: Transaction, view: LogView, adoption: Adoption): Promise<Base> {

@@ -77,8 +77,8 @@ test('a bundle replaces a bundle, and nothing else', async () => {
   await exportTo(log, bundle);
 
   expect((await checkBundle(bundle)).findings).toEqual([]);
-  await expect(exportTo(log, other)).rejects.toThrow('no bundle');
-  await expect(exportTo(log, log.colibri.path('some.zip'))).rejects.toThrow('no bundle');
+  await expect(exportTo(log, other)).rejects.toThrow('not a bundle');
+  await expect(exportTo(log, log.colibri.path('some.zip'))).rejects.toThrow('not a bundle');
   expect(readFileSync(join(other, 'letters.txt'), 'utf8')).toBe('keep me');
   expect(filesIn(log.colibri.folder).filter((name) => name.includes('.new'))).toEqual([]);
 });

@@ -38,7 +38,7 @@ export async function carriedSource(open: () => { files: Files; about?: About })
     const folder = new Folder(files);
     const marker = forms.readMarker(await folder.text(forms.MARKER));
     if (about === undefined && marker === undefined)
-      throw new SourceError(`${forms.MARKER} is missing or damaged: this is no bundle of this version`);
+      throw new SourceError(`${forms.MARKER} is missing or damaged: this is not a bundle of this version`);
     const faults: Finding[] = [];
     const notes = await readNotes(folder, faults);
     // Without the rows between, nothing can be held against a checkpoint that was kept.
@@ -137,7 +137,7 @@ class Carried implements CarriedSource {
     this.#checkNewest();
     for (const finding of faults) report(finding);
     for (const line of this.#payloads.unreadable) {
-      const message = `Line ${line} of ${forms.PAYLOADS} is no payload, or is misplaced.`;
+      const message = `Line ${line} of ${forms.PAYLOADS} is not a payload, or is out of order.`;
       report(fileFinding('malformed', forms.PAYLOADS, message));
     }
     await this.#checkStrays(walked, report);
@@ -233,7 +233,7 @@ class Carried implements CarriedSource {
     const { marker } = this.#in;
     const name = forms.MARKER;
     if (marker?.size === size && marker.root === root && marker.chain_hash === chain_hash) return;
-    const message = `${name} speaks of another number of rows than there are, or of another root or chain.`;
+    const message = `${name} has another number of rows, root or chain hash than the log.`;
     report(fileFinding('altered', name, message));
   }
 
@@ -314,7 +314,7 @@ async function* bodiesIn(folder: Folder): AsyncGenerator<string> {
 async function* nothing(): AsyncGenerator<never> {}
 
 function rowTooMany(after: number): Finding {
-  const message = `There is a line behind audit row ${after} that is no row of the log.`;
+  const message = `The line after audit row ${after} is not a row of the log.`;
   const position = after + 1;
   const record = auditRow(position);
   return { kind: 'stray', table: 'actions', record, position, columns: ['position'], message };

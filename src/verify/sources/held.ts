@@ -21,7 +21,7 @@ export async function readTexts(
         last = found.digest;
         continue;
       }
-      const message = `Line ${count} of ${TEXTS} is no text, or is misplaced.`;
+      const message = `Line ${count} of ${TEXTS} is not a text, or is out of order.`;
       faults.push({ kind: 'malformed', table: TEXTS, record: TEXTS, message });
     }
   return texts;
@@ -39,7 +39,7 @@ export class HeldState {
       for (const line of page) {
         const found = placeOf(line);
         if (found === undefined) {
-          const message = `The line behind ${last.name} is no row of state.`;
+          const message = `The line after ${last.name} is not a row of state.`;
           faults.push({ kind: 'malformed', table: STATE, record: STATE, message });
           continue;
         }

@@ -68,7 +68,7 @@ async function readKeys(folder: Folder, faults: Finding[]): Promise<ReadonlyMap<
     faults.push(fileFinding('malformed', KEYS, `The last line of ${KEYS} does not end.`));
   lines.forEach((line, i) => {
     const id = /^[^+]{1,200}\+([0-9a-f]{8})\+[\w+/=]{1,200}$/.exec(line)?.[1];
-    const message = `Line ${i + 1} of ${KEYS} is no key, or one that is there twice.`;
+    const message = `Line ${i + 1} of ${KEYS} is not a key, or repeats one.`;
     if (id === undefined || keys.has(id)) faults.push(fileFinding('malformed', KEYS, message));
     else keys.set(id, line);
   });
@@ -84,5 +84,5 @@ function openAnchor(name: string, bytes: Uint8Array, notes: readonly string[]): 
     const said = readAnchor(kind, bytes, note, sha256Hex(note));
     if (said !== undefined) return { ...said, kind, name, bytes, note, size: claimedSize(note) };
   }
-  return fileFinding('bad-anchor', name, `${name} speaks of no checkpoint that is there.`);
+  return fileFinding('bad-anchor', name, `${name} does not name a checkpoint that is there.`);
 }

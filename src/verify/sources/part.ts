@@ -1,3 +1,4 @@
+import type { TlogProof } from '../../integrity/checkpoint.ts';
 import { inclusionProof, type NodeReader } from '../../integrity/proofs.ts';
 import { GENESIS } from '../../log/row.ts';
 import {
@@ -12,9 +13,10 @@ import {
 } from '../../log/tables.ts';
 import { logNodes } from '../../log/tree.ts';
 import type { Reader, SqlValue } from '../../storage/engine.ts';
-import type { Report } from '../finding.ts';
+import { headIn } from '../../trust/opening.ts';
+import { type Finding, type Report, rowFinding } from '../finding.ts';
 import type { Source, SourceHead, SourceRow, Walked } from '../source.ts';
-import { historyOf } from './carried.ts';
+import { historyOf, isIncluded } from './carried.ts';
 import { Cells, inPages, pagesOf, type StoredPayload, type StoredRow } from './database-cells.ts';
 import { isCount } from './forms.ts';
 
@@ -283,4 +285,19 @@ function rowsWith(cells: Cells, { name }: StateTable, column: string, value: num
   const columns = key === 'id' ? 'id, position' : `id, position, ${key}`;
   const select = `SELECT ${columns} FROM ${name} WHERE ${column} = ? AND`;
   return inPages<{ id: number; position: number }>(cells.from(name), select, key, [value]);
+}
+
+/** The row that an inclusion proof was made for must still be the one at its position. */
+export async function checkProvedRow(
+  tx: Reader,
+  { where, note, proof }: { readonly where: string; readonly note: string; readonly proof?: TlogProof },
+): Promise<Finding[]> {
+  const head = headIn(note);
+  if (proof === undefined || head === undefined) return [];
+  const position = proof.index + 1;
+  const sql = 'SELECT content_hash FROM actions WHERE position = ?';
+  const row = await new Cells(tx).from('actions').get<{ content_hash: string }>(sql, position);
+  if (row === undefined || isIncluded(proof.index, proof.proof, row.content_hash, head)) return [];
+  const message = `${where} proves another record than the audit row at ${position}.`;
+  return [rowFinding('altered', position, message)];
 }

@@ -55,7 +55,7 @@ export function isProofFile(text: string): boolean {
 export function checkProofFile(text: string, { keyOf, against }: ProofKeys): ProofVerdict {
   try {
     const parsed = KINDS.find(([beginning]) => text.startsWith(beginning))?.[1](text);
-    if (parsed === undefined) throw new SourceError('this is no proof');
+    if (parsed === undefined) throw new SourceError('it is not a proof');
     const { checkpoint, check } = parsed;
     const key = keyOf(checkpoint.slice(0, Math.max(0, checkpoint.indexOf('\n'))));
     if (key === undefined)

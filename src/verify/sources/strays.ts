@@ -36,7 +36,7 @@ export async function reportStrayTexts(there: TextsThere, walked: Walked, report
 }
 
 export function strayPayload(position: number | string): Finding {
-  const message = `There is a payload at position ${position} that no audit row speaks of.`;
+  const message = `There is a payload at position ${position} that no audit row names.`;
   return { kind: 'stray', table: 'action_payloads', record: `#${position}`, message };
 }
 
