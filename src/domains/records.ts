@@ -48,11 +48,16 @@ export function pick<T extends object, const K extends keyof T>(
   row: T,
   ...columns: readonly K[]
 ): Pick<T, K> {
-  return Object.fromEntries(columns.map((column) => [column, row[column]])) as Pick<T, K>;
+  // A loop: the verifier runs it for each call, and entries would take three times as long.
+  const picked: Partial<Pick<T, K>> = {};
+  for (const column of columns) picked[column] = row[column];
+  return picked as Pick<T, K>;
 }
 
 /** Those of these columns that have a value. */
 export function given<T extends object, const K extends keyof T>(row: T, ...columns: readonly K[]) {
-  const found = columns.filter((column) => row[column] !== null && row[column] !== undefined);
-  return pick(row, ...found) as { [N in K]?: NonNullable<T[N]> };
+  const found: Partial<Pick<T, K>> = {};
+  for (const column of columns)
+    if (row[column] !== null && row[column] !== undefined) found[column] = row[column];
+  return found as { [N in K]?: NonNullable<T[N]> };
 }

@@ -24,8 +24,8 @@ export async function select(tx: Reader, subject: string): Promise<Selection> {
       : await rowsBehind(tx, table, await requireId(tx, table, subject));
   const selection = await closed(tx, chosen);
   const sql = 'SELECT position FROM actions WHERE position';
-  const there = await new Cells(tx).among<{ position: number }>('actions', sql, selection.positions);
-  const known = new Set(there.map(({ position }) => position));
+  const there = await new Cells(tx).among('actions', sql, selection.positions);
+  const known = new Set(there.map(([position]) => position));
   const missing = selection.positions.find((position) => !known.has(position));
   if (missing === undefined) return selection;
   throw new Error(`There is no audit row ${missing} for ${subject}. "colibri verify" tells more.`);
@@ -70,7 +70,7 @@ async function closed(tx: Reader, chosen: Iterable<number>): Promise<Selection> 
 async function stateOf(cells: Cells, positions: readonly number[]): Promise<Selection['state']> {
   const ids = new Map(STATE_TABLES.map((table) => [table, new Set<number>()]));
   const sql = 'SELECT text FROM actions WHERE position';
-  for (const { text } of await cells.among<{ text: unknown }>('actions', sql, positions)) {
+  for (const [text] of await cells.among('actions', sql, positions)) {
     const { effects } = members(String(text));
     for (const effect of Array.isArray(effects) ? effects.filter(isObject) : [])
       for (const [table, numbers] of ids) {
@@ -95,8 +95,8 @@ async function erasuresOf(tx: Reader, cells: Cells, positions: readonly number[]
 /** What stands in the payloads of rows in the place of a text, and whatever looks like it. */
 export async function digestsAt(cells: Cells, positions: readonly number[]): Promise<string[]> {
   const sql = 'SELECT body FROM action_payloads WHERE position';
-  const bodies = await cells.among<{ body: unknown }>('action_payloads', sql, positions);
-  return bodies.flatMap(({ body }) =>
+  const bodies = await cells.among('action_payloads', sql, positions);
+  return bodies.flatMap(([body]) =>
     [...String(body).matchAll(/"([0-9a-f]{64})"/g)].map(([, digest = '']) => digest),
   );
 }

@@ -28,16 +28,23 @@ export function isSalt(text: string): boolean {
 }
 
 /**
- * SHA-256 of the 16 bytes of the salt and the UTF-8 of the text. The salt has a fixed length, so that no text can be
- * moved across the boundary between the two; anything else is a bug in a caller that did not ask `isSalt`.
+ * SHA-256 of the 16 bytes of the salt and the UTF-8 of the text; undefined for what is not a salt. The salt has a fixed
+ * length, so that no text can be moved across the boundary between the two.
  */
-export function saltedDigest(salt: string, text: string): string {
-  if (!isSalt(salt)) throw new RangeError('not a salt of 16 bytes in lowercase hex');
+export function digestUnder(salt: string, text: string): string | undefined {
+  if (!isSalt(salt)) return undefined;
   // A character takes at most three bytes. Most texts fit the scratch space, which is twice as fast as a new buffer.
   const bytes =
     SALT_BYTES + 3 * text.length <= scratch.length ? scratch : Buffer.alloc(SALT_BYTES + 3 * text.length);
   bytes.write(salt, 0, 'hex');
   return sha256Hex(bytes.subarray(0, SALT_BYTES + bytes.write(text, SALT_BYTES, 'utf8')));
+}
+
+/** The same for a salt of our own. */
+export function saltedDigest(salt: string, text: string): string {
+  const digest = digestUnder(salt, text);
+  if (digest === undefined) throw new RangeError('not a salt of 16 bytes in lowercase hex');
+  return digest;
 }
 
 const SALT_BYTES = 16;

@@ -21,8 +21,9 @@ export interface StateTable {
   readonly texts: readonly string[];
   /** Columns computed from others: in no digest, recomputed by the verifier. */
   readonly derived: readonly string[];
-  /** The facts and the name of the table in the order of canonical JSON, with the text before each value. */
-  readonly layout: readonly { readonly column: string; readonly before: string }[];
+  /** What stands before each fact in the canonical JSON of a row, and behind the last. The name of the table is in there. */
+  readonly layout: readonly string[];
+  readonly end: string;
 }
 
 export type StateTableName = 'tasks' | 'thoughts' | 'sessions' | 'session_records';
@@ -84,7 +85,7 @@ const ID_DIGITS = 4;
 
 /** `T-0001`; four digits, growing beyond. */
 export function formatId(table: StateTable, id: number): string {
-  return `${table.prefix}-${String(id).padStart(ID_DIGITS, '0')}`;
+  return `${table.prefix}-${id < 1_000 ? String(id).padStart(ID_DIGITS, '0') : id}`;
 }
 
 /** The number inside an id, or undefined for a text that is not an id of this table. */
@@ -97,11 +98,17 @@ export function parseId(table: StateTable, text: string): number | undefined {
 
 /** What is hashed of a row: the canonical JSON of its facts and its table's name. Other columns are left out. */
 export function rowText(table: StateTable, row: Readonly<Record<string, unknown>>): string {
+  return textOfFacts(
+    table,
+    table.facts.map((column) => row[column]),
+  );
+}
+
+/** The same of a row whose facts are listed in their order. Sorting them again for each row would take five times as long. */
+export function textOfFacts({ layout, end }: StateTable, values: readonly unknown[]): string {
   let text = '';
-  // Writing the columns in their known order takes a fifth of the time of sorting them again for each row.
-  for (const { column, before } of table.layout)
-    text += before + (column === 'table' ? `"${table.name}"` : canonicalJson(row[column] ?? null));
-  return `${text}}`;
+  for (let i = 0; i < layout.length; i += 1) text += layout[i] + canonicalJson(values[i] ?? null);
+  return text + end;
 }
 
 export function rowHash(table: StateTable, row: Readonly<Record<string, unknown>>): string {
@@ -113,10 +120,12 @@ type Said = 'name' | 'noun' | 'prefix' | 'createdBy' | 'appendOnly';
 function stateTable(
   table: Pick<StateTable, Said> & Partial<Pick<StateTable, 'texts' | 'derived'>> & { readonly facts: string },
 ): StateTable {
-  const facts = table.facts.split(/\s+/);
-  const layout = [...facts, 'table'].sort().map((column, i) => ({
-    column,
-    before: `${i === 0 ? '{' : ','}"${column}":`,
-  }));
-  return { texts: [], derived: [], ...table, facts, layout };
+  const facts = table.facts.split(/\s+/).sort();
+  const name = `"table":"${table.name}"`;
+  const layout = facts.map((column, i) => {
+    const isBehindName = column > 'table' && !((facts[i - 1] ?? '') > 'table');
+    return `${i === 0 ? '{' : ','}${isBehindName ? `${name},` : ''}"${column}":`;
+  });
+  const end = facts.some((column) => column > 'table') ? '}' : `,${name}}`;
+  return { texts: [], derived: [], ...table, facts, layout, end };
 }

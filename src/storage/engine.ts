@@ -3,10 +3,14 @@ export type SqlValue = string | number | null | Uint8Array;
 
 export type Row = Readonly<Record<string, SqlValue>>;
 
+export type SqlList = readonly SqlValue[];
+
 /** One consistent view of the database. */
 export interface Reader {
   get<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T | undefined>;
   all<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T[]>;
+  /** Each row as the list of its columns: half the cost of objects, for whoever reads a million. */
+  lists(sql: string, ...params: readonly SqlValue[]): Promise<SqlList[]>;
 }
 
 /** The only writer of the file, in this process and in all others, until it ends. */
@@ -53,7 +57,7 @@ export interface StorageFacts {
 /** For where no database is open. Handlers that need none run; one that asks for a row is a bug. */
 export function createNoStorage(): StorageEngine {
   const refuse = () => Promise.reject(new Error('there is no database in this mode'));
-  const tx: Transaction = { get: refuse, all: refuse, run: refuse };
+  const tx: Transaction = { get: refuse, all: refuse, lists: refuse, run: refuse };
   return {
     read: (work) => work(tx),
     write: (work) => work(tx),

@@ -34,7 +34,8 @@ export interface Claims {
   readonly result: JsonObject | undefined;
   /** Rows of state that this call wrote and that are still as it left them, by their ids. */
   readonly rows: RowsById;
-  readonly text: (digest: string) => string | undefined;
+  /** The text whose digest is the argument `content`. */
+  readonly content: string | undefined;
 }
 
 interface TaskEntry {
@@ -102,7 +103,7 @@ export class Memory implements Lookup {
   /** Before a call is run again. */
   begin(claims: Claims): void {
     this.#claims = claims;
-    this.assumed.clear();
+    if (this.assumed.size > 0) this.assumed.clear();
     this.#thought = undefined;
     for (const { of, number, previous } of claims.effects) this.#forgetStale(of.name, number, previous);
   }
@@ -193,8 +194,9 @@ export class Memory implements Lookup {
 
   /** Of a text that was erased or altered nothing but the hash is left; whether it fits the chain is still seen. */
   thoughtHash(thought: HashedThought): string {
-    const content = this.#claims?.text(thought.content);
-    if (content !== undefined) return thoughtHash({ ...thought, content });
+    const content = this.#claims?.content;
+    if (content !== undefined && thought.content === this.#claims?.args.content)
+      return thoughtHash({ ...thought, content });
     const claimed = this.#claims?.result?.hash;
     if (typeof claimed === 'string') return claimed;
     throw new UnknownFact('text of a thought');

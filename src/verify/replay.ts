@@ -22,7 +22,8 @@ export interface EndedCall {
   readonly body: JsonObject | undefined;
   /** Rows of state that are as this call left them, by their ids. */
   readonly rows: RowsById;
-  readonly text: (digest: string) => string | undefined;
+  /** The text whose digest is the argument `content`. */
+  readonly content: string | undefined;
 }
 
 /** How a call went when it was run again. */
@@ -71,12 +72,12 @@ const NOT_OF_RULES: ReadonlySet<string | null> = new Set([
 
 /** Runs a call again on what earlier ones left, and takes in what it wrote. */
 export function replay(call: EndedCall, memory: Memory): Replayed {
-  const { exit, args, body, contentHash, rows, text } = call;
+  const { exit, args, body, contentHash, rows, content } = call;
   const { tool, position, effects } = exit;
   const refused = exit.outcome === 'error' && !NOT_OF_RULES.has(exit.error_code);
   if (exit.outcome !== 'ok' && !refused) return NOTHING;
   const result = objectIn(body?.result);
-  const claims: Claims = { tool, refused, position, args: args ?? {}, effects, rows, text, result };
+  const claims: Claims = { tool, refused, position, args: args ?? {}, effects, rows, content, result };
   memory.begin(claims);
   const ruled = args === undefined || body === undefined ? undefined : run(call, args, body, memory);
   const texts: string[] = [];

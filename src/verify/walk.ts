@@ -225,7 +225,7 @@ export class Walk {
       this.#doubtfulExits.add(position);
       this.#notReplayed(position);
       this.#writes.check(exit);
-      this.#distrust(exit, contentHash, storedRows(effects, page.states));
+      this.#distrust(exit, contentHash, new StoredRows(effects, page.states));
       return;
     }
     const call = ended === 'lost' ? undefined : ended;
@@ -254,18 +254,17 @@ export class Walk {
     const { position, effects } = exit;
     const arePossible = this.#writes.check(exit);
     const args = arePossible && call?.isFit === true ? call.args : undefined;
+    const rows = new StoredRows(effects, states);
     const replayed = replay(
-      {
-        ...{ rule, exit, contentHash, args, body, rows: storedRows(effects, states) },
-        text: (digest) => (digest === call?.args?.content ? call?.content : undefined),
-      },
+      { rule, exit, contentHash, args, body, rows, content: call?.content },
       this.#memory,
     );
     const { written, texts } = replayed;
     this.#writes.take(exit, written.length > 0);
     if (!replayed.isJudged) this.#notReplayed(position);
-    for (const [i, effect] of effects.entries()) {
-      if (!effect.of.appendOnly) continue;
+    for (let i = 0; i < effects.length; i += 1) {
+      const effect = effects[i];
+      if (effect?.of.appendOnly !== true) continue;
       const text = states.get(effect.of.name)?.get(effect.number);
       if (text === undefined || text !== texts[i])
         checkStateRow(effect, position, text, written[i]?.row, this.#report);
@@ -364,12 +363,18 @@ function readSourceRow(source: SourceRow): Read {
 }
 
 /** The rows of state that a call left, as far as they are still there. */
-function storedRows(effects: readonly ReadEffect[], states: Page['states']): RowsById {
-  return {
-    get(id) {
-      const effect = effects.find((one) => one.id === id);
-      const text = effect === undefined ? undefined : states.get(effect.of.name)?.get(effect.number);
-      return text !== undefined && sha256Hex(text) === effect?.hash ? parseBody(text) : undefined;
-    },
-  };
+class StoredRows implements RowsById {
+  readonly #effects: readonly ReadEffect[];
+  readonly #states: Page['states'];
+
+  constructor(effects: readonly ReadEffect[], states: Page['states']) {
+    this.#effects = effects;
+    this.#states = states;
+  }
+
+  get(id: string): JsonObject | undefined {
+    const effect = this.#effects.find((one) => one.id === id);
+    const text = effect === undefined ? undefined : this.#states.get(effect.of.name)?.get(effect.number);
+    return text !== undefined && sha256Hex(text) === effect?.hash ? parseBody(text) : undefined;
+  }
 }

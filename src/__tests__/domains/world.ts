@@ -64,7 +64,7 @@ export class World {
     const known = new Map(texts.map(({ digest, text }) => [digest, text]));
     this.memory.begin({
       ...{ tool, refused: false, position, args, effects: [], result: undefined, rows: new Map() },
-      text: (digest) => known.get(digest),
+      content: known.get(String(args.content)),
     });
 
     const inMemory = await outcomeOf(() => settle(writing.rule(args as never, call), this.memory));

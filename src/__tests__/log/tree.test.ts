@@ -40,6 +40,7 @@ function counting(tx: Reader): Reader & { rows: number } {
       reader.rows += rows.length;
       return rows;
     },
+    lists: () => Promise.reject(new Error('nobody reads lists here')),
   };
   return reader;
 }

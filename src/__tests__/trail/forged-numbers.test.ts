@@ -197,6 +197,7 @@ test('counting all thoughts of a task reads an index and no row', async () => {
         return await tx.get(sql, ...params);
       },
       all: (sql, ...params) => tx.all(sql, ...params),
+      lists: (sql, ...params) => tx.lists(sql, ...params),
     };
     return await listThoughts(explaining, { task: 1, session: undefined, type: undefined }, 1, 0);
   });

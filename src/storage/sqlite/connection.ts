@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../limits.ts';
-import type { Row, SqlValue, Transaction } from '../engine.ts';
+import type { Row, SqlList, SqlValue, Transaction } from '../engine.ts';
 import { resultOf, type SqliteConnection, type SqliteDriver, type SqliteStatement } from './driver.ts';
 
 /** In kilobytes, negative as SQLite wants it. A call needs few pages, and every write empties the readers' caches anyway. */
@@ -62,6 +62,7 @@ export class Connection implements Transaction {
   journal = '';
   readonly #db: SqliteConnection;
   readonly #statements = new Map<string, SqliteStatement>();
+  readonly #listing = new Map<string, SqliteStatement>();
 
   constructor(db: SqliteConnection, writable: boolean) {
     this.#db = db;
@@ -92,6 +93,11 @@ export class Connection implements Transaction {
 
   async all<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T[]> {
     return this.#prepared(sql).all(...params) as T[];
+  }
+
+  async lists(sql: string, ...params: readonly SqlValue[]): Promise<SqlList[]> {
+    const statement = this.#prepared(sql, this.#listing);
+    return statement.all(...params) as unknown as SqlList[];
   }
 
   async run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }> {
@@ -154,14 +160,16 @@ export class Connection implements Transaction {
 
   close(): void {
     this.#statements.clear();
+    this.#listing.clear();
     this.#db.close();
   }
 
-  #prepared(sql: string): SqliteStatement {
-    const known = this.#statements.get(sql);
+  #prepared(sql: string, among = this.#statements): SqliteStatement {
+    const known = among.get(sql);
     if (known !== undefined) return known;
     const statement = this.#db.prepare(sql);
-    this.#statements.set(sql, statement);
+    if (among === this.#listing) (statement.setReturnArrays ?? statement.raw)?.call(statement, true);
+    among.set(sql, statement);
     return statement;
   }
 

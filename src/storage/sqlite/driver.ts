@@ -6,6 +6,9 @@ export interface SqliteStatement {
   get(...params: readonly SqlValue[]): object | undefined;
   all(...params: readonly SqlValue[]): object[];
   run(...params: readonly SqlValue[]): { readonly changes: number };
+  /** From then on each row is a list. The libraries have a name each for it. */
+  setReturnArrays?(on: boolean): void;
+  raw?(on: boolean): void;
 }
 
 /** An open database, as both libraries give it. */

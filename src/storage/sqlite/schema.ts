@@ -53,12 +53,13 @@ export const SCHEMA = `
   ) STRICT;
 
   -- Every free text, under SHA-256(salt, text). Arguments and rows hold the digest, so that a text can be erased with
-  -- its salt and every other digest, link and proof still holds.
+  -- its salt and every other digest, link and proof still holds. With a rowid, so that the verifier reads texts in the
+  -- order of the calls.
   CREATE TABLE texts (
-    digest TEXT PRIMARY KEY,
+    digest TEXT PRIMARY KEY NOT NULL,
     salt   TEXT NOT NULL,
     text   TEXT NOT NULL
-  ) STRICT, WITHOUT ROWID;
+  ) STRICT;
 
   -- The newest signed head of each key, renewed by every commit that adds rows.
   CREATE TABLE log_heads (

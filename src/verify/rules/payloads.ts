@@ -1,5 +1,5 @@
 import { canonicalJson, isInexactInteger } from '../../integrity/canonical-json.ts';
-import { isSalt, saltedDigest } from '../../integrity/digest.ts';
+import { digestUnder } from '../../integrity/digest.ts';
 import type { AuditRow } from '../../log/row.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
 import type { SourceRow } from '../source.ts';
@@ -42,7 +42,7 @@ export function checkPayload(
       : tell('stray', `There is a payload at position ${position}, and no audit row has one there.`);
   if (payload === undefined)
     return tell('missing', `What audit row ${position} was called with or answered is missing.`);
-  const actual = digestOf(payload.salt, payload.body);
+  const actual = digestUnder(payload.salt, payload.body);
   if (actual !== digest) {
     const message = `The payload of audit row ${position} is not what its digest says.`;
     if (actual === undefined) return tell('altered', message, { columns: ['salt'] });
@@ -56,11 +56,6 @@ export function checkPayload(
     return value;
   const message = `The payload of audit row ${position} does not have the form in which Colibri keeps it.`;
   return tell('malformed', message, { columns: ['body'] });
-}
-
-/** Undefined where the salt cannot be one. */
-export function digestOf(salt: string, text: string): string | undefined {
-  return isSalt(salt) ? saltedDigest(salt, text) : undefined;
 }
 
 /** Arguments are kept unless they were refused; so is what a writing call answered, unless it crashed. */

@@ -1,8 +1,8 @@
-import { isHash } from '../../integrity/digest.ts';
+import { digestUnder, isHash } from '../../integrity/digest.ts';
 import type { AuditRow } from '../../log/row.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
 import type { SourceText } from '../source.ts';
-import { digestOf, isObject, type JsonObject } from './payloads.ts';
+import { isObject, type JsonObject } from './payloads.ts';
 
 /** A text that the owner has erased, and where that is on the record. */
 export interface ErasedText {
@@ -77,7 +77,7 @@ export class Texts {
     found: ReadonlyMap<string, SourceText>,
   ): boolean {
     const kept = typeof digest === 'string' ? found.get(digest) : undefined;
-    const actual = kept === undefined ? undefined : digestOf(kept.salt, kept.text);
+    const actual = kept === undefined ? undefined : digestUnder(kept.salt, kept.text);
     if (actual !== undefined && actual === digest) {
       this.present += 1;
       return true;

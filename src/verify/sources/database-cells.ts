@@ -1,6 +1,6 @@
 import { asError } from '../../errors.ts';
-import { rowText, type StateTable } from '../../log/tables.ts';
-import type { Reader, Row, SqlValue } from '../../storage/engine.ts';
+import { rowText, type StateTable, textOfFacts } from '../../log/tables.ts';
+import type { Reader, Row, SqlList, SqlValue } from '../../storage/engine.ts';
 import type { Report } from '../finding.ts';
 import { DamagedSource, type SourceRow, type SourceText, type Walked } from '../source.ts';
 
@@ -16,13 +16,6 @@ export type Parts = Readonly<Record<string, (rest: Rest) => Promise<void>>>;
 
 /** Rows read at a time. */
 export const PAGE = 500;
-
-export interface StoredRow {
-  readonly position: number;
-  readonly text: SqlValue;
-  readonly content_hash: SqlValue;
-  readonly chain_hash: SqlValue;
-}
 
 /** Reads rows of a database as they are hashed. Whatever is not a text of exactly its bytes reads as none. */
 export class Cells {
@@ -50,58 +43,79 @@ export class Cells {
   }
 
   /** The rows whose column, with which `select` ends, has one of these values. */
-  async among<T extends object>(table: string, select: string, values: readonly SqlValue[]): Promise<T[]> {
-    const found: T[] = [];
+  async among(table: string, select: string, values: readonly SqlValue[]): Promise<SqlList[]> {
+    const found: SqlList[] = [];
     for (const page of pagesOf(values)) {
       const { width, marks } = WIDTHS.find((one) => one.width >= page.length) ?? { width: PAGE, marks: '' };
       const padding = Array.from({ length: width - page.length }, () => null);
-      found.push(...(await this.from(table).all<T>(`${select} IN (${marks})`, ...page, ...padding)));
+      found.push(...(await this.from(table).lists(`${select} IN (${marks})`, ...page, ...padding)));
     }
     return found;
   }
 
-  /** Audit rows with what lies beside them. */
-  async withPayloads(rows: readonly StoredRow[], kept: readonly StoredPayload[]): Promise<SourceRow[]> {
-    const beside = new Map<number, StoredPayload>();
-    for (const payload of kept) beside.set(payload.position, payload);
+  /** Audit rows (`ROW_COLUMNS`) with their payloads (`PAYLOAD_COLUMNS`). */
+  async withPayloads(rows: readonly SqlList[], kept: readonly SqlList[]): Promise<SourceRow[]> {
+    const payloads = new Map<SqlValue | undefined, SqlList>();
+    for (const payload of kept) payloads.set(payload[0], payload);
     const page: SourceRow[] = [];
     for (const row of rows) {
-      const payload = beside.get(row.position);
+      const payload = payloads.get(row[0]);
       // Waiting for what is at hand would cost more than the rest of this loop.
-      const isOdd = !isPlain(row.text) || (payload !== undefined && !isPlain(payload.body));
+      const isOdd = !isPlain(row[1]) || (payload !== undefined && !isPlain(payload[2]));
       page.push(isOdd ? await this.#readOdd(row, payload) : asRead(row, payload));
     }
     return page;
   }
 
   async texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>> {
-    const found = new Map<string, SourceText>();
     const select = 'SELECT digest, salt, text FROM texts WHERE digest';
-    for (const row of await this.among<Row>('texts', select, [...new Set(digests)])) {
-      const { text } = isPlain(row.text) ? row : await this.#exact('texts', 'digest', row, ['text']);
-      found.set(String(row.digest), { salt: textOf(row.salt), text: textOf(text) });
-    }
+    const found = new Map<string, SourceText>();
+    await this.#addTexts(await this.among('texts', select, digests), found);
     return found;
+  }
+
+  /** The next texts in the order in which they were stored. Answers where to go on. */
+  async addNextTexts(last: number, count: number, to: Map<string, SourceText>): Promise<number> {
+    const sql = 'SELECT digest, salt, text, rowid FROM texts WHERE rowid > ? ORDER BY rowid LIMIT ?';
+    const rows = await this.from('texts').lists(sql, last, count);
+    await this.#addTexts(rows, to);
+    return Number(rows.at(-1)?.[3] ?? last);
+  }
+
+  async #addTexts(rows: readonly SqlList[], to: Map<string, SourceText>): Promise<void> {
+    for (const [digest = null, salt, stored = null] of rows) {
+      const odd = () => this.#exact('texts', 'digest', { digest, text: stored }, ['text']);
+      const text = isPlain(stored) ? stored : textOf((await odd()).text);
+      to.set(String(digest), { salt: textOf(salt), text });
+    }
   }
 
   async states(table: StateTable, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
     const found = new Map<number, string>();
     const select = `SELECT ${table.facts.join(', ')} FROM ${table.name} WHERE id`;
-    for (const row of await this.among<Row>(table.name, select, ids)) {
-      const text = stateText(table, row);
-      const exact = async () => rowText(table, await this.#exact(table.name, 'id', row, table.facts));
-      found.set(Number(row.id), isPlain(text) ? text : await exact());
+    const idAt = table.facts.indexOf('id');
+    for (const values of await this.among(table.name, select, ids)) {
+      const text = stateText(table, values);
+      found.set(Number(values[idAt]), isPlain(text) ? text : await this.#exactState(table, values));
     }
     return found;
   }
 
   /** A row with something in it that may not be what it reads as. */
-  async #readOdd(row: StoredRow, payload: StoredPayload | undefined): Promise<SourceRow> {
-    const { text } = await this.#exact('actions', 'position', { ...row }, ['text']);
-    const { body = null } =
-      payload === undefined ? {} : await this.#exact('action_payloads', 'position', { ...payload }, ['body']);
-    const read = asRead(row, payload === undefined ? undefined : { ...payload, body });
+  async #readOdd(row: SqlList, payload: SqlList | undefined): Promise<SourceRow> {
+    const [position = null, stored = null] = row;
+    const { text } = await this.#exact('actions', 'position', { position, text: stored }, ['text']);
+    const read = asRead(row, payload && [position, payload[1] ?? null, await this.#exactBody(payload)]);
     return { ...read, text: typeof text === 'string' && text !== NO_TEXT ? text : undefined };
+  }
+
+  async #exactBody([position = null, , body = null]: SqlList): Promise<SqlValue> {
+    return (await this.#exact('action_payloads', 'position', { position, body }, ['body'])).body ?? null;
+  }
+
+  async #exactState(table: StateTable, values: SqlList): Promise<string> {
+    const row = Object.fromEntries(table.facts.map((column, i) => [column, values[i] ?? null]));
+    return rowText(table, await this.#exact(table.name, 'id', row, table.facts));
   }
 
   /** The row with NO_TEXT for whatever no call could have written, so that these columns can be told from the others. */
@@ -120,29 +134,26 @@ export class Cells {
   }
 }
 
-export interface StoredPayload {
-  readonly position: number;
-  readonly salt: SqlValue;
-  readonly body: SqlValue;
-}
+export const ROW_COLUMNS = 'position, text, content_hash, chain_hash';
+export const PAYLOAD_COLUMNS = 'position, salt, body';
 
 function asRead(
-  { position, text, content_hash, chain_hash }: StoredRow,
-  payload: StoredPayload | undefined,
+  [position, text, content_hash, chain_hash]: SqlList,
+  payload: SqlList | undefined,
 ): SourceRow {
   return {
-    position,
+    position: Number(position),
     text: textOf(text),
     content_hash: textOf(content_hash),
     chain_hash: textOf(chain_hash),
-    ...(payload && { payload: { salt: textOf(payload.salt), body: textOf(payload.body) } }),
+    ...(payload && { payload: { salt: textOf(payload[1]), body: textOf(payload[2]) } }),
   };
 }
 
 /** Undefined where there is a blob, or a number that has no JSON text. */
-function stateText(table: StateTable, row: Row): string | undefined {
+function stateText(table: StateTable, values: SqlList): string | undefined {
   try {
-    return rowText(table, row);
+    return textOfFacts(table, values);
   } catch {
     return undefined;
   }
@@ -217,6 +228,7 @@ function noticingDamage(tx: Reader, table: string): Reader {
   }
   return {
     get: (sql, ...params) => noticing(tx.get(sql, ...params)),
+    lists: (sql, ...params) => noticing(tx.lists(sql, ...params)),
     all: (sql, ...params) => noticing(tx.all(sql, ...params)),
   };
 }

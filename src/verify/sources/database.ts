@@ -8,9 +8,10 @@ import {
   type SourceHead,
   type SourceNote,
   type SourceRow,
+  type SourceText,
   type Walked,
 } from '../source.ts';
-import { Cells, PAGE, type Rest, type StoredPayload, type StoredRow, textOf } from './database-cells.ts';
+import { Cells, PAGE, PAYLOAD_COLUMNS, type Rest, ROW_COLUMNS, textOf } from './database-cells.ts';
 import { DERIVED } from './database-derived.ts';
 import { STRAYS } from './database-strays.ts';
 
@@ -24,6 +25,9 @@ export class DatabaseSource implements Source {
   readonly #storage: StorageEngine;
   readonly #tx: Reader;
   readonly #cells: Cells;
+  /** Texts that were read before a row asked for them, and where they end. */
+  readonly #ahead = new Map<string, SourceText>();
+  #lastText = 0;
 
   constructor(storage: StorageEngine, tx: Reader) {
     this.#storage = storage;
@@ -32,8 +36,25 @@ export class DatabaseSource implements Source {
   }
 
   origin = () => this.#cells.origin();
-  texts = (digests: readonly string[]) => this.#cells.texts(digests);
   states = (table: StateTable, ids: readonly number[]) => this.#cells.states(table, ids);
+
+  /** Texts are stored in the order of their calls: going on from the last ones takes a quarter of looking each up. */
+  async texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>> {
+    if (this.#ahead.size > AHEAD_MAX) this.#ahead.clear();
+    const wanted = digests.length - this.#ahead.size;
+    if (wanted > 0) this.#lastText = await this.#cells.addNextTexts(this.#lastText, wanted, this.#ahead);
+    const found = new Map<string, SourceText>();
+    const missing: string[] = [];
+    for (const digest of digests) {
+      const text = this.#ahead.get(digest);
+      if (text === undefined) missing.push(digest);
+      else found.set(digest, text);
+      this.#ahead.delete(digest);
+    }
+    if (missing.length > 0)
+      for (const [digest, text] of await this.#cells.texts(missing)) found.set(digest, text);
+    return found;
+  }
 
   async heads(): Promise<SourceHead[]> {
     const rows = await this.#cells
@@ -72,18 +93,18 @@ export class DatabaseSource implements Source {
   async *rows(): AsyncGenerator<SourceRow[]> {
     const [actions, payloads] = [this.#cells.from('actions'), this.#cells.from('action_payloads')];
     for (let last = 0; ; ) {
-      const rows = await actions.all<StoredRow>(
-        'SELECT position, text, content_hash, chain_hash FROM actions WHERE position > ? AND position <= ? ORDER BY position LIMIT ?',
+      const rows = await actions.lists(
+        `SELECT ${ROW_COLUMNS} FROM actions WHERE position > ? AND position <= ? ORDER BY position LIMIT ?`,
         last,
         Number.MAX_SAFE_INTEGER,
         PAGE,
       );
-      const end = rows.at(-1)?.position;
-      if (end === undefined) return;
+      if (rows.length === 0) return;
+      const end = Number(rows.at(-1)?.[0]);
       // In a damaged file a search may come upon any row. Going on from there might never end.
-      if (end <= last) throw new DamagedSource('actions', `behind row ${last} comes row ${end}`);
-      const kept = await payloads.all<StoredPayload>(
-        'SELECT position, salt, body FROM action_payloads WHERE position > ? AND position <= ?',
+      if (!(end > last)) throw new DamagedSource('actions', `behind row ${last} comes row ${end}`);
+      const kept = await payloads.lists(
+        `SELECT ${PAYLOAD_COLUMNS} FROM action_payloads WHERE position > ? AND position <= ?`,
         last,
         end,
       );
@@ -116,6 +137,9 @@ export class DatabaseSource implements Source {
     return row !== undefined && (badTexts.has(row.title) || badTexts.has(row.description));
   }
 }
+
+/** More than that are not what the rows ask for. */
+const AHEAD_MAX = 2 * PAGE;
 
 function numberOf(value: SqlValue | undefined): number {
   return typeof value === 'number' ? value : Number.NaN;

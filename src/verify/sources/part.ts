@@ -17,7 +17,7 @@ import { headIn } from '../../trust/opening.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
 import type { Source, SourceHead, SourceRow, Walked } from '../source.ts';
 import { historyOf, isIncluded } from './carried.ts';
-import { Cells, inPages, pagesOf, type StoredPayload, type StoredRow } from './database-cells.ts';
+import { Cells, inPages, PAYLOAD_COLUMNS, pagesOf, ROW_COLUMNS } from './database-cells.ts';
 import { isCount } from './forms.ts';
 
 /** Rows at a time: fewer than of a whole log, so that a slice stays short. */
@@ -103,10 +103,13 @@ export class PartSource implements Source {
   }
 
   async #read(page: readonly number[]): Promise<SourceRow[]> {
-    const select = 'SELECT position, text, content_hash, chain_hash FROM actions WHERE position';
-    const rows = await this.#cells.among<StoredRow>('actions', select, page);
-    const beside = 'SELECT position, salt, body FROM action_payloads WHERE position';
-    const kept = await this.#cells.among<StoredPayload>('action_payloads', beside, page);
+    const rows = await this.#cells.among(
+      'actions',
+      `SELECT ${ROW_COLUMNS} FROM actions WHERE position`,
+      page,
+    );
+    const select = `SELECT ${PAYLOAD_COLUMNS} FROM action_payloads WHERE position`;
+    const kept = await this.#cells.among('action_payloads', select, page);
     const read = new Map((await this.#cells.withPayloads(rows, kept)).map((row) => [row.position, row]));
     return page.map((position) => read.get(position) ?? { position, text: undefined });
   }
@@ -125,21 +128,16 @@ export class PartSource implements Source {
   async #linked(rows: readonly SourceRow[], here: ReadonlySet<number | undefined>): Promise<SourceRow[]> {
     const around = new Set(rows.flatMap(({ position }) => [position - 1, position + 1]));
     const select = 'SELECT position, content_hash, chain_hash FROM actions WHERE position';
-    const found = await this.#cells.among<{ position: number; content_hash: string; chain_hash: string }>(
-      'actions',
-      select,
-      [...around],
-    );
-    const beside = new Map(found.map((row) => [row.position, row]));
+    const neighbours = new Map<unknown, { content_hash: string; chain_hash: string }>();
+    for (const [position, content, chain] of await this.#cells.among('actions', select, [...around]))
+      neighbours.set(position, { content_hash: String(content), chain_hash: String(chain) });
     return rows.map((row) => {
-      const previous = row.position === 1 ? GENESIS : beside.get(row.position - 1)?.chain_hash;
-      const next = here.has(row.position + 1) ? undefined : beside.get(row.position + 1);
+      const before = row.position === 1 ? GENESIS : neighbours.get(row.position - 1)?.chain_hash;
+      const next = here.has(row.position + 1) ? undefined : neighbours.get(row.position + 1);
       return {
         ...row,
-        ...(previous !== undefined && { previous_chain_hash: String(previous) }),
-        ...(next !== undefined && {
-          next: { content_hash: String(next.content_hash), chain_hash: String(next.chain_hash) },
-        }),
+        ...(before !== undefined && { previous_chain_hash: before }),
+        ...(next !== undefined && { next }),
       };
     });
   }
@@ -213,8 +211,8 @@ export async function rowsBehind(
   const recorded = { thought: await numbers(thoughts), change: thoughts.length > 0 ? written : [] };
   for (const [kind, refs] of Object.entries(recorded))
     for (const page of pagesOf(refs, PAGE)) {
-      const select = `SELECT DISTINCT session_id AS number FROM session_records WHERE kind = '${kind}' AND ref`;
-      for (const { number } of await cells.among<{ number: SqlValue }>('session_records', select, page))
+      const select = `SELECT DISTINCT session_id FROM session_records WHERE kind = '${kind}' AND ref`;
+      for (const [number] of await cells.among('session_records', select, page))
         if (isCount(number) && number > 0) recording.add(number);
       await pause();
     }
@@ -272,7 +270,7 @@ export async function withEnters(
   const all = new Set(exits);
   for (const page of pagesOf([...all], PAGE)) {
     const select = 'SELECT sequence_no FROM actions WHERE position';
-    for (const { sequence_no } of await cells.among<{ sequence_no: SqlValue }>('actions', select, page))
+    for (const [sequence_no] of await cells.among('actions', select, page))
       if (isCount(sequence_no) && sequence_no > 0) all.add(sequence_no);
     await pause();
   }
