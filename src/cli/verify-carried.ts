@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type OpenedFiles, openBundle } from '../export/open-bundle.ts';
-import { describeCertificateText } from '../export/summary.ts';
+import { type OpenedFiles, openBundle } from '../export/files.ts';
+import { describeCertificate } from '../export/summary.ts';
 import { exactText } from '../integrity/digest.ts';
 import { ANCHOR_REF, commitsHeld } from '../trust/anchors-git.ts';
 import { checkStamp } from '../trust/anchors-tsr.ts';
@@ -11,9 +10,9 @@ import { keyIn } from '../trust/opening.ts';
 import { ProgramError } from '../trust/programs.ts';
 import type { Finding } from '../verify/finding.ts';
 import type { Evidence } from '../verify/rules/heads.ts';
-import { type CarriedAnchor, commitAlgorithm, commitPreimage } from '../verify/sources/anchor-file.ts';
-import { bundleSource, type CarriedSource, damagedSource } from '../verify/sources/carried.ts';
-import { CERTIFICATE_BYTES_MAX, certificateSource } from '../verify/sources/certificate.ts';
+import type { CarriedAnchor } from '../verify/sources/anchor-file.ts';
+import { type CarriedSource, carriedSource, damagedSource } from '../verify/sources/carried.ts';
+import { CERTIFICATE_BYTES_MAX, openCertificate } from '../verify/sources/certificate.ts';
 import { SourceError } from '../verify/sources/files.ts';
 import { checkProofFile, isProofFile } from '../verify/sources/proofs.ts';
 import type { Verdict } from '../verify/verdict.ts';
@@ -25,12 +24,12 @@ import { keyId, type ToVerify, type Verified } from './verdict.ts';
 /** Verifies a bundle: a folder or a zip. */
 export async function verifyBundle(given: ToVerify): Promise<Verified> {
   let files: OpenedFiles | undefined;
-  try {
+  const source = await carriedSource(async () => {
     files = await openBundle(given.path);
-    return await verifyCarried('bundle', await bundleSource(files), given);
-  } catch (error) {
-    if (!(error instanceof SourceError)) throw error;
-    return await verifyCarried('bundle', damagedSource(error.message), given);
+    return { files };
+  });
+  try {
+    return await verifyCarried('bundle', source, given);
   } finally {
     files?.close();
   }
@@ -43,14 +42,15 @@ export async function verifyProof(given: ToVerify): Promise<Verified> {
   if (text === undefined)
     return await verifyCarried('proof', damagedSource('it is too large or not UTF-8'), given);
   if (isProofFile(text)) return verifyProofFile(text, given);
-  return await verifyCarried('proof', await certificateSource(text), given, describeCertificateText(text));
+  const source = await carriedSource(() => openCertificate(text));
+  return await verifyCarried('proof', source, given, () => describeCertificate(text));
 }
 
 async function verifyCarried(
   what: 'bundle' | 'proof',
   source: CarriedSource,
   given: ToVerify,
-  told: readonly string[] = [],
+  tell: () => readonly string[] = () => [],
 ): Promise<Verified> {
   const { config, key, against, out } = given;
   const origin = await source.origin();
@@ -76,7 +76,7 @@ async function verifyCarried(
       printKeys(verdict, keyFrom, out);
       printAnchors(anchors, out);
       // Only what is proved is told: of one that is wrong, the findings are all there is to say.
-      if (findings.length === 0) for (const line of told) out.line(printable(line));
+      if (findings.length === 0) for (const line of tell()) out.line(printable(line));
     },
   };
 }
@@ -104,36 +104,37 @@ type LookedUp = ReturnType<typeof lookUpAnchors>['anchors'][number];
  * tokens under the authorities that the user trusts. An anchor that is not found is named, never counted.
  */
 function lookUpAnchors(carried: readonly CarriedAnchor[], origin: string | undefined, given: ToVerify) {
-  const { workspace } = given.config;
-  const known = () => authoritiesOf(folderOf(given.config, origin));
-  const authorities = given.authority === undefined ? known() : [given.authority];
-  const held = heldHere(carried.filter(({ kind }) => kind === 'git').map(commitId), workspace);
+  const { config, authority } = given;
+  const authorities = authority === undefined ? authoritiesOf(folderOf(config, origin)) : [authority];
+  const held = heldHere(
+    carried.flatMap(({ commit }) => commit ?? []),
+    config.workspace,
+  );
   const evidence: Evidence[] = [];
   const findings: Finding[] = [];
   const anchors = carried.map((anchor) => {
-    const { kind, name, size, note, time: claimed_time, ref } = anchor;
-    const commit = kind === 'git' ? commitId(anchor) : undefined;
+    const { kind, name, size, note, time: claimed_time, commit, ref } = anchor;
     const stamp = kind === 'git' ? undefined : checkCarriedStamp(anchor, authorities);
     const message = `${name} is not a time stamp of the checkpoint of ${size} audit rows by an authority that you named.`;
     if (stamp?.state === 'wrong') findings.push(outsideFinding('bad-anchor', name, message));
-    const found =
-      commit !== undefined && held.has(commit)
-        ? `the repository of ${workspace}`
-        : stamp?.state === 'valid' && `an authority you named, at ${stamp.time}`;
+    const found = held.has(commit)
+      ? `the repository of ${config.workspace}`
+      : stamp?.state === 'valid'
+        ? `an authority you named, at ${stamp.time}`
+        : undefined;
     if (found) evidence.push({ source: kind, where: name, note });
-    const check =
-      commit === undefined
+    const how =
+      kind === 'tsr'
         ? 'With the certificate of its authority: colibri verify … --ca FILE, or openssl ts -verify with the checkpoint as data'
         : `In a clone of the repository it was pushed to: git fetch origin ${ref ?? ANCHOR_REF} && git cat-file commit ${commit}`;
-    const place = { kind, name, size, ...(commit !== undefined && { commit, ref }), claimed_time };
-    const told = found ? { found, check: undefined } : { found: undefined, check };
-    return { ...place, checked: told.found !== undefined, ...told };
+    const check = found ? undefined : how;
+    return { kind, name, size, commit, ref, claimed_time, checked: found !== undefined, found, check };
   });
   return { anchors, evidence, findings };
 }
 
 /** The commits that the repository of the workspace holds. */
-function heldHere(commits: readonly string[], workspace: string): ReadonlySet<string> {
+function heldHere(commits: readonly string[], workspace: string): ReadonlySet<string | undefined> {
   try {
     return commits.length === 0 ? new Set() : commitsHeld(workspace, commits);
   } catch (error) {
@@ -141,12 +142,6 @@ function heldHere(commits: readonly string[], workspace: string): ReadonlySet<st
     if (error instanceof ProgramError) return new Set();
     throw error;
   }
-}
-
-/** Computed from its bytes, so that it cannot be claimed. */
-function commitId({ bytes }: CarriedAnchor): string {
-  const algorithm = commitAlgorithm(bytes).replace('-', '').toLowerCase();
-  return createHash(algorithm).update(commitPreimage(bytes)).digest('hex');
 }
 
 /** openssl needs files, and a bundle may be a zip. */

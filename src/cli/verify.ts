@@ -83,7 +83,7 @@ async function kindOf(path: string, config: Config): Promise<Kind> {
   if (head.startsWith('SQLite format 3\0') || path === config.dbPath || path.endsWith('.db'))
     return 'database';
   if (head.startsWith('PK\u0003\u0004') || head.startsWith('PK\u0005\u0006')) return 'bundle';
-  if (/^(?:c2sp\.org\/tlog-proof@|old \d|\s*\{)/.test(head)) return 'proof';
+  if (/^(?:c2sp\.org\/tlog-proof@|\s*\{)/.test(head)) return 'proof';
   throw new UsageError(
     `${path} is not a database, a bundle or a proof. To compare a checkpoint, use --against.`,
   );

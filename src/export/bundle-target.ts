@@ -1,19 +1,9 @@
 import { createHash } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-} from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { formatSums, MARKER, SUMS } from '../verify/sources/forms.ts';
-import { openBundle } from './open-bundle.ts';
-import { writeFully, ZipWriter } from './zip.ts';
+import { openBundle, ZipWriter } from './files.ts';
 
 /** What a file is made of: lines of text, or bytes. */
 type Parts = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
@@ -45,7 +35,10 @@ export async function openTarget(path: string): Promise<BundleTarget> {
         yield chunk;
       }
     };
-    await (zip === undefined ? writeFile(join(making, name), hashed()) : zip.add(name, hashed()));
+    const path = join(making, name);
+    if (zip === undefined) mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    const asNew = { flag: 'wx', mode: 0o600, flush: true };
+    await (zip === undefined ? writeFile(path, hashed(), asNew) : zip.add(name, hashed()));
     sums.set(name, hash.digest('hex'));
   }
 
@@ -74,17 +67,6 @@ async function* chunked(parts: Parts, chars = 262_144): AsyncGenerator<Buffer> {
     text = '';
   }
   if (text !== '') yield Buffer.from(text);
-}
-
-async function writeFile(path: string, chunks: AsyncIterable<Buffer>): Promise<void> {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const fd = openSync(path, 'wx', 0o600);
-  try {
-    for await (const chunk of chunks) writeFully(fd, chunk, null);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
 }
 
 /** Nothing, an empty folder, or a bundle of ours may stand where a bundle goes. */

@@ -5,10 +5,10 @@ import { chainHash, GENESIS } from '../log/row.ts';
 import { formatId, rowText, SESSIONS, STATE_TABLES } from '../log/tables.ts';
 import type { Reader, Row, StorageEngine } from '../storage/engine.ts';
 import { headIn } from '../trust/opening.ts';
-import { isIncluded } from '../verify/sources/carried.ts';
 import { inPages } from '../verify/sources/database-cells.ts';
 import * as forms from '../verify/sources/forms.ts';
 import { PartSource } from '../verify/sources/part.ts';
+import { isIncluded } from '../verify/sources/proofs.ts';
 import { type BundleTarget, openTarget } from './bundle-target.ts';
 import { countRows, findLogAnchors, type Heads, type LogPlace, newestHead, readHeads } from './heads.ts';
 import { readmeText } from './readme.ts';
@@ -79,7 +79,8 @@ async function writeLog(
   await target.write(forms.LOG, logLines());
   async function* logLines() {
     const rows = 'SELECT position, text FROM actions WHERE';
-    for await (const { position, text } of inPages<StoredText>(tx, rows, 'position', [], 0)) {
+    type Stored = { readonly position: number; readonly text: string };
+    for await (const { position, text } of inPages<Stored>(tx, rows, 'position', [], 0)) {
       const hash = sha256Hex(text);
       tree.add(hash);
       last.chainHash = chainHash(hash, last.chainHash);
@@ -105,11 +106,6 @@ async function writeLog(
   const marker = { size: last.position, root: tree.root(), chain_hash: last.chainHash };
   await target.write(forms.MARKER, [forms.markerText({ origin: heads.origin ?? null, ...marker })]);
   onProgress?.(2 * size, 2 * size);
-}
-
-interface StoredText {
-  readonly position: number;
-  readonly text: string;
 }
 
 async function* lines<T>(items: AsyncIterable<T>, line: (item: T) => string): AsyncGenerator<string> {

@@ -2,17 +2,11 @@ import { sha256Hex } from '../integrity/digest.ts';
 import { SESSIONS, STATE_TABLES } from '../log/tables.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { originOfKey } from '../trust/origin.ts';
-import { isIncluded } from '../verify/sources/carried.ts';
-import {
-  CERTIFICATE_BYTES_MAX,
-  CERTIFICATE_KIND,
-  CERTIFICATE_VERSION,
-  type Certificate,
-  formatCertificate as plainText,
-} from '../verify/sources/certificate.ts';
+import type { Certificate } from '../verify/sources/certificate.ts';
 import { Cells } from '../verify/sources/database-cells.ts';
 import * as forms from '../verify/sources/forms.ts';
 import { PartSource } from '../verify/sources/part.ts';
+import { isIncluded } from '../verify/sources/proofs.ts';
 import { writeHeads, writeSeal } from './bundle.ts';
 import { findLogAnchors, type LogPlace, readHeads, requireHead, type SignedHead } from './heads.ts';
 import { addKeyActs, digestsAt, type Selection, select } from './selection.ts';
@@ -44,22 +38,13 @@ export async function buildCertificate(
         files[name] = name.startsWith('anchors/') ? text : text.split('\n').slice(0, -1);
       },
     };
-    const anchors = heads.anchors.filter((anchor) => anchor.head.note === head.note);
+    const anchors = heads.anchors.filter(({ note }) => note === head.note);
     // Without the rows between, one head is all that can be compared.
     await writeHeads(target, { newest: [head], kept: [], anchors });
     for (const [id, line] of state.get(SESSIONS) ?? [])
       if (forms.members(line).status === 'finalized') await writeSeal(tx, target, id);
-    const origin = heads.origin ?? '';
-    return { kind: CERTIFICATE_KIND, version: CERTIFICATE_VERSION, subject, origin, files };
+    return { subject, origin: heads.origin ?? '', files };
   });
-}
-
-/** The text of a certificate. Throws where nobody would read it. */
-export function formatCertificate(certificate: Certificate): string {
-  const text = plainText(certificate);
-  if (Buffer.byteLength(text) > CERTIFICATE_BYTES_MAX)
-    throw new Error('The certificate would be too large. Export a bundle instead: "colibri export".');
-  return text;
 }
 
 function inOrder(rows: ReadonlyMap<number, string>): string[] {

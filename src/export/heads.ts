@@ -1,14 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { sha256Hex } from '../integrity/digest.ts';
 import { parseVerifierKey } from '../integrity/signed-note.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
-import { type FoundAnchor, findAnchors } from '../trust/anchors.ts';
+import { findAnchors } from '../trust/anchors.ts';
 import { KeyFolder } from '../trust/key-folder.ts';
-import { openIfValid } from '../trust/opening.ts';
+import { headIn, openIfValid } from '../trust/opening.ts';
 import { isOrigin, originOfKey } from '../trust/origin.ts';
-import { claimedSize } from '../verify/rules/heads.ts';
-import { anchorFile, readAnchor } from '../verify/sources/anchor-file.ts';
+import {
+  type AnchorKind,
+  anchorFile,
+  type CarriedAnchor,
+  openAnchor,
+} from '../verify/sources/anchor-file.ts';
 
 /** A signed head as it is stored. Nothing about it is believed. */
 export interface StoredHead {
@@ -33,16 +36,8 @@ export interface Heads {
   readonly newest: readonly StoredHead[];
   /** Those that were kept, the smallest first. */
   readonly kept: readonly StoredHead[];
-  /** What others may hold of some of them. */
-  readonly anchors: readonly HeadAnchor[];
-}
-
-/** An anchor as a bundle carries it. */
-export interface HeadAnchor {
-  readonly head: StoredHead;
-  /** The name of its file, which holds its digest. */
-  readonly name: string;
-  readonly bytes: Uint8Array;
+  /** What others may hold of some of them, the oldest first. */
+  readonly anchors: readonly CarriedAnchor[];
 }
 
 /** Where a log lies and where its key does: there its anchors are looked for. */
@@ -53,27 +48,41 @@ export interface LogPlace {
   readonly workspace?: string | undefined;
 }
 
-/** What "colibri anchor" left of the log. Git and openssl are asked, so this is done before a snapshot is taken. */
-export async function findLogAnchors(
-  storage: StorageEngine,
-  place: LogPlace,
-): Promise<readonly FoundAnchor[]> {
+/** Bytes that somebody else can look up, and the checkpoint that they are said to hold. */
+interface LogAnchor {
+  readonly kind: AnchorKind;
+  readonly note: string;
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * What "colibri anchor" left of the log; a file that the owner keeps is the owner's alone. Git and openssl are asked, so this
+ * is done before a snapshot is taken.
+ */
+export async function findLogAnchors(storage: StorageEngine, place: LogPlace): Promise<readonly LogAnchor[]> {
   const { dbPath, configDir, workspace = dirname(dbPath) } = place;
   const origin = await storage.read(readOrigin);
   if (origin === undefined || !isOrigin(origin)) return [];
-  return findAnchors({ dbPath, workspace, folder: new KeyFolder(configDir, origin) }).anchors;
+  const { anchors } = findAnchors({ dbPath, workspace, folder: new KeyFolder(configDir, origin) });
+  return anchors.flatMap((anchor) => {
+    const { source: kind, note } = anchor;
+    if (kind === 'file') return [];
+    return [
+      { kind, note, bytes: kind === 'git' ? anchor.commit.object : readFileSync(anchor.stamped.tokenPath) },
+    ];
+  });
 }
 
 /** Everything that is signed, from the same snapshot as the rows. */
-export async function readHeads(tx: Reader, found: readonly FoundAnchor[]): Promise<Heads> {
+export async function readHeads(tx: Reader, found: readonly LogAnchor[]): Promise<Heads> {
   const read = async (sql: string) => {
     const rows = await tx.all<{ key: string; note: string; size?: number }>(sql);
-    return rows.map(({ key, note, size = claimedSize(note) }) => stored(key, note, size)).sort(bySize);
+    return rows.map(({ key, note, size = headIn(note)?.size ?? 0 }) => stored(key, note, size)).sort(bySize);
   };
   const newest = await read('SELECT key, checkpoint AS note FROM log_heads');
   const inLog = await read('SELECT key, size, note FROM checkpoints');
   const kept = [...inLog, ...anchoredHeads(found, [...newest, ...inLog])].sort(bySize);
-  const anchors = carried(found, [...newest, ...kept]);
+  const anchors = await carried(found, [...newest, ...kept]);
   return { origin: await readOrigin(tx), size: await countRows(tx), newest, kept, anchors };
 }
 
@@ -98,30 +107,25 @@ export function newestHead({ newest, origin }: Heads): SignedHead | undefined {
  * then one by the key that the name of the log belongs to, which whoever has the name can check; else the newest.
  */
 export function requireHead(heads: Heads, through: number): SignedHead {
-  const newest = requireNewest(heads, through);
-  const open = (list: readonly StoredHead[]) =>
-    list.flatMap((head) => openHead(head, heads.origin) ?? []).filter((head) => head.size >= through);
-  const [anchored] = open(heads.anchors.map(({ head }) => head));
-  const own = open(heads.newest).find(({ key }) => originOfKey(key) === heads.origin);
-  return anchored ?? own ?? newest;
-}
-
-/** The newest head that holds, which must reach as far as this and not beyond the log. */
-export function requireNewest(heads: Heads, through: number): SignedHead {
-  const head = newestHead(heads);
-  if (head === undefined)
+  const newest = newestHead(heads);
+  if (newest === undefined)
     throw new Error(
       'Nothing of this log is signed, so nothing in it can be proved. "colibri doctor" tells why.',
     );
-  if (head.size > heads.size)
+  if (newest.size > heads.size)
     throw new Error(
-      `The log has ${heads.size} audit rows, but ${head.size} were signed: its newest rows are gone. "colibri verify" tells more.`,
+      `The log has ${heads.size} audit rows, but ${newest.size} were signed: its newest rows are gone. "colibri verify" tells more.`,
     );
-  if (head.size < through)
+  if (newest.size < through)
     throw new Error(
-      `Audit row ${through} of ${heads.size} is not signed: the newest head covers ${head.size}. "colibri verify" tells why.`,
+      `Audit row ${through} of ${heads.size} is not signed: the newest head covers ${newest.size}. "colibri verify" tells why.`,
     );
-  return head;
+  const open = (list: readonly StoredHead[]) =>
+    list.flatMap((head) => openHead(head, heads.origin) ?? []).filter((head) => head.size >= through);
+  const isAnchored = ({ note }: StoredHead) => heads.anchors.some((anchor) => anchor.note === note);
+  const [anchored] = open([...heads.kept, ...heads.newest].filter(isAnchored).sort(bySize));
+  const own = open(heads.newest).find(({ key }) => originOfKey(key) === heads.origin);
+  return anchored ?? own ?? newest;
 }
 
 /** Audit rows of the log. */
@@ -137,32 +141,28 @@ function stored(key: string, note: string, size: number): StoredHead {
 }
 
 /** Heads that somebody holds and the log did not keep, as far as a key of the log has signed them. */
-function anchoredHeads(found: readonly FoundAnchor[], known: readonly StoredHead[]): StoredHead[] {
-  const keys = new Map(known.map((head) => [head.key, head]));
+function anchoredHeads(found: readonly LogAnchor[], known: readonly StoredHead[]): Iterable<StoredHead> {
   const heads = new Map<string, StoredHead>();
-  for (const { note, source } of found) {
-    if (source === 'file' || known.some((head) => head.note === note)) continue;
-    for (const { key, keyId } of keys.values()) {
+  const keys = new Map(known.map(({ key, keyId }) => [key, keyId]));
+  for (const { note } of found)
+    for (const [key, keyId] of keys) {
       const size = openIfValid(note, [parseVerifierKey(key)])?.size ?? 0;
-      if (size > 0 && !known.some((head) => head.keyId === keyId && head.size === size))
-        heads.set(`${size}-${keyId}`, { key, keyId, size, note });
+      const isKnown = (head: StoredHead) =>
+        head.note === note || (head.keyId === keyId && head.size === size);
+      if (size > 0 && !known.some(isKnown)) heads.set(`${size}-${keyId}`, { key, keyId, size, note });
     }
-  }
-  return [...heads.values()];
+  return heads.values();
 }
 
-/** The anchors of these heads that somebody else can look up. A file the owner keeps is his alone. */
-function carried(found: readonly FoundAnchor[], heads: readonly StoredHead[]): HeadAnchor[] {
-  const byName = new Map<string, HeadAnchor>();
-  for (const anchor of found) {
-    const head = heads.find(({ note }) => note === anchor.note);
-    if (head === undefined || anchor.source === 'file') continue;
-    const bytes = anchor.source === 'git' ? anchor.commit.object : readFileSync(anchor.stamped.tokenPath);
-    if (readAnchor(anchor.source, bytes, head.note, sha256Hex(head.note)) === undefined) continue;
-    const name = anchorFile(anchor.source, sha256Hex(bytes));
-    byName.set(name, { head, name, bytes });
+/** The anchors that hold one of these heads. */
+async function carried(found: readonly LogAnchor[], heads: readonly StoredHead[]): Promise<CarriedAnchor[]> {
+  const byName = new Map<string, CarriedAnchor>();
+  for (const { kind, note, bytes } of found) {
+    const notes = heads.some((head) => head.note === note) ? [note] : [];
+    const opened = await openAnchor(anchorFile(kind, bytes), bytes, notes);
+    if (typeof opened !== 'string') byName.set(opened.name, opened);
   }
-  return [...byName.values()].sort((a, b) => a.head.size - b.head.size || (a.name < b.name ? -1 : 1));
+  return [...byName.values()].sort((a, b) => a.size - b.size || (a.name < b.name ? -1 : 1));
 }
 
 function bySize(a: StoredHead, b: StoredHead): number {

@@ -1,6 +1,6 @@
 import { formatId, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../log/tables.ts';
 import { auditRow } from '../verify/finding.ts';
-import { type Certificate, parseCertificate } from '../verify/sources/certificate.ts';
+import { parseCertificate } from '../verify/sources/certificate.ts';
 import * as forms from '../verify/sources/forms.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
@@ -9,11 +9,9 @@ type JsonObject = Readonly<Record<string, unknown>>;
  * What a certificate shows, for people, a line each. It stands nowhere in the file, so nobody can make it say something
  * else. Reads strangers' certificates too: what makes no sense is left out, and all of it must be escaped when printed.
  */
-export function describeCertificate({ subject, files }: Certificate): string[] {
-  const objectsIn = (name: string) => {
-    const lines = files[name];
-    return Array.isArray(lines) ? lines.map((line: string) => forms.members(line)) : [];
-  };
+export function describeCertificate(text: string): string[] {
+  const { subject, files } = parseCertificate(text);
+  const objectsIn = (name: string) => [files[name] ?? []].flat().map((line) => forms.members(line));
   const [log, state] = [objectsIn(forms.LOG), objectsIn(forms.STATE)];
   const of = ({ name }: StateTable) => state.filter(({ table }) => table === name);
   const sealed = of(SESSIONS).filter(({ status }) => status === 'finalized');
@@ -31,16 +29,6 @@ export function describeCertificate({ subject, files }: Certificate): string[] {
     ),
     ...new Set(of(SESSIONS).flatMap(skills)),
   ];
-}
-
-/** The same for a text that may be none. */
-export function describeCertificateText(text: string): string[] {
-  try {
-    return describeCertificate(parseCertificate(text));
-  } catch {
-    // What is wrong with it the verifier says.
-    return [];
-  }
 }
 
 /** Each step of the task that it is about, as the answers of its calls tell it. */

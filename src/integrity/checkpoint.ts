@@ -99,13 +99,13 @@ function need<T>(part: T | undefined, message: string): T {
 }
 
 /** The base64 of a hash that Colibri holds as hex. */
-export function hashToBase64(hash: string): string {
+function hashToBase64(hash: string): string {
   if (!isHash(hash)) throw new FormatError('not a SHA-256 in lowercase hex');
   return Buffer.from(hash, 'hex').toString('base64');
 }
 
 /** The hex of a hash that a text holds as base64, or nothing unless it is exactly 32 bytes. */
-export function hashFromBase64(text: string): string | undefined {
+function hashFromBase64(text: string): string | undefined {
   const bytes = decodeBase64(text);
   return bytes?.length === 32 ? bytes.toString('hex') : undefined;
 }
@@ -113,12 +113,12 @@ export function hashFromBase64(text: string): string | undefined {
 const DECIMAL = /^(?:0|[1-9][0-9]*)$/;
 
 /** A count in decimal without leading zeros, or nothing if it is not one or not exact as a number. */
-export function parseDecimal(text: string): number | undefined {
+function parseDecimal(text: string): number | undefined {
   const value = DECIMAL.test(text) ? Number(text) : Number.NaN;
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-export function formatDecimal(value: number): string {
+function formatDecimal(value: number): string {
   if (!Number.isSafeInteger(value) || value < 0) throw new FormatError(`${value} is not a count`);
   return String(value);
 }

@@ -13,10 +13,10 @@ import {
 import { dirname, join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { recomputeSums } from '../../src/__tests__/export/evidence.ts';
-import { formatCheckpoint, formatTlogProof } from '../../src/integrity/checkpoint.ts';
+import { formatTlogProof } from '../../src/integrity/checkpoint.ts';
 import { sha256Hex } from '../../src/integrity/digest.ts';
 import { inclusionProof, nodesInMemory } from '../../src/integrity/proofs.ts';
-import { generateNoteKey, noteSigner, signNote } from '../../src/integrity/signed-note.ts';
+import { generateNoteKey } from '../../src/integrity/signed-note.ts';
 import { leafHash } from '../../src/integrity/tree.ts';
 import { anchorEverywhere, repository, timeStampAuthority } from '../driver/anchor-places.ts';
 import { sha256 } from '../driver/audit-file.ts';
@@ -248,54 +248,6 @@ describe('colibri verify of what was taken out of the database', () => {
       expect(wrongKey.map(({ code }) => code)).toEqual([1, 1]);
       expect(changed.code).toBe(1);
       expect(JSON.parse(changed.stdout)).toMatchObject({ ok: false, what: 'bundle' });
-    },
-  );
-});
-
-describe('colibri prove --old', () => {
-  proves(
-    ['log-tree.consistency', 'verdict.against'],
-    'shows whoever kept a checkpoint that the log goes on from it, and nothing to whoever kept another',
-    async (desk) => {
-      await desk.work();
-      const kept = desk.lastSigned;
-      const size = desk.positions().length;
-      await desk.moreWork('one');
-      const later = desk.lastSigned;
-      await desk.moreWork('two');
-      const key = readFileSync(join(desk.logFolder, 'key.pub'), 'utf8').trim();
-      const [origin = ''] = kept.split('\n');
-      const pem = readFileSync(join(desk.logFolder, 'key.pem'), 'utf8');
-      const fork = signNote(
-        formatCheckpoint({ origin, size, root: sha256('another history') }),
-        noteSigner(origin, pem),
-      );
-      const proof = desk.colibri.path('from-kept.proof');
-
-      const made = await desk.run('prove', '--old', String(size), '-o', proof);
-      const stranger = { env: { XDG_CONFIG_HOME: desk.colibri.path('nobody') } };
-      const strange = (...args: string[]) => runColibri(desk.colibri, ['verify', proof, ...args], stranger);
-
-      expect(made.code, made.stderr).toBe(0);
-      expect(readFileSync(proof, 'utf8')).toMatch(
-        new RegExp(`^old ${size}\n([A-Za-z0-9+/]{43}=\n)+\n${origin}\n`),
-      );
-      expect((await desk.run('verify', proof, '--against', kept)).stdout).toContain('begins with the');
-      expect((await strange('--against', kept, '--key', key)).code).toBe(0);
-      expect((await strange('--against', kept)).code).toBe(1);
-      for (const other of [later, fork])
-        expect((await desk.run('verify', proof, '--against', other)).code).toBe(1);
-      expect((await desk.run('verify', proof)).stdout).toContain('give the one you kept with --against');
-      writeFileSync(
-        proof,
-        readFileSync(proof, 'utf8').replace(/\n[A-Za-z0-9]/, (c) => (c === '\nA' ? '\nB' : '\nA')),
-      );
-      expect((await desk.run('verify', proof, '--against', kept)).code).toBe(1);
-      for (const args of [['--old', '0'], ['--old', 'x'], ['T-0001', '--old', '3'], []])
-        expect((await desk.run('prove', ...args)).code, args.join(' ')).toBe(2);
-      expect((await desk.run('prove', '--old', '9999')).stderr).toContain(
-        'Audit row 9999 of 18 is not signed',
-      );
     },
   );
 });

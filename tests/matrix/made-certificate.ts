@@ -1,10 +1,6 @@
 import { inclusionProof, nodesInMemory } from '../../src/integrity/proofs.ts';
 import { leafHash } from '../../src/integrity/tree.ts';
-import {
-  CERTIFICATE_KIND,
-  CERTIFICATE_VERSION,
-  formatCertificate,
-} from '../../src/verify/sources/certificate.ts';
+import { formatCertificate } from '../../src/verify/sources/certificate.ts';
 import { payloadLine, proofLine, textLine } from '../../src/verify/sources/forms.ts';
 import type { ForgedLog, JsonObject } from './forge.ts';
 
@@ -30,8 +26,6 @@ export async function makeCertificate(
   const sizeOf = (note: string) => Number(note.split('\n')[1]);
   const [newest = ''] = heads.map(({ checkpoint }) => checkpoint).sort((a, b) => sizeOf(b) - sizeOf(a));
   return formatCertificate({
-    kind: CERTIFICATE_KIND,
-    version: CERTIFICATE_VERSION,
     subject: `#${positions[0]}`,
     origin: log.origin,
     files: {

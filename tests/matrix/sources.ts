@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { writeBundle } from '../../src/export/bundle.ts';
-import { buildCertificate, formatCertificate } from '../../src/export/certificate.ts';
-import { openBundle } from '../../src/export/open-bundle.ts';
+import { buildCertificate } from '../../src/export/certificate.ts';
+import { openBundle } from '../../src/export/files.ts';
 import { parseVerifierKey } from '../../src/integrity/signed-note.ts';
 import type { StorageEngine } from '../../src/storage/engine.ts';
 import { openSqlite } from '../../src/storage/sqlite/engine.ts';
@@ -13,8 +13,8 @@ import { readRemembered } from '../../src/trust/memory.ts';
 import type { Finding } from '../../src/verify/finding.ts';
 import type { Evidence } from '../../src/verify/rules/heads.ts';
 import type { Source } from '../../src/verify/source.ts';
-import { bundleSource } from '../../src/verify/sources/carried.ts';
-import { certificateSource } from '../../src/verify/sources/certificate.ts';
+import { carriedSource } from '../../src/verify/sources/carried.ts';
+import { formatCertificate, openCertificate } from '../../src/verify/sources/certificate.ts';
 import { DatabaseSource } from '../../src/verify/sources/database.ts';
 import type { Verdict } from '../../src/verify/verdict.ts';
 import { verify } from '../../src/verify/verify.ts';
@@ -77,7 +77,7 @@ export async function judgeBundle(place: Place, path: string, knowsKey = true): 
   judged.bundle += 1;
   const files = await openBundle(path);
   try {
-    return await judge(await bundleSource(files), place, [], knowsKey);
+    return await judge(await carriedSource(() => ({ files })), place, [], knowsKey);
   } finally {
     files.close();
   }
@@ -97,7 +97,7 @@ export async function proveTo(place: Place, subject: string, path: string): Prom
 
 export async function judgeCertificate(place: Place, text: string, knowsKey = true): Promise<Judgement> {
   judged.certificate += 1;
-  return await judge(await certificateSource(text), place, [], knowsKey);
+  return await judge(await carriedSource(() => openCertificate(text)), place, [], knowsKey);
 }
 
 async function judge(

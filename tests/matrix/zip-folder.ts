@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ZipWriter } from '../../src/export/zip.ts';
+import { ZipWriter } from '../../src/export/files.ts';
 import { BundleFolder } from './forgeries/bundles.ts';
 
 /** Packs a folder as `colibri export` packs one, and answers where. */

@@ -4,11 +4,10 @@ import { proving } from '../../../tests/contract/proves.ts';
 import { anchorEverywhere } from '../../../tests/driver/anchor-places.ts';
 import { Playground } from '../../../tests/driver/playground.ts';
 import { seededRandom } from '../../../tests/driver/random.ts';
-import { formatCertificate } from '../../export/certificate.ts';
 import { describeCertificate } from '../../export/summary.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { generateNoteKey } from '../../integrity/signed-note.ts';
-import type { Certificate } from '../../verify/sources/certificate.ts';
+import { type Certificate, formatCertificate } from '../../verify/sources/certificate.ts';
 import { checkProofFile } from '../../verify/sources/proofs.ts';
 import { checkCertificate, damage, exportTo, prove } from './evidence.ts';
 import { playRealLog, type RealLog } from './real-log.ts';
@@ -48,7 +47,7 @@ test(
   async () => {
     const certificate = await prove(log, log.task);
 
-    const lines = describeCertificate(certificate);
+    const lines = describeCertificate(formatCertificate(certificate));
 
     expect(lines[0]).toBe(`${log.task} "Roof": 26 audit rows and 11 records`);
     expect(lines.filter((line) => / to |created/.test(line)).map((line) => line.slice(25))).toEqual([

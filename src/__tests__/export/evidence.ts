@@ -6,17 +6,16 @@ import { fileURLToPath } from 'node:url';
 import type { Random } from '../../../tests/driver/random.ts';
 import { type WrittenBundle, writeBundle } from '../../export/bundle.ts';
 import { buildCertificate } from '../../export/certificate.ts';
-import { openBundle } from '../../export/open-bundle.ts';
+import { type OpenedFiles, openBundle } from '../../export/files.ts';
 import { parseVerifierKey } from '../../integrity/signed-note.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 import type { Finding } from '../../verify/finding.ts';
 import type { Source } from '../../verify/source.ts';
 import type { CarriedAnchor } from '../../verify/sources/anchor-file.ts';
-import { bundleSource, type CarriedSource, damagedSource } from '../../verify/sources/carried.ts';
-import { type Certificate, certificateSource } from '../../verify/sources/certificate.ts';
+import { type CarriedSource, carriedSource } from '../../verify/sources/carried.ts';
+import { type Certificate, openCertificate } from '../../verify/sources/certificate.ts';
 import { DatabaseSource } from '../../verify/sources/database.ts';
-import { SourceError } from '../../verify/sources/files.ts';
 import type { Verdict } from '../../verify/verdict.ts';
 import { verify } from '../../verify/verify.ts';
 import type { RealLog } from './real-log.ts';
@@ -71,20 +70,20 @@ export async function checkDatabase(log: RealLog, trust: Trust = {}): Promise<Ch
 }
 
 export async function checkBundle(path: string, trust: Trust = {}): Promise<CheckedCarried> {
-  const files = await openBundle(path).catch((error: unknown) => {
-    if (error instanceof SourceError) return error;
-    throw error;
+  let files: OpenedFiles | undefined;
+  const source = await carriedSource(async () => {
+    files = await openBundle(path);
+    return { files };
   });
-  if (files instanceof SourceError) return await checkCarried(damagedSource(files.message), trust);
   try {
-    return await checkCarried(await bundleSource(files), trust);
+    return await checkCarried(source, trust);
   } finally {
-    files.close();
+    files?.close();
   }
 }
 
 export async function checkCertificate(text: string, trust: Trust = {}): Promise<CheckedCarried> {
-  return await checkCarried(await certificateSource(text), trust);
+  return await checkCarried(await carriedSource(() => openCertificate(text)), trust);
 }
 
 interface CheckedCarried extends Checked {

@@ -10,7 +10,7 @@ function line(position: number): string {
 }
 
 async function number(claims: readonly number[], payloads: readonly (PayloadLine | undefined)[] = []) {
-  const cursor = new PayloadCursor(one(payloads));
+  const cursor = new PayloadCursor(one(payloads.map((payload) => payload && payloadLine(payload))));
   const extra: number[] = [];
   const rows = [];
   for await (const page of numberedRows(one(claims.map(line)), cursor, (after) => extra.push(after)))

@@ -1,72 +1,65 @@
-import { exactText } from '../../integrity/digest.ts';
+import { exactText, sha256Hex } from '../../integrity/digest.ts';
+import { headIn } from '../../trust/opening.ts';
 
 // Files in anchors/ are named by the SHA-256 of their bytes, so that a changed byte shows whatever the sums say: commits as
-// git keeps them, and answers of time-stamping authorities. This module also runs in the page and asks Node for nothing.
+// git keeps them, and answers of time-stamping authorities. This module also runs in the page.
 
 export type AnchorKind = 'git' | 'tsr';
 
 /** What an anchor says of a checkpoint. Nothing here shows that anybody else has it. */
-export interface AnchorText {
+interface AnchorText {
+  /** The id of a commit, computed from its bytes so that it cannot be claimed; absent in a browser that hashes nothing. */
+  readonly commit?: string;
   /** The reference that a commit was made for, where its message says so. */
   readonly ref?: string;
   /** The time that a token or a commit claims, in ISO 8601. */
   readonly time?: string;
 }
 
-/** An anchor that somebody hands over: it is whole and speaks of a checkpoint that is there. Nothing shows that anybody else has it. */
+/** An anchor that somebody hands over: it is whole and names a checkpoint that is there. */
 export interface CarriedAnchor extends AnchorText {
   readonly kind: AnchorKind;
   readonly name: string;
   readonly bytes: Uint8Array;
-  /** The checkpoint it speaks of, and the audit rows that this one claims to cover. */
+  /** The checkpoint it names, and the audit rows that this one claims to cover. */
   readonly note: string;
   readonly size: number;
 }
 
-const KINDS: Readonly<Record<string, AnchorKind>> = { commit: 'git', tsr: 'tsr' };
-
-export function anchorFile(kind: AnchorKind, digest: string): string {
-  return `anchors/${digest}.${kind === 'git' ? 'commit' : 'tsr'}`;
+export function anchorFile(kind: AnchorKind, bytes: Uint8Array): string {
+  return `anchors/${sha256Hex(bytes)}.${kind === 'git' ? 'commit' : 'tsr'}`;
 }
 
-/** The kind of anchor that a file of this name holds, if its bytes have this digest. */
-export function readAnchorName(name: string, digest: string): AnchorKind | undefined {
-  const kind = KINDS[name.slice(name.lastIndexOf('.') + 1)];
-  return kind !== undefined && name === anchorFile(kind, digest) ? kind : undefined;
-}
-
-/** The bytes whose digest is a commit's id: SHA-1 in most repositories, SHA-256 in some. */
-export function commitPreimage(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  const header = new TextEncoder().encode(`commit ${bytes.length}\0`);
-  const whole = new Uint8Array(header.length + bytes.length);
-  whole.set(header);
-  whole.set(bytes, header.length);
-  return whole;
-}
-
-/** The digest a repository uses, as the names of trees and parents in its commits tell. */
-export function commitAlgorithm(bytes: Uint8Array): 'SHA-1' | 'SHA-256' {
-  const [tree] = (exactText(bytes.subarray(0, 100)) ?? '').split('\n');
-  return tree?.length === 'tree '.length + 64 ? 'SHA-256' : 'SHA-1';
-}
-
-/** What an anchor says, if it is about this checkpoint: a commit ends with the note, a token holds the note's SHA-256. */
-export function readAnchor(
-  kind: AnchorKind,
+/**
+ * Reads an anchor of one of these checkpoints, or answers what is wrong with it: a commit ends with the note, a token holds
+ * the note's SHA-256. More cannot be checked of it alone. Hostile input enters here.
+ */
+export async function openAnchor(
+  name: string,
   bytes: Uint8Array,
-  note: string,
-  noteDigest: string,
-): AnchorText | undefined {
-  return kind === 'git' ? readCommit(bytes, note) : readStamp(bytes, noteDigest);
+  notes: readonly string[],
+): Promise<CarriedAnchor | string> {
+  const kind = name.endsWith('.commit') ? 'git' : 'tsr';
+  if (name !== anchorFile(kind, bytes)) return 'is not what its name says it must be';
+  for (const note of notes) {
+    const said = kind === 'git' ? await readCommit(bytes, note) : readStamp(bytes, sha256Hex(note));
+    if (said !== undefined) return { ...said, kind, name, bytes, note, size: headIn(note)?.size ?? 0 };
+  }
+  return 'does not name a checkpoint that is there';
 }
 
-function readCommit(bytes: Uint8Array, note: string): AnchorText | undefined {
+async function readCommit(bytes: Uint8Array, note: string): Promise<AnchorText | undefined> {
   const text = exactText(bytes);
   if (text?.endsWith(`\n\n${note}`) !== true) return undefined;
   const message = text.slice(text.indexOf('\n\n') + 2);
   const ref = /^colibri checkpoint at \d+ audit rows on (refs\/[\w./-]{1,200})\n/.exec(message)?.[1];
   const seconds = /^committer .* (\d{1,12}) [+-]\d{4}$/m.exec(text)?.[1];
-  return { ...(ref !== undefined && { ref }), ...timeOf(Number(seconds) * 1_000) };
+  // SHA-1 in most repositories, SHA-256 in some, as the name of its tree tells.
+  const algorithm = text.indexOf('\n') === 'tree '.length + 64 ? 'SHA-256' : 'SHA-1';
+  const object = Buffer.concat([Buffer.from(`commit ${bytes.length}\0`), bytes]);
+  const digest = await globalThis.crypto?.subtle?.digest(algorithm, object);
+  const commit = digest && Buffer.from(new Uint8Array(digest)).toString('hex');
+  return { ...(commit && { commit }), ...(ref !== undefined && { ref }), ...timeOf(Number(seconds) * 1_000) };
 }
 
 /** `YYYYMMDDhhmmss`, a fraction perhaps, `Z`: how DER writes a GeneralizedTime behind its tag and its length. */
@@ -76,7 +69,7 @@ const TIME_TAG = 0x18;
 const TIME_BYTES_MAX = 200;
 
 function readStamp(bytes: Uint8Array, noteDigest: string): AnchorText | undefined {
-  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  const hex = Buffer.from(bytes).toString('hex');
   let at = hex.indexOf(noteDigest);
   while (at % 2 === 1) at = hex.indexOf(noteDigest, at + 1);
   if (at < 0) return undefined;

@@ -1,4 +1,4 @@
-import { FILES_MAX, type Files, isEntryName, SourceError } from './files.ts';
+import { type Files, isEntryName, SourceError } from './files.ts';
 import { openZip } from './zip.ts';
 
 // What a browser hands over. Node has the same classes, so that tests run all of it there too.
@@ -6,7 +6,6 @@ import { openZip } from './zip.ts';
 /** The files of a folder that was chosen in a browser. Their paths begin with the name of the folder. */
 export function blobFiles(given: Iterable<readonly [path: string, blob: Blob]>): Files {
   const all = [...given];
-  if (all.length > FILES_MAX) throw new SourceError(`there are more than ${FILES_MAX} files`);
   const prefix = commonFolder(all.map(([path]) => path));
   const files = new Map<string, Blob>();
   for (const [path, blob] of all) {

@@ -1,18 +1,14 @@
-import { parseTlogProof } from '../../integrity/checkpoint.ts';
-import { sha256Hex } from '../../integrity/digest.ts';
-import { verifyInclusion } from '../../integrity/proof-verifier.ts';
-import { leafHash } from '../../integrity/tree.ts';
 import { formatId, parseId, STATE_TABLES, type StateTable } from '../../log/tables.ts';
 import { headIn } from '../../trust/opening.ts';
 import { auditRow, type Finding, type Report } from '../finding.ts';
-import type { Source, SourceRow, SourceText, Walked } from '../source.ts';
+import type { Source, SourceHead, SourceRow, Walked } from '../source.ts';
 import type { CarriedAnchor } from './anchor-file.ts';
 import { type Files, Folder, type LinePage, SourceError } from './files.ts';
 import * as forms from './forms.ts';
-import { HeldState, readTexts } from './held.ts';
-import { fileFinding, type Notes, readNotes } from './notes.ts';
+import { HeldState, isSealOver, readTexts, type ShownSeal, shownSeals } from './held.ts';
+import { fileFinding, lineFinding, readNotes } from './notes.ts';
+import { isProofOf } from './proofs.ts';
 import { claimedPosition, numberedRows, PayloadCursor } from './rows.ts';
-import { isSealOver, type ShownSeal, shownSeals } from './seals.ts';
 import { NAMED_MAX, reportStrayTexts, strayPayload, strayState } from './strays.ts';
 
 /** A source that somebody hands over: a bundle or a certificate. */
@@ -22,40 +18,20 @@ export interface CarriedSource extends Source {
   readonly anchors: readonly CarriedAnchor[];
 }
 
-/** What a certificate is, besides its files. */
-export interface About {
-  readonly subject: string;
-  readonly origin: string;
+/** What somebody hands over: the files of a bundle, or those of a certificate with what it is about. */
+export interface Given {
+  readonly files: Files;
+  readonly about?: { readonly subject: string; readonly origin: string };
 }
 
-/**
- * The files of a bundle as a source, or those of a certificate. Hostile input enters here: what cannot be read at all
- * becomes a source with one finding, and nothing is thrown.
- */
-export async function carriedSource(open: () => { files: Files; about?: About }): Promise<CarriedSource> {
+/** What `open` opens as a source. Hostile input enters here: what cannot be read at all becomes a source with one finding. */
+export async function carriedSource(open: () => Given | Promise<Given>): Promise<CarriedSource> {
   try {
-    const { files, about } = open();
-    const folder = new Folder(files);
-    const marker = forms.readMarker(await folder.text(forms.MARKER));
-    if (about === undefined && marker === undefined)
-      throw new SourceError(`${forms.MARKER} is missing or damaged: this is not a bundle of this version`);
-    const faults: Finding[] = [];
-    const notes = await readNotes(folder, faults);
-    // Without the rows between, nothing can be held against a checkpoint that was kept.
-    if (about !== undefined && (notes.heads.length === 0 || notes.kept.length > 0))
-      throw new SourceError('it must have a signed head and no other checkpoint');
-    const texts = await readTexts(folder.lines(forms.TEXTS), faults);
-    const state = new HeldState();
-    await state.read(folder.lines(forms.STATE), faults);
-    return new Carried({ folder, about, marker, notes, texts, state, faults });
+    return new Carried(await readFiles(await open()));
   } catch (error) {
     if (error instanceof SourceError) return damagedSource(error.message);
     throw error;
   }
-}
-
-export async function bundleSource(files: Files): Promise<CarriedSource> {
-  return await carriedSource(() => ({ files }));
 }
 
 /** A source of which nothing can be read but why. */
@@ -78,16 +54,24 @@ export function damagedSource(reason: string): CarriedSource {
   };
 }
 
-interface Opened {
-  readonly folder: Folder;
-  readonly about: About | undefined;
-  readonly marker: forms.Marker | undefined;
-  readonly notes: Notes;
-  readonly texts: ReadonlyMap<string, SourceText>;
-  readonly state: HeldState;
-  /** What was found wrong on the way, to be reported with the rest. */
-  readonly faults: Finding[];
+async function readFiles({ files, about }: Given) {
+  const folder = new Folder(files);
+  const marker = forms.readMarker(await folder.text(forms.MARKER));
+  if (about === undefined && marker === undefined)
+    throw new SourceError(`${forms.MARKER} is missing or damaged: this is not a bundle of this version`);
+  /** What is wrong, to be reported with the rest. */
+  const faults: Finding[] = [];
+  const notes = await readNotes(folder, faults);
+  // Without the rows between, nothing can be held against a checkpoint that was kept.
+  if (about !== undefined && (notes.heads.length === 0 || notes.kept.length > 0))
+    throw new SourceError('it must have a signed head and no other checkpoint');
+  const texts = await readTexts(folder.lines(forms.TEXTS), faults);
+  const state = new HeldState();
+  await state.read(folder.lines(forms.STATE), faults);
+  return { folder, about, marker, notes, texts, state, faults };
 }
+
+type Opened = Awaited<ReturnType<typeof readFiles>>;
 
 class Carried implements CarriedSource {
   readonly subject: string;
@@ -95,19 +79,20 @@ class Carried implements CarriedSource {
   readonly complete?: ReadonlySet<string>;
   readonly anchors: readonly CarriedAnchor[];
   readonly #in: Opened;
-  #payloads = new PayloadCursor(nothing());
+  readonly #payloads: PayloadCursor;
   /** Of a certificate: its rows. */
   readonly #rows = new Map<number, string>();
   /** Reading the rows came to an end too early, which was said then. */
   #isDamaged = false;
 
   constructor(opened: Opened) {
-    const { about, notes } = opened;
+    const { about } = opened;
     this.subject = about?.subject ?? forms.WHOLE_LOG;
     this.whole = about === undefined;
     if (about !== undefined) this.complete = new Set(/^[TA]/.test(about.subject) ? [about.subject] : []);
-    this.anchors = notes.anchors;
+    this.anchors = opened.notes.anchors;
     this.#in = opened;
+    this.#payloads = new PayloadCursor(opened.folder.lines(forms.PAYLOADS));
   }
 
   origin = () => Promise.resolve(this.#in.about?.origin ?? this.#in.marker?.origin ?? undefined);
@@ -119,7 +104,6 @@ class Carried implements CarriedSource {
 
   async *rows(): AsyncGenerator<readonly SourceRow[]> {
     const { folder, faults } = this.#in;
-    this.#payloads = new PayloadCursor(payloadsIn(folder));
     const log = folder.lines(forms.LOG);
     try {
       if (this.whole) yield* numberedRows(log, this.#payloads, (after) => faults.push(rowTooMany(after)));
@@ -136,15 +120,15 @@ class Carried implements CarriedSource {
     if (!this.whole) await this.#checkSubject(walked, report);
     this.#checkNewest();
     for (const finding of faults) report(finding);
-    for (const line of this.#payloads.unreadable) {
-      const message = `Line ${line} of ${forms.PAYLOADS} is not a payload, or is out of order.`;
-      report(fileFinding('malformed', forms.PAYLOADS, message));
-    }
+    for (const line of this.#payloads.unreadable) report(lineFinding(forms.PAYLOADS, line, 'a payload'));
     await this.#checkStrays(walked, report);
     // Where a row is lost, which is said already, the rest cannot be what it was.
-    if (this.whole && walked.isComplete) this.#checkMarker(walked, report);
+    const { size, root, chain_hash } = this.#in.marker ?? {};
+    const isMarked = size === walked.size && root === walked.root && chain_hash === walked.chainHash;
+    const message = `${forms.MARKER} has another number of rows, root or chain hash than the log.`;
+    if (this.whole && walked.isComplete && !isMarked) report(fileFinding('altered', forms.MARKER, message));
     const seals = await this.#checkSeals(walked, report);
-    const known = new Set([...notes.files, ...seals, ...faults.map(({ table }) => table)]);
+    const known = [...notes.files, ...seals, ...faults.map(({ table }) => table)];
     const strays = this.#checkNames(known, walked, report);
     if (this.whole) await checkSums(folder, strays, report);
   }
@@ -200,11 +184,9 @@ class Carried implements CarriedSource {
   #checkNewest(): void {
     const { folder, faults, notes } = this.#in;
     const name = forms.CHECKPOINT;
-    const newest = this.#head?.size;
-    const isOne = notes.heads.some(
-      ({ checkpoint }) => checkpoint === notes.checkpoint && headIn(checkpoint)?.size === newest,
-    );
-    if (notes.heads.length === 0 ? folder.names.has(name) : !isOne)
+    const isNewest = ({ checkpoint }: SourceHead) =>
+      checkpoint === notes.checkpoint && headIn(checkpoint)?.size === this.#head?.size;
+    if (notes.heads.length === 0 ? folder.names.has(name) : !notes.heads.some(isNewest))
       faults.push(fileFinding('altered', name, `${name} is not the newest of the heads that are there.`));
   }
 
@@ -227,14 +209,6 @@ class Carried implements CarriedSource {
         if (!walked.isLost(Number(state.row(table, id)?.position)))
           report(strayState(table.name, formatId(table, id)));
     }
-  }
-
-  #checkMarker({ size, root, chainHash: chain_hash }: Walked, report: Report): void {
-    const { marker } = this.#in;
-    const name = forms.MARKER;
-    if (marker?.size === size && marker.root === root && marker.chain_hash === chain_hash) return;
-    const message = `${name} has another number of rows, root or chain hash than the log.`;
-    report(fileFinding('altered', name, message));
   }
 
   /** Seals list what the state says, and in a bundle a proof stands beside each that the checkpoint covers. Answers their files. */
@@ -262,37 +236,27 @@ class Carried implements CarriedSource {
     const [head, contentHash] = [this.#head, walked.contentHashAt(position)];
     const name = forms.proofFile(session);
     if (head === undefined || contentHash === undefined || position > head.size) return false;
-    // Of a log that is not what was signed nothing can be proved, and whoever exports it leaves proofs out.
-    const isWhole = head.size === walked.size ? head.root === walked.root : head.size < walked.size;
-    if (!folder.names.has(name) && !(walked.isComplete && isWhole && head.origin === marker?.origin))
-      return false;
-    const isFit = (checkpoint: string) =>
-      checkpoint === notes.checkpoint || checkpoint === notes.heads.at(-1)?.checkpoint;
-    if (
-      walked.found.has(auditRow(position)) ||
-      isProofOf(position, contentHash, await folder.text(name), isFit)
-    )
-      return true;
+    // Of a log that is not what was signed nothing can be proved, and the export leaves proofs out.
+    const isSigned = head.size === walked.size ? head.root === walked.root : head.size < walked.size;
+    const isDue = walked.isComplete && isSigned && head.origin === marker?.origin;
+    if (!folder.names.has(name) && !isDue) return false;
+    const fitting = new Set([notes.checkpoint, notes.heads.at(-1)?.checkpoint]);
+    const isProof = isProofOf(position, contentHash, await folder.text(name), fitting);
     const message = `${name} does not prove that audit row ${position} is in the log that the checkpoint signs.`;
-    report({ ...fileFinding('altered', name, message), position });
+    if (!isProof && !walked.found.has(auditRow(position)))
+      report({ ...fileFinding('altered', name, message), position });
     return true;
   }
 
   /** Exactly the files that belong in it, and no other. Answers those that do not. */
-  #checkNames(known: ReadonlySet<string>, { found }: Walked, report: Report): ReadonlySet<string> {
-    const { folder, notes } = this.#in;
-    const required = new Set(this.whole ? OF_A_BUNDLE : OF_A_CERTIFICATE);
+  #checkNames(known: readonly string[], { found }: Walked, report: Report): ReadonlySet<string> {
+    const { folder } = this.#in;
+    const required = this.whole ? OF_A_BUNDLE : OF_A_CERTIFICATE;
     for (const name of required)
       if (!folder.names.has(name)) report(fileFinding('missing', name, `${name} is not there.`));
-    const optional = [
-      ...(this.whole ? [forms.PAGE] : []),
-      ...(notes.heads.length > 0 ? [forms.CHECKPOINT] : []),
-    ];
+    const all = new Set([...known, ...required, ...(this.whole ? [forms.PAGE] : [])]);
     const isKnown = (name: string) =>
-      required.has(name) ||
-      known.has(name) ||
-      optional.includes(name) ||
-      found.has(/^(?:seals|proofs)\/(A-\d+)/.exec(name)?.[1] ?? '');
+      all.has(name) || found.has(/^(?:seals|proofs)\/(A-\d+)/.exec(name)?.[1] ?? '');
     const strays = [...folder.names].filter((name) => !isKnown(name));
     for (const name of strays) report(fileFinding('stray', name, `${name} does not belong here.`));
     return new Set(strays);
@@ -303,55 +267,16 @@ const OF_BOTH = [forms.LOG, forms.PAYLOADS, forms.TEXTS, forms.STATE, forms.KEYS
 const OF_A_BUNDLE = [...OF_BOTH, forms.MARKER, forms.README, forms.SUMS];
 const OF_A_CERTIFICATE = [...OF_BOTH, forms.PROOFS];
 
-async function* payloadsIn(folder: Folder): AsyncGenerator<readonly (forms.PayloadLine | undefined)[]> {
-  for await (const page of folder.lines(forms.PAYLOADS)) yield page.map(forms.readPayload);
-}
-
 async function* bodiesIn(folder: Folder): AsyncGenerator<string> {
-  for await (const page of payloadsIn(folder)) for (const payload of page) yield payload?.body ?? '';
+  for await (const page of folder.lines(forms.PAYLOADS))
+    for (const line of page) yield forms.readPayload(line)?.body ?? '';
 }
-
-async function* nothing(): AsyncGenerator<never> {}
 
 function rowTooMany(after: number): Finding {
   const message = `The line after audit row ${after} is not a row of the log.`;
   const position = after + 1;
   const record = auditRow(position);
   return { kind: 'stray', table: 'actions', record, position, columns: ['position'], message };
-}
-
-/** Whether a tlog-proof leads from a row, which it carries, to the root of a checkpoint that fits. */
-function isProofOf(
-  position: number,
-  contentHash: string,
-  text: string | undefined,
-  isFit: (checkpoint: string) => boolean,
-): boolean {
-  try {
-    const { index, proof, extra, checkpoint } = parseTlogProof(text ?? '');
-    const head = headIn(checkpoint);
-    if (index !== position - 1 || !isFit(checkpoint) || head === undefined) return false;
-    return (
-      extra !== undefined && sha256Hex(extra) === contentHash && isIncluded(index, proof, contentHash, head)
-    );
-  } catch {
-    return false;
-  }
-}
-
-/** Whether a proof leads from a row to the root of a head. */
-export function isIncluded(
-  index: number,
-  proof: readonly string[],
-  contentHash: string,
-  { size, root }: { readonly size: number; readonly root: string },
-): boolean {
-  try {
-    verifyInclusion({ index, size, leafHash: leafHash(contentHash), root, proof });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Last, because most files have been read by then. */

@@ -118,12 +118,10 @@ function splitLines(bytes: Uint8Array): LinePage {
   const text = exactText(bytes);
   if (text !== undefined) return text.split('\n');
   const lines: (string | undefined)[] = [];
-  let start = 0;
-  for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, start)) {
-    lines.push(exactText(bytes.subarray(start, end)));
-    start = end + 1;
+  for (let start = 0, end = 0; end !== -1; start = end + 1) {
+    end = bytes.indexOf(NEWLINE, start);
+    lines.push(exactText(bytes.subarray(start, end === -1 ? undefined : end)));
   }
-  lines.push(exactText(bytes.subarray(start)));
   return lines;
 }
 

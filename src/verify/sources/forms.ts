@@ -70,17 +70,9 @@ export interface Marker {
   readonly chain_hash: string;
 }
 
-export function payloadLine({ body, position, salt }: PayloadLine): string {
-  return canonicalJson({ body, position, salt });
-}
-
-export function textLine({ digest, salt, text }: TextLine): string {
-  return canonicalJson({ digest, salt, text });
-}
-
-export function proofLine({ position, proof }: ProofLine): string {
-  return canonicalJson({ position, proof: [...proof] });
-}
+export const payloadLine: (payload: PayloadLine) => string = canonicalJson;
+export const textLine: (text: TextLine) => string = canonicalJson;
+export const proofLine: (proof: ProofLine) => string = canonicalJson;
 
 /** All of the file, its newline too. */
 export function markerText({ origin, size, root, chain_hash }: Marker): string {
@@ -146,11 +138,11 @@ export function isCount(value: unknown): value is number {
 
 /** The members of a JSON object; nothing where the text is none. */
 export function members(text: string | undefined): Readonly<Record<string, unknown>> {
-  const value = text === undefined ? undefined : parse(text);
+  const value = parse(text);
   return isObject(value) ? value : {};
 }
 
-function parse(text: string): unknown {
+function parse(text = ''): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,8 +1,18 @@
-import { formatId, STATE_TABLES, type StateTable } from '../../log/tables.ts';
+import { treeRoot } from '../../integrity/tree.ts';
+import {
+  formatId,
+  SESSION_RECORDS,
+  SESSIONS,
+  STATE_TABLES,
+  type StateTable,
+  TASKS,
+  THOUGHTS,
+} from '../../log/tables.ts';
 import type { Finding } from '../finding.ts';
-import type { SourceText } from '../source.ts';
+import type { SourceText, Walked } from '../source.ts';
 import type { LinePage } from './files.ts';
-import { members, readText, STATE, TEXTS } from './forms.ts';
+import { isCount, isText, members, readText, STATE, TEXTS } from './forms.ts';
+import { fileFinding, lineFinding } from './notes.ts';
 
 /** Reads texts, which lie in the order of their digests. Hostile input enters here. */
 export async function readTexts(
@@ -21,8 +31,7 @@ export async function readTexts(
         last = found.digest;
         continue;
       }
-      const message = `Line ${count} of ${TEXTS} is not a text, or is out of order.`;
-      faults.push({ kind: 'malformed', table: TEXTS, record: TEXTS, message });
+      faults.push(lineFinding(TEXTS, count, 'a text'));
     }
   return texts;
 }
@@ -39,8 +48,7 @@ export class HeldState {
       for (const line of page) {
         const found = placeOf(line);
         if (found === undefined) {
-          const message = `The line after ${last.name} is not a row of state.`;
-          faults.push({ kind: 'malformed', table: STATE, record: STATE, message });
+          faults.push(fileFinding('malformed', STATE, `The line after ${last.name} is not a row of state.`));
           continue;
         }
         const { table, id, text } = found;
@@ -93,4 +101,51 @@ function placeOf(text = '') {
   const name = TABLE.exec(text)?.[1];
   const table = STATE_TABLES.find((known) => known.name === name);
   return table === undefined || !Number.isSafeInteger(id) || id < 1 ? undefined : { table, id, text };
+}
+
+/** The sealed sessions of a source. A row that is not as the log left it is for the rules to name; here it is passed over. */
+export function* shownSeals(state: HeldState, walked: Walked) {
+  const bySession = new Map<unknown, { readonly task: unknown; readonly hash: unknown }[]>();
+  for (const id of state.ids(SESSION_RECORDS)) {
+    const { session_id, kind, ref, task_id } = state.row(SESSION_RECORDS, id) ?? {};
+    const number = isCount(ref) ? ref : 0;
+    const hash = kind === 'thought' ? state.row(THOUGHTS, number)?.hash : walked.contentHashAt(number);
+    const records = bySession.get(session_id) ?? [];
+    records.push({ task: task_id, hash });
+    bySession.set(session_id, records);
+  }
+  for (const id of state.ids(SESSIONS)) {
+    const row = state.row(SESSIONS, id) ?? {};
+    const { status, merkle_root: root, leaf_count: leaves, position, sealed_task_id: only, task_id } = row;
+    if (status !== 'finalized' || !isText(root) || !isCount(leaves) || !isCount(position)) continue;
+    const session = formatId(SESSIONS, id);
+    const isShallow = row.scope === 'shallow' && isCount(task_id);
+    const records = (bySession.get(id) ?? []).filter(({ task }) => only === null || task === only);
+    const hashes = records.map(({ hash }) => hash).filter(isText);
+    yield {
+      ...{ session, position, root, leaves, hashes },
+      // Where one of these is complete, so are the records.
+      coveredBy: [session, ...(isShallow ? [formatId(TASKS, task_id)] : [])],
+      // One of the records cannot be read, which is said elsewhere: nobody can tell what the seal must be.
+      isTorn: hashes.length < records.length || walked.found.has(session),
+    };
+  }
+}
+
+export type ShownSeal = ReturnType<typeof shownSeals> extends Generator<infer Seal> ? Seal : never;
+
+/**
+ * Whether these hashes can be the leaves under a seal. Of a whole log they are those of its records. Else they give its
+ * root, and those that are shown are among them in their order; of what is complete the rules compare the root themselves.
+ */
+export function isSealOver(
+  { hashes, leaves, root, coveredBy }: ShownSeal,
+  listed: readonly string[],
+  complete: ReadonlySet<string> | undefined,
+): boolean {
+  let found = 0;
+  for (const hash of listed) if (hash === hashes[found]) found += 1;
+  if (found !== hashes.length) return false;
+  if (complete === undefined) return listed.length === found;
+  return listed.length === leaves && (coveredBy.some((id) => complete.has(id)) || treeRoot(listed) === root);
 }

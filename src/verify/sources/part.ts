@@ -16,9 +16,10 @@ import type { Reader, SqlValue } from '../../storage/engine.ts';
 import { headIn } from '../../trust/opening.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
 import type { Source, SourceHead, SourceRow, Walked } from '../source.ts';
-import { historyOf, isIncluded } from './carried.ts';
+import { historyOf } from './carried.ts';
 import { Cells, inPages, PAYLOAD_COLUMNS, pagesOf, ROW_COLUMNS } from './database-cells.ts';
 import { isCount } from './forms.ts';
+import { isIncluded } from './proofs.ts';
 
 /** Rows at a time: fewer than of a whole log, so that a slice stays short. */
 const PAGE = 64;

@@ -1,6 +1,6 @@
 import type { SourceRow } from '../source.ts';
 import type { LinePage } from './files.ts';
-import type { PayloadLine } from './forms.ts';
+import { type PayloadLine, readPayload } from './forms.ts';
 
 /** Rows that are handed on together. */
 const PAGE_ROWS = 1_000;
@@ -16,10 +16,10 @@ export async function* numberedRows(
 ): AsyncGenerator<readonly SourceRow[]> {
   let last = 0;
   let lines: (string | undefined)[] = [];
-  let claims: (number | undefined)[] = [];
   const take = async (until: number): Promise<SourceRow[]> => {
+    const claims = lines.map(claimedPosition);
     const rows: SourceRow[] = [];
-    for (let i = 0; i < until; i += 1) {
+    for (const [i, text] of lines.slice(0, until).entries()) {
       const position = positionOf(claims, i, last + 1);
       if (position === undefined) {
         extra(last);
@@ -27,17 +27,13 @@ export async function* numberedRows(
       }
       last = position;
       const payload = await payloads.take(position);
-      rows.push({ position, text: lines[i], ...(payload !== undefined && { payload }) });
+      rows.push({ position, text, ...(payload !== undefined && { payload }) });
     }
     lines = lines.slice(until);
-    claims = claims.slice(until);
     return rows;
   };
   for await (const page of log) {
-    for (const line of page) {
-      lines.push(line);
-      claims.push(claimedPosition(line));
-    }
+    for (const line of page) lines.push(line);
     if (lines.length >= PAGE_ROWS + AHEAD) yield await take(lines.length - AHEAD);
   }
   if (lines.length > 0) yield await take(lines.length);
@@ -66,19 +62,19 @@ export function claimedPosition(line: string | undefined): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** Payloads in step with the rows they lie beside, of which no more is held than that. Undefined stands for a line that is none. */
+/** Payloads in step with the rows they lie beside, of which no more is held than that. Hostile input enters here. */
 export class PayloadCursor {
   /** Payloads that belong to no row, by position. */
   readonly strays: number[] = [];
   /** Lines, counted from 1, that cannot be read or are misplaced. */
   readonly unreadable: number[] = [];
-  readonly #pages: AsyncIterator<readonly (PayloadLine | undefined)[]>;
+  readonly #pages: AsyncIterator<LinePage>;
   #ahead: PayloadLine[] = [];
   #next = 0;
   #line = 0;
   #last = 0;
 
-  constructor(pages: AsyncIterable<readonly (PayloadLine | undefined)[]>) {
+  constructor(pages: AsyncIterable<LinePage>) {
     this.#pages = pages[Symbol.asyncIterator]();
   }
 
@@ -104,7 +100,8 @@ export class PayloadCursor {
     this.#ahead = this.#ahead.slice(this.#next);
     this.#next = 0;
     if (done === true) this.#last = Number.POSITIVE_INFINITY;
-    for (const payload of done === true ? [] : value) {
+    for (const line of done === true ? [] : value) {
+      const payload = readPayload(line);
       this.#line += 1;
       if (payload === undefined || payload.position <= this.#last) this.unreadable.push(this.#line);
       else {

@@ -4,8 +4,8 @@ import type { Report } from '../../../verify/finding.ts';
 import type { Evidence, Judged } from '../../../verify/rules/heads.ts';
 import type { SourceRow, Walked } from '../../../verify/source.ts';
 import { blobFiles, openZipBlob } from '../../../verify/sources/blobs.ts';
-import { bundleSource, type CarriedSource, damagedSource } from '../../../verify/sources/carried.ts';
-import { CERTIFICATE_BYTES_MAX, certificateSource } from '../../../verify/sources/certificate.ts';
+import { type CarriedSource, carriedSource } from '../../../verify/sources/carried.ts';
+import { CERTIFICATE_BYTES_MAX, openCertificate } from '../../../verify/sources/certificate.ts';
 import { SourceError } from '../../../verify/sources/files.ts';
 import { type VerifyOptions, verify } from '../../../verify/verify.ts';
 import { loadTexts, pairRows, tellCalls } from './calls.ts';
@@ -42,7 +42,7 @@ export async function openSource(given: Given, onProgress: OnProgress) {
   const stateRows = [...state.values()].reduce((sum, { size }) => sum + size, 0);
   const records = { state, text, calls, rows: read, wrong: findings.records };
   const shown = {
-    verdict: await verdictView(verdict, watched, findings, stateRows),
+    verdict: verdictView(verdict, watched, findings, stateRows),
     calls,
     tasks: tasksOf(records),
     sessions: sessionsOf(records),
@@ -50,15 +50,12 @@ export async function openSource(given: Given, onProgress: OnProgress) {
   return { given, source, read, verdict, text, shown };
 }
 
-/** What was handed over as a source. Hostile input enters here: what cannot be read becomes a source with one finding. */
+/** What was handed over as a source. */
 async function sourceOf(given: Given): Promise<CarriedSource> {
-  try {
-    if ('certificate' in given) return await certificateSource(await textIn(given.certificate));
-    return await bundleSource('zip' in given ? await openZipBlob(given.zip) : blobFiles(given.files));
-  } catch (error) {
-    if (error instanceof SourceError) return damagedSource(error.message);
-    throw error;
-  }
+  return await carriedSource(async () => {
+    if ('certificate' in given) return openCertificate(await textIn(given.certificate));
+    return { files: 'zip' in given ? await openZipBlob(given.zip) : blobFiles(given.files) };
+  });
 }
 
 async function textIn(file: Blob): Promise<string> {

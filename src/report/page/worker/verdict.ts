@@ -1,15 +1,17 @@
 /// <reference lib="dom" />
 import { STATE_TABLES } from '../../../log/tables.ts';
 import type { Finding, FindingKind } from '../../../verify/finding.ts';
-import { type CarriedAnchor, commitAlgorithm, commitPreimage } from '../../../verify/sources/anchor-file.ts';
 import type { Verdict } from '../../../verify/verdict.ts';
 import type { Watched } from './open.ts';
 
 /** What the page shows of the verifier's verdict. */
-export type VerdictView = Awaited<ReturnType<typeof verdictView>>;
+export type VerdictView = ReturnType<typeof verdictView>;
 
-export async function verdictView(verdict: Verdict, watched: Watched, findings: Findings, stateRows: number) {
+export function verdictView(verdict: Verdict, watched: Watched, findings: Findings, stateRows: number) {
   const { subject, whole, anchors } = watched.source;
+  const good = new Set(
+    verdict.judged.filter(({ status }) => status === 'consistent').map(({ note }) => note),
+  );
   // The newest head of a key is often kept as well.
   const heads = new Set(verdict.judged.map(({ note }) => note)).size;
   return {
@@ -22,7 +24,16 @@ export async function verdictView(verdict: Verdict, watched: Watched, findings: 
     keys: verdict.checkpointed
       .filter(({ known }) => known)
       .map((signed) => ({ ...signed, id: keyId(signed.key) })),
-    anchors: await anchorsOf(verdict, anchors),
+    /** What others may hold of checkpoints that the rows agree with, the oldest first. The page has no network to look. */
+    anchors: anchors
+      .filter(({ note }) => good.has(note))
+      .map(({ kind, size, commit = '', ref = '', time: claims = '' }) => ({
+        kind,
+        size,
+        commit,
+        ref,
+        claims,
+      })),
     checks: checksOf(verdict, watched, heads, stateRows, findings.checks),
     findingCount: findings.count,
     /** The first ones. */
@@ -33,27 +44,6 @@ export async function verdictView(verdict: Verdict, watched: Watched, findings: 
 /** A verifier key is `name+id+key`. */
 function keyId(key: string): string {
   return key.split('+')[1] ?? '';
-}
-
-/** What others may hold of checkpoints that the rows agree with, the oldest first. The page has no network to look. */
-async function anchorsOf({ judged }: Verdict, anchors: readonly CarriedAnchor[]) {
-  const good = new Set(judged.filter(({ status }) => status === 'consistent').map(({ note }) => note));
-  const views = anchors
-    .filter(({ note }) => good.has(note))
-    .sort((a, b) => a.size - b.size)
-    .map(async ({ kind, bytes, size, ref = '', time: claims = '' }) => {
-      const commit = kind === 'git' ? await commitId(bytes) : '';
-      return { kind, size, commit, ref, claims };
-    });
-  return await Promise.all(views);
-}
-
-/** Git names commits by SHA-1, which only the browser has, and not on every page. */
-async function commitId(bytes: Uint8Array): Promise<string> {
-  const { subtle } = globalThis.crypto ?? {};
-  if (subtle === undefined) return '';
-  const digest = await subtle.digest(commitAlgorithm(bytes), commitPreimage(bytes));
-  return Buffer.from(new Uint8Array(digest)).toString('hex');
 }
 
 /** What is checked, in the order it is shown, and how many things it was carried out on or why it was not. */

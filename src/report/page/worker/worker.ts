@@ -3,8 +3,8 @@ import { sha256Hex } from '../../../integrity/digest.ts';
 import { inclusionProof, type NodeReader, nodesInMemory } from '../../../integrity/proofs.ts';
 import { leafHash } from '../../../integrity/tree.ts';
 import type { SourceRow } from '../../../verify/source.ts';
-import { isIncluded } from '../../../verify/sources/carried.ts';
 import { members } from '../../../verify/sources/forms.ts';
+import { isIncluded } from '../../../verify/sources/proofs.ts';
 import { textFields } from '../../telling.ts';
 import { type Given, judgeAgain, type OpenedSource, openSource } from './open.ts';
 

@@ -1,0 +1,157 @@
+import {
+  closeSync,
+  createReadStream,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { pipeline, Readable, type Transform } from 'node:stream';
+import * as zlib from 'node:zlib';
+import { asError } from '../errors.ts';
+import { FILES_MAX, type Files, isEntryName, SourceError } from '../verify/sources/files.ts';
+import * as format from '../verify/sources/zip.ts';
+
+/** Node before 20.15 has none of its own; its own does 3 GB/s, the table 0.4. */
+export const crc32 = zlib.crc32 ?? format.crc32;
+
+/** The files of a bundle on this machine. */
+export interface OpenedFiles extends Files {
+  close(): void;
+}
+
+/** Opens a folder or a zip by a stranger. Throws a SourceError where it is neither. */
+export async function openBundle(path: string): Promise<OpenedFiles> {
+  return reading(path, () => lstatSync(path).isDirectory()) ? openFolder(path) : await openZipFile(path);
+}
+
+function openFolder(folder: string): OpenedFiles {
+  const names: string[] = [];
+  reading(folder, () => list(folder, '', names));
+  return {
+    names,
+    async *stream(name) {
+      try {
+        yield* createReadStream(join(folder, name), { highWaterMark: 262_144 });
+      } catch (error) {
+        throw unreadable(name, error);
+      }
+    },
+    close() {},
+  };
+}
+
+function list(folder: string, prefix: string, names: string[]): void {
+  for (const item of readdirSync(join(folder, prefix), { withFileTypes: true })) {
+    const name = `${prefix}${item.name}`;
+    if (!isEntryName(name)) throw new SourceError(`${JSON.stringify(name)} does not belong in a bundle`);
+    if (names.length >= FILES_MAX) throw new SourceError(`there are more than ${FILES_MAX} files`);
+    if (item.isDirectory() && prefix === '') list(folder, `${name}/`, names);
+    // A link could lead to any file of whoever verifies, a pipe could never end.
+    else if (!item.isFile()) throw new SourceError(`${name} is not a plain file`);
+    else names.push(name);
+  }
+}
+
+async function openZipFile(path: string): Promise<OpenedFiles> {
+  const fd = reading(path, () => openSync(path, 'r'));
+  try {
+    const stat = fstatSync(fd);
+    if (!stat.isFile()) throw new SourceError(`${path} is not a plain file`);
+    const read = async (from: number, length: number) => {
+      const bytes = Buffer.alloc(length);
+      const count = reading(path, () => readSync(fd, bytes, 0, length, from));
+      return bytes.subarray(0, count);
+    };
+    const inflated = (from: number, length: number) => {
+      const range = { fd, start: from, end: from + length - 1, autoClose: false, highWaterMark: 262_144 };
+      return through(createReadStream('', range), zlib.createInflateRaw());
+    };
+    const files = await format.openZip({ size: stat.size, read, inflated, crc32 });
+    return { ...files, close: () => closeSync(fd) };
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+}
+
+/** What the system refuses is a matter of the input. */
+function reading<T>(path: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+}
+
+function unreadable(path: string, thrown: unknown): unknown {
+  if (thrown instanceof SourceError) return thrown;
+  return new SourceError(`${path} cannot be read: ${asError(thrown).message}`, { cause: thrown });
+}
+
+/** Beyond these a zip needs its 64-bit extension, which this writer leaves out. */
+const BYTES_MAX = 0xffffffff;
+const ENTRIES_MAX = 0xffff;
+
+/** Writes a zip one entry after the other; holds an open file and a chunk, whatever the size. */
+export class ZipWriter {
+  readonly #fd: number;
+  readonly #entries: format.Entry[] = [];
+  #at = 0;
+
+  constructor(path: string) {
+    this.#fd = openSync(path, 'wx', 0o600);
+  }
+
+  async add(name: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
+    if (!isEntryName(name)) throw new Error(`${JSON.stringify(name)} is no name for a file in a bundle`);
+    const offset = this.#at;
+    let crc = 0;
+    let size = 0;
+    const measured = async function* () {
+      for await (const chunk of chunks) {
+        crc = crc32(chunk, crc);
+        size += chunk.length;
+        yield chunk;
+      }
+    };
+    this.#at += format.localHeader({ name, crc, packed: 0, size }).length;
+    const begun = this.#at;
+    for await (const packed of through(Readable.from(measured()), zlib.createDeflateRaw()))
+      this.#append(packed);
+    const entry = { name, crc, packed: this.#at - begun, size, offset };
+    if (size > BYTES_MAX || this.#at > BYTES_MAX || this.#entries.length === ENTRIES_MAX)
+      throw new Error('The bundle is too large for one zip. Export it as a folder.');
+    // Written last, because only now the sizes are known: no entry needs a trailer that a reader must guess.
+    writeFully(this.#fd, format.localHeader(entry), offset);
+    this.#entries.push(entry);
+  }
+
+  close(): void {
+    this.#append(format.directoryOf(this.#entries, this.#at));
+    closeSync(this.#fd);
+  }
+
+  /** Gives up. The file is left for the caller to remove. */
+  abandon(): void {
+    closeSync(this.#fd);
+  }
+
+  #append(bytes: Uint8Array): void {
+    writeFully(this.#fd, bytes, this.#at);
+    this.#at += bytes.length;
+  }
+}
+
+function writeFully(fd: number, bytes: Uint8Array, position: number): void {
+  for (let done = 0; done < bytes.length; )
+    done += writeSync(fd, bytes, done, bytes.length - done, position + done);
+}
+
+/** Errors of the source and of the transform both end the iteration that the caller is in. */
+function through(source: Readable, transform: Transform): AsyncIterable<Uint8Array> {
+  return pipeline(source, transform, () => undefined);
+}
