@@ -65,11 +65,6 @@ export function ownKey(config: Config, origin: string | undefined): VerifierKey 
   return keyIn(folderOf(config, origin)?.verifierKey());
 }
 
-/** The certificates of the authorities that this user named for a log. */
-export function authoritiesOf(folder: KeyFolder | undefined): readonly string[] {
-  return folder?.authorities() ?? [];
-}
-
 export function outsideFinding(kind: Finding['kind'], record: string, message: string): Finding {
   return { kind, table: 'checkpoint', record, message };
 }
@@ -110,7 +105,7 @@ function addAnchors({ workspace }: Config, dbPath: string, outside: Outside): vo
       outside.evidence.push({ source, where, note });
       continue;
     }
-    const stamp = checkStamp(anchor.stamped, authoritiesOf(folder));
+    const stamp = checkStamp(anchor.stamped, folder?.authorities() ?? []);
     if (stamp.state === 'wrong')
       outside.findings.push(outsideFinding('bad-anchor', anchor.stamped.tokenPath, stamp.message));
     if (stamp.state === 'unchecked') outside.remarks.push(stamp.message);

@@ -1,9 +1,10 @@
 import { UNSAID } from '../log/row.ts';
 import { parseId, SESSIONS } from '../log/tables.ts';
 import { ERASED, readTexts } from '../log/texts.ts';
-import { effectsOf, type Fields, fieldsOf, textFields } from '../report/telling.ts';
+import { type Fields, fieldsOf, textFields } from '../report/telling.ts';
 import type { Reader } from '../storage/engine.ts';
 import { isText, members } from '../verify/sources/forms.ts';
+import { effectsOf } from '../verify/sources/rows.ts';
 
 /** One call, as its two rows and their payloads tell it. Anybody may have changed the file: any field may be anything. */
 export interface PastCall {

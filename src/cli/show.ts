@@ -1,10 +1,10 @@
 import type { Config } from '../config.ts';
 import { select } from '../export/selection.ts';
 import { formatId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
-import { effectsOf } from '../report/telling.ts';
 import type { Reader, Row } from '../storage/engine.ts';
 import { auditRow, type Finding } from '../verify/finding.ts';
 import { members } from '../verify/sources/forms.ts';
+import { effectsOf } from '../verify/sources/rows.ts';
 import { command, UsageError } from './command.ts';
 import { concerning, newestCalls, type PastCall, restoreTexts } from './history.ts';
 import { PROOF_LEGEND, printCall } from './log.ts';

@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { asError } from '../errors.ts';
 import { type OpenedFiles, openBundle } from '../export/files.ts';
 import { describeCertificate } from '../export/summary.ts';
 import { exactText } from '../integrity/digest.ts';
@@ -13,10 +14,9 @@ import type { Evidence } from '../verify/rules/heads.ts';
 import type { CarriedAnchor } from '../verify/sources/anchor-file.ts';
 import { type CarriedSource, carriedSource, damagedSource } from '../verify/sources/carried.ts';
 import { CERTIFICATE_BYTES_MAX, openCertificate } from '../verify/sources/certificate.ts';
-import { SourceError } from '../verify/sources/files.ts';
 import { checkProofFile, isProofFile } from '../verify/sources/proofs.ts';
 import type { Verdict } from '../verify/verdict.ts';
-import { authoritiesOf, check, folderOf, outsideFinding, ownKey } from './evidence.ts';
+import { check, folderOf, outsideFinding, ownKey } from './evidence.ts';
 import type { Output } from './output.ts';
 import { printable } from './text.ts';
 import { keyId, type ToVerify, type Verified } from './verdict.ts';
@@ -105,7 +105,8 @@ type LookedUp = ReturnType<typeof lookUpAnchors>['anchors'][number];
  */
 function lookUpAnchors(carried: readonly CarriedAnchor[], origin: string | undefined, given: ToVerify) {
   const { config, authority } = given;
-  const authorities = authority === undefined ? authoritiesOf(folderOf(config, origin)) : [authority];
+  const named = folderOf(config, origin)?.authorities() ?? [];
+  const authorities = authority === undefined ? named : [authority];
   const held = heldHere(
     carried.flatMap(({ commit }) => commit ?? []),
     config.workspace,
@@ -179,13 +180,11 @@ function verifyProofFile(text: string, given: ToVerify): Verified {
   const { path, out } = given;
   const keyOf = (origin: string) => given.key ?? folderOf(given.config, origin)?.verifierKey();
   try {
-    const proof = checkProofFile(text, { keyOf, against: given.against?.note });
-    const { subject, origin, size, line, key } = proof;
-    const data = { subject, origin, size, proves: [line], key };
-    return { what: 'proof', findings: [], data, print: () => out.line(printable(line)) };
+    const { line, ...shown } = checkProofFile(text, keyOf, given.against?.note);
+    const print = () => out.line(printable(line));
+    return { what: 'proof', findings: [], data: { ...shown, proves: [line] }, print };
   } catch (error) {
-    if (!(error instanceof SourceError)) throw error;
-    const message = `It shows nothing: ${error.message}.`;
+    const message = `It shows nothing: the proof does not hold: ${asError(error).message}.`;
     const finding: Finding = { kind: 'bad-checkpoint', table: 'proof', record: path, message };
     return { what: 'proof', findings: [finding], data: { proves: [] } };
   }

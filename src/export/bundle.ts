@@ -1,3 +1,4 @@
+import { canonicalJson } from '../integrity/canonical-json.ts';
 import { formatTlogProof } from '../integrity/checkpoint.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { Frontier } from '../integrity/tree.ts';
@@ -9,7 +10,7 @@ import { inPages } from '../verify/sources/database-cells.ts';
 import * as forms from '../verify/sources/forms.ts';
 import { PartSource } from '../verify/sources/part.ts';
 import { isIncluded } from '../verify/sources/proofs.ts';
-import { type BundleTarget, openTarget } from './bundle-target.ts';
+import { type BundleTarget, openTarget } from './files.ts';
 import { countRows, findLogAnchors, type Heads, type LogPlace, newestHead, readHeads } from './heads.ts';
 import { readmeText } from './readme.ts';
 
@@ -90,16 +91,10 @@ async function writeLog(
     }
   }
   const payloads = 'SELECT position, salt, body FROM action_payloads WHERE';
-  await target.write(
-    forms.PAYLOADS,
-    lines(inPages<forms.PayloadLine>(tx, payloads, 'position', [], 0), forms.payloadLine),
-  );
+  await target.write(forms.PAYLOADS, lines(inPages<Row>(tx, payloads, 'position', [], 0), canonicalJson));
   onProgress?.(1.5 * size, 2 * size);
   const texts = 'SELECT digest, salt, text FROM texts WHERE';
-  await target.write(
-    forms.TEXTS,
-    lines(inPages<forms.TextLine>(tx, texts, 'digest', [], ''), forms.textLine),
-  );
+  await target.write(forms.TEXTS, lines(inPages<Row>(tx, texts, 'digest', [], ''), canonicalJson));
   await target.write(forms.STATE, stateLines(tx));
   await writeHeads(target, heads);
   await writeSeals(tx, target, heads);
@@ -108,8 +103,8 @@ async function writeLog(
   onProgress?.(2 * size, 2 * size);
 }
 
-async function* lines<T>(items: AsyncIterable<T>, line: (item: T) => string): AsyncGenerator<string> {
-  for await (const item of items) yield `${line(item)}\n`;
+async function* lines(rows: AsyncIterable<Row>, line: (row: Row) => string): AsyncGenerator<string> {
+  for await (const row of rows) yield `${line(row)}\n`;
 }
 
 /** Rows of state as the texts whose SHA-256 the log holds. */

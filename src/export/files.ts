@@ -1,22 +1,13 @@
-import {
-  closeSync,
-  createReadStream,
-  fstatSync,
-  lstatSync,
-  openSync,
-  readdirSync,
-  readSync,
-  writeSync,
-} from 'node:fs';
-import { join } from 'node:path';
+import { createHash } from 'node:crypto';
+import * as fs from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { asError } from '../errors.ts';
 import { FILES_MAX, type Files, isEntryName, SourceError } from '../verify/sources/files.ts';
+import { formatSums, MARKER, SUMS } from '../verify/sources/forms.ts';
 import * as format from '../verify/sources/zip.ts';
-
-/** Node before 20.15 has none of its own; its own does 3 GB/s, the table 0.4. */
-export const crc32 = zlib.crc32 ?? format.crc32;
 
 /** The files of a bundle on this machine. */
 export interface OpenedFiles extends Files {
@@ -25,7 +16,7 @@ export interface OpenedFiles extends Files {
 
 /** Opens a folder or a zip by a stranger. Throws a SourceError where it is neither. */
 export async function openBundle(path: string): Promise<OpenedFiles> {
-  return reading(path, () => lstatSync(path).isDirectory()) ? openFolder(path) : await openZipFile(path);
+  return reading(path, () => fs.lstatSync(path).isDirectory()) ? openFolder(path) : await openZipFile(path);
 }
 
 function openFolder(folder: string): OpenedFiles {
@@ -35,7 +26,7 @@ function openFolder(folder: string): OpenedFiles {
     names,
     async *stream(name) {
       try {
-        yield* createReadStream(join(folder, name), { highWaterMark: 262_144 });
+        yield* fs.createReadStream(join(folder, name), { highWaterMark: 262_144 });
       } catch (error) {
         throw unreadable(name, error);
       }
@@ -45,7 +36,7 @@ function openFolder(folder: string): OpenedFiles {
 }
 
 function list(folder: string, prefix: string, names: string[]): void {
-  for (const item of readdirSync(join(folder, prefix), { withFileTypes: true })) {
+  for (const item of fs.readdirSync(join(folder, prefix), { withFileTypes: true })) {
     const name = `${prefix}${item.name}`;
     if (!isEntryName(name)) throw new SourceError(`${JSON.stringify(name)} does not belong in a bundle`);
     if (names.length >= FILES_MAX) throw new SourceError(`there are more than ${FILES_MAX} files`);
@@ -57,23 +48,23 @@ function list(folder: string, prefix: string, names: string[]): void {
 }
 
 async function openZipFile(path: string): Promise<OpenedFiles> {
-  const fd = reading(path, () => openSync(path, 'r'));
+  const fd = reading(path, () => fs.openSync(path, 'r'));
   try {
-    const stat = fstatSync(fd);
+    const stat = fs.fstatSync(fd);
     if (!stat.isFile()) throw new SourceError(`${path} is not a plain file`);
     const read = async (from: number, length: number) => {
       const bytes = Buffer.alloc(length);
-      const count = reading(path, () => readSync(fd, bytes, 0, length, from));
+      const count = reading(path, () => fs.readSync(fd, bytes, 0, length, from));
       return bytes.subarray(0, count);
     };
     const inflated = (from: number, length: number) => {
       const range = { fd, start: from, end: from + length - 1, autoClose: false, highWaterMark: 262_144 };
-      return through(createReadStream('', range), zlib.createInflateRaw());
+      return through(fs.createReadStream('', range), zlib.createInflateRaw());
     };
     const files = await format.openZip({ size: stat.size, read, inflated, crc32 });
-    return { ...files, close: () => closeSync(fd) };
+    return { ...files, close: () => fs.closeSync(fd) };
   } catch (error) {
-    closeSync(fd);
+    fs.closeSync(fd);
     throw error;
   }
 }
@@ -92,6 +83,91 @@ function unreadable(path: string, thrown: unknown): unknown {
   return new SourceError(`${path} cannot be read: ${asError(thrown).message}`, { cause: thrown });
 }
 
+/** What a file is made of: lines of text, or bytes. */
+type Parts = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
+
+/** Where a bundle is written: a folder, or a zip. Nothing is at the target before everything is. */
+export interface BundleTarget {
+  write(name: string, parts: Parts): Promise<void>;
+  /** Writes the sums and puts the whole in its place. */
+  finish(): Promise<void>;
+  /** Removes what was written so far. */
+  abandon(): void;
+}
+
+/** Prepares to write a bundle at `path`; a name ending in .zip makes a zip. Refuses to replace anything but a bundle. */
+export async function openTarget(path: string): Promise<BundleTarget> {
+  const target = resolve(path);
+  await assertReplaceable(target);
+  const making = join(dirname(target), `.${basename(target)}.${process.pid}.new`);
+  fs.mkdirSync(dirname(target), { recursive: true });
+  const zip = target.endsWith('.zip') ? new ZipWriter(making) : undefined;
+  if (zip === undefined) fs.mkdirSync(making, { mode: 0o700 });
+  const sums = new Map<string, string>();
+
+  async function write(name: string, parts: Parts): Promise<void> {
+    const hash = createHash('sha256');
+    const hashed = async function* () {
+      for await (const chunk of chunked(parts)) {
+        hash.update(chunk);
+        yield chunk;
+      }
+    };
+    const path = join(making, name);
+    if (zip === undefined) fs.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    const asNew = { flag: 'wx', mode: 0o600, flush: true };
+    await (zip === undefined ? writeFile(path, hashed(), asNew) : zip.add(name, hashed()));
+    sums.set(name, hash.digest('hex'));
+  }
+
+  return {
+    write,
+    async finish() {
+      await write(SUMS, [formatSums(sums)]);
+      zip?.close();
+      putInPlace(making, target);
+    },
+    abandon() {
+      zip?.abandon();
+      fs.rmSync(making, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Lines of text gathered into chunks that are worth a write. */
+async function* chunked(parts: Parts, chars = 262_144): AsyncGenerator<Buffer> {
+  let text = '';
+  for await (const part of parts) {
+    if (typeof part === 'string') text += part;
+    else yield Buffer.from(part);
+    if (text.length < chars) continue;
+    yield Buffer.from(text);
+    text = '';
+  }
+  if (text !== '') yield Buffer.from(text);
+}
+
+/** Nothing, an empty folder, or a bundle of ours may stand where a bundle goes. */
+async function assertReplaceable(target: string): Promise<void> {
+  if (!fs.existsSync(target)) return;
+  if (fs.lstatSync(target).isDirectory() && fs.readdirSync(target).length === 0) return;
+  // Whatever cannot be opened as a bundle is something else, and stays.
+  const opened = await openBundle(target).catch(() => undefined);
+  opened?.close();
+  if (opened === undefined || ![MARKER, SUMS].every((name) => opened.names.includes(name)))
+    throw new Error(
+      `${target} exists and is not a bundle, so it is not overwritten. Name another place with -o.`,
+    );
+}
+
+function putInPlace(made: string, target: string): void {
+  const old = `${made}.old`;
+  const replaced = fs.existsSync(target);
+  if (replaced) fs.renameSync(target, old);
+  fs.renameSync(made, target);
+  if (replaced) fs.rmSync(old, { recursive: true, force: true });
+}
+
 /** Beyond these a zip needs its 64-bit extension, which this writer leaves out. */
 const BYTES_MAX = 0xffffffff;
 const ENTRIES_MAX = 0xffff;
@@ -103,7 +179,7 @@ export class ZipWriter {
   #at = 0;
 
   constructor(path: string) {
-    this.#fd = openSync(path, 'wx', 0o600);
+    this.#fd = fs.openSync(path, 'wx', 0o600);
   }
 
   async add(name: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
@@ -132,12 +208,12 @@ export class ZipWriter {
 
   close(): void {
     this.#append(format.directoryOf(this.#entries, this.#at));
-    closeSync(this.#fd);
+    fs.closeSync(this.#fd);
   }
 
   /** Gives up. The file is left for the caller to remove. */
   abandon(): void {
-    closeSync(this.#fd);
+    fs.closeSync(this.#fd);
   }
 
   #append(bytes: Uint8Array): void {
@@ -148,10 +224,13 @@ export class ZipWriter {
 
 function writeFully(fd: number, bytes: Uint8Array, position: number): void {
   for (let done = 0; done < bytes.length; )
-    done += writeSync(fd, bytes, done, bytes.length - done, position + done);
+    done += fs.writeSync(fd, bytes, done, bytes.length - done, position + done);
 }
 
 /** Errors of the source and of the transform both end the iteration that the caller is in. */
 function through(source: Readable, transform: Transform): AsyncIterable<Uint8Array> {
   return pipeline(source, transform, () => undefined);
 }
+
+/** Node before 20.15 has none of its own; its own does 3 GB/s, the table 0.4. */
+export const crc32 = zlib.crc32 ?? format.crc32;

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import type { Config } from '../config.ts';
 import { parseVerifierKey } from '../integrity/signed-note.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { findAnchors } from '../trust/anchors.ts';
@@ -41,12 +41,7 @@ export interface Heads {
 }
 
 /** Where a log lies and where its key does: there its anchors are looked for. */
-export interface LogPlace {
-  readonly dbPath: string;
-  readonly configDir: string;
-  /** Whose repository may hold anchors; where the database lies if it is not said. */
-  readonly workspace?: string | undefined;
-}
+export type LogPlace = Pick<Config, 'dbPath' | 'configDir' | 'workspace'>;
 
 /** Bytes that somebody else can look up, and the checkpoint that they are said to hold. */
 interface LogAnchor {
@@ -60,10 +55,10 @@ interface LogAnchor {
  * is done before a snapshot is taken.
  */
 export async function findLogAnchors(storage: StorageEngine, place: LogPlace): Promise<readonly LogAnchor[]> {
-  const { dbPath, configDir, workspace = dirname(dbPath) } = place;
+  const { dbPath, workspace } = place;
   const origin = await storage.read(readOrigin);
   if (origin === undefined || !isOrigin(origin)) return [];
-  const { anchors } = findAnchors({ dbPath, workspace, folder: new KeyFolder(configDir, origin) });
+  const { anchors } = findAnchors({ dbPath, workspace, folder: new KeyFolder(place.configDir, origin) });
   return anchors.flatMap((anchor) => {
     const { source: kind, note } = anchor;
     if (kind === 'file') return [];

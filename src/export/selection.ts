@@ -2,8 +2,9 @@ import { ColibriError } from '../errors.ts';
 import { formatId, parseId, STATE_TABLES, type StateTable, TASKS } from '../log/tables.ts';
 import type { Reader } from '../storage/engine.ts';
 import { Cells } from '../verify/sources/database-cells.ts';
-import { isCount, isObject, members } from '../verify/sources/forms.ts';
+import { isCount, members } from '../verify/sources/forms.ts';
 import { rowsBehind, withEnters } from '../verify/sources/part.ts';
+import { effectsOf, statesNamed } from '../verify/sources/rows.ts';
 
 /** The part of a log that proves something about one record. */
 export interface Selection {
@@ -54,8 +55,11 @@ async function rowsOfCall(tx: Reader, position: number): Promise<number[]> {
  */
 async function closed(tx: Reader, chosen: Iterable<number>): Promise<Selection> {
   const cells = new Cells(tx);
+  const sql = 'SELECT text FROM actions WHERE position';
   for (let positions = await withEnters(cells, chosen); ; ) {
-    const state = await stateOf(cells, positions);
+    const rows = await cells.among('actions', sql, positions);
+    const effects = rows.flatMap(([text]) => effectsOf(members(String(text))));
+    const state = await statesNamed(cells, effects);
     const writers = [...state.values()].flatMap((rows) =>
       [...rows.values()].map((row) => members(row).position),
     );
@@ -64,23 +68,6 @@ async function closed(tx: Reader, chosen: Iterable<number>): Promise<Selection> 
     if (all.size === positions.length) return { positions, state };
     positions = await withEnters(cells, all);
   }
-}
-
-/** The rows of state that calls say they wrote, as they are now. */
-async function stateOf(cells: Cells, positions: readonly number[]): Promise<Selection['state']> {
-  const ids = new Map(STATE_TABLES.map((table) => [table, new Set<number>()]));
-  const sql = 'SELECT text FROM actions WHERE position';
-  for (const [text] of await cells.among('actions', sql, positions)) {
-    const { effects } = members(String(text));
-    for (const effect of Array.isArray(effects) ? effects.filter(isObject) : [])
-      for (const [table, numbers] of ids) {
-        const id = effect.table === table.name ? parseId(table, String(effect.id)) : undefined;
-        if (id !== undefined) numbers.add(id);
-      }
-  }
-  const state = new Map<StateTable, ReadonlyMap<number, string>>();
-  for (const [table, numbers] of ids) state.set(table, await cells.states(table, [...numbers]));
-  return state;
 }
 
 async function erasuresOf(tx: Reader, cells: Cells, positions: readonly number[]): Promise<number[]> {

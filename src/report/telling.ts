@@ -1,5 +1,6 @@
 import { RULES } from '../domains/rules.ts';
 import { isObject, isText } from '../verify/sources/forms.ts';
+import { effectsOf } from '../verify/sources/rows.ts';
 
 // What a call did, in words: one telling for the page and for the command line. Every field is a stranger's.
 
@@ -19,10 +20,6 @@ export function textFields({ rules: version, tool }: Fields, args: Fields): read
   const rules = typeof version === 'number' ? RULES[version] : undefined;
   if (!isText(tool) || rules === undefined || !Object.hasOwn(rules, tool)) return [];
   return (rules[tool]?.texts ?? []).filter((field) => args[field] !== undefined);
-}
-
-export function effectsOf({ effects }: Fields): Fields[] {
-  return Array.isArray(effects) ? effects.map(fieldsOf) : [];
 }
 
 export type Kind = 'thought' | 'task' | 'session' | 'owner' | 'read' | 'failure';

@@ -1,8 +1,9 @@
 import { sha256Hex } from '../integrity/digest.ts';
 import { ProofError, verifyInclusion } from '../integrity/proof-verifier.ts';
 import { leafHash } from '../integrity/tree.ts';
+import { headIn } from '../trust/opening.ts';
 import { type Finding, type Report, rowFinding } from './finding.ts';
-import { claimedSize, type Evidence, judgeHeads, type Keyring, newestHead } from './rules/heads.ts';
+import { type Evidence, judgeHeads, type Keyring, newestHead } from './rules/heads.ts';
 import { DamagedSource, type Source, type SourceHead, type SourceNote, type SourceRow } from './source.ts';
 import { rangesOf, type Verdict } from './verdict.ts';
 import { Walk } from './walk.ts';
@@ -42,7 +43,9 @@ export async function verify(source: Source, options: VerifyOptions): Promise<Ve
     ...heads.map(({ checkpoint }) => checkpoint),
     ...[...kept, ...evidence].map(({ note }) => note),
   ];
-  const walk = new Walk(source, report, notes.map(claimedSize));
+  // What they claim is not believed yet: it is where the walk computes a root.
+  const sizes = notes.flatMap((note) => headIn(note)?.size ?? []);
+  const walk = new Walk(source, report, sizes);
   const { whole } = source;
   // In a source that is not whole, each row is proved to be under its newest head.
   const head = whole || heads.length === 0 ? undefined : (newestHead(heads) ?? { size: 0, root: '' });

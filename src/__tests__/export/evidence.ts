@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Random } from '../../../tests/driver/random.ts';
 import { type WrittenBundle, writeBundle } from '../../export/bundle.ts';
@@ -28,13 +28,15 @@ interface Trust {
 const SCRIPT = fileURLToPath(new URL('../../../docs/verify-bundle.py', import.meta.url));
 
 export async function exportTo(log: RealLog, path: string, page?: string): Promise<WrittenBundle> {
-  const { dbPath, configDir } = log;
-  return await reading(log, (storage) => writeBundle(storage, { dbPath, configDir, page }, path));
+  return await reading(log, (storage) => writeBundle(storage, { ...placeOf(log), page }, path));
 }
 
 export async function prove(log: RealLog, subject: string): Promise<Certificate> {
-  const { dbPath, configDir } = log;
-  return await reading(log, (storage) => buildCertificate(storage, { dbPath, configDir }, subject));
+  return await reading(log, (storage) => buildCertificate(storage, placeOf(log), subject));
+}
+
+function placeOf({ dbPath, configDir }: RealLog) {
+  return { dbPath, configDir, workspace: dirname(dbPath) };
 }
 
 async function reading<T>(log: RealLog, work: (storage: StorageEngine) => Promise<T>): Promise<T> {

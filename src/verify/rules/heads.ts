@@ -83,11 +83,6 @@ export interface HeadsVerdict {
   readonly remarks: readonly string[];
 }
 
-/** The size a note speaks of, before anything about it is believed: so that one walk can compute every root. */
-export function claimedSize(note: string): number {
-  return headIn(note)?.size ?? 0;
-}
-
 /** Judges every head: those of the log itself, those it kept, and those kept elsewhere. Reports each cause once. */
 export function judgeHeads(
   heads: readonly SourceHead[],
@@ -191,9 +186,7 @@ function agreedReach(heads: readonly SourceHead[], keys: readonly KnownKey[], lo
 
 /** The largest head by what it claims: the one that proofs in part of a log lead to. */
 export function newestHead(heads: readonly SourceHead[]): Checkpoint | undefined {
-  const sizes = heads.map(({ checkpoint }) => claimedSize(checkpoint));
-  const newest = heads[sizes.indexOf(Math.max(...sizes))];
-  return newest === undefined ? undefined : headIn(newest.checkpoint);
+  return heads.flatMap(({ checkpoint }) => headIn(checkpoint) ?? []).sort((a, b) => b.size - a.size)[0];
 }
 
 interface Judging {
@@ -242,14 +235,11 @@ function compare(size: number, root: string, log: WalkedLog, where: string): [He
   return ['rewritten', message];
 }
 
-interface Opened {
-  readonly head?: Checkpoint;
-  readonly by?: KnownKey | undefined;
-  /** Why it is not a checkpoint at all. */
-  readonly malformed?: string;
-}
-
-function openWith(note: string, known: readonly KnownKey[]): Opened {
+/** What a note holds and who signed it, or why it is not a checkpoint at all. Neither where no known key signed it. */
+function openWith(
+  note: string,
+  known: readonly KnownKey[],
+): { head?: Checkpoint; by?: KnownKey | undefined; malformed?: string } {
   const keys = known.map(({ key }) => key);
   try {
     const { text, verified } = openNote(note, keys);

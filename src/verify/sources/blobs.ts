@@ -32,15 +32,8 @@ export async function openZipBlob(zip: Blob): Promise<Files> {
   });
 }
 
-interface ByteStream {
-  getReader(): {
-    read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>;
-    cancel(): Promise<void>;
-  };
-}
-
 // Not every browser can iterate a stream.
-async function* chunksOf(stream: ByteStream): AsyncGenerator<Uint8Array> {
+async function* chunksOf(stream: ReturnType<Blob['stream']>): AsyncGenerator<Uint8Array> {
   const reader = stream.getReader();
   try {
     for (let part = await reader.read(); !part.done; part = await reader.read())

@@ -1,6 +1,6 @@
 import { formatId, parseId, STATE_TABLES, type StateTable } from '../../log/tables.ts';
 import { headIn } from '../../trust/opening.ts';
-import { auditRow, type Finding, type Report } from '../finding.ts';
+import { auditRow, type Finding, type Report, rowFinding } from '../finding.ts';
 import type { Source, SourceHead, SourceRow, Walked } from '../source.ts';
 import type { CarriedAnchor } from './anchor-file.ts';
 import { type Files, Folder, type LinePage, SourceError } from './files.ts';
@@ -8,7 +8,7 @@ import * as forms from './forms.ts';
 import { HeldState, isSealOver, readTexts, type ShownSeal, shownSeals } from './held.ts';
 import { fileFinding, lineFinding, readNotes } from './notes.ts';
 import { isProofOf } from './proofs.ts';
-import { claimedPosition, numberedRows, PayloadCursor } from './rows.ts';
+import { claimedPosition, effectsOf, numberedRows, PayloadCursor } from './rows.ts';
 import { NAMED_MAX, reportStrayTexts, strayPayload, strayState } from './strays.ts';
 
 /** A source that somebody hands over: a bundle or a certificate. */
@@ -37,7 +37,7 @@ export async function carriedSource(open: () => Given | Promise<Given>): Promise
 /** A source of which nothing can be read but why. */
 export function damagedSource(reason: string): CarriedSource {
   return {
-    subject: forms.WHOLE_LOG,
+    subject: 'log',
     anchors: [],
     whole: true,
     origin: () => Promise.resolve(undefined),
@@ -87,7 +87,7 @@ class Carried implements CarriedSource {
 
   constructor(opened: Opened) {
     const { about } = opened;
-    this.subject = about?.subject ?? forms.WHOLE_LOG;
+    this.subject = about?.subject ?? 'log';
     this.whole = about === undefined;
     if (about !== undefined) this.complete = new Set(/^[TA]/.test(about.subject) ? [about.subject] : []);
     this.anchors = opened.notes.anchors;
@@ -274,9 +274,7 @@ async function* bodiesIn(folder: Folder): AsyncGenerator<string> {
 
 function rowTooMany(after: number): Finding {
   const message = `The line after audit row ${after} is not a row of the log.`;
-  const position = after + 1;
-  const record = auditRow(position);
-  return { kind: 'stray', table: 'actions', record, position, columns: ['position'], message };
+  return rowFinding('stray', after + 1, message, { columns: ['position'] });
 }
 
 /** Last, because most files have been read by then. */
@@ -305,11 +303,8 @@ export async function* historyOf(
 ): AsyncGenerator<number> {
   for (let position = last; forms.isCount(position) && position > 0; ) {
     yield position;
-    const { effects } = forms.members(String(await textAt(position)));
-    const effect: unknown = Array.isArray(effects)
-      ? effects.find((it) => forms.isObject(it) && it.table === name && it.id === record)
-      : undefined;
-    const previous = forms.isObject(effect) ? effect.previous : undefined;
+    const effects = effectsOf(forms.members(String(await textAt(position))));
+    const previous = effects.find(({ table, id }) => table === name && id === record)?.previous;
     // A row that did not write it, or leads forward, is for the rules to name.
     if (!forms.isCount(previous) || previous >= position) return;
     position = previous;

@@ -24,9 +24,6 @@ export const README = 'README.txt';
 export const PAGE = 'verify.html';
 export const SUMS = 'SHA256SUMS';
 
-/** What a source that holds all of a log is about. */
-export const WHOLE_LOG = 'log';
-
 /** The newest head of a key. */
 export const headFile = (keyId: string) => `heads/${keyId}`;
 /** A head that was kept. */
@@ -136,8 +133,11 @@ export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
+/** Of a JSON object by a stranger. */
+export type Members = Readonly<Record<string, unknown>>;
+
 /** The members of a JSON object; nothing where the text is none. */
-export function members(text: string | undefined): Readonly<Record<string, unknown>> {
+export function members(text: string | undefined): Members {
   const value = parse(text);
   return isObject(value) ? value : {};
 }
@@ -150,7 +150,7 @@ function parse(text = ''): unknown {
   }
 }
 
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+export function isObject(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 

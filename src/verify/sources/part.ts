@@ -18,7 +18,7 @@ import { type Finding, type Report, rowFinding } from '../finding.ts';
 import type { Source, SourceHead, SourceRow, Walked } from '../source.ts';
 import { historyOf } from './carried.ts';
 import { Cells, inPages, PAYLOAD_COLUMNS, pagesOf, ROW_COLUMNS } from './database-cells.ts';
-import { isCount } from './forms.ts';
+import { isPosition } from './forms.ts';
 import { isIncluded } from './proofs.ts';
 
 /** Rows at a time: fewer than of a whole log, so that a slice stays short. */
@@ -186,9 +186,11 @@ export async function rowsBehind(
   /** A forged number may be any; only such as can be one is looked for. */
   const numbers = async (queries: readonly Query[]) => {
     const found: number[] = [];
-    for (const [select, key] of queries)
+    for (const [key, rest] of queries) {
+      const select = `SELECT ${key}, ${rest} AND`;
       for await (const { number } of inPages<{ number: SqlValue }>(cells.from(table.name), select, key, [id]))
-        if (isCount(number) && number > 0 && found.push(number) % PAGE === 0) await pause();
+        if (isPosition(number) && found.push(number) % PAGE === 0) await pause();
+    }
     return found;
   };
   const follow = async (of: StateTable, number: number) => {
@@ -201,11 +203,8 @@ export async function rowsBehind(
     }
   };
   await follow(table, id);
-  const {
-    calls,
-    thoughts = [],
-    sessions = [],
-  } = BEHIND[around && table === SESSIONS ? 'around' : table.name] ?? NOTHING;
+  const behind = BEHIND[around && table === SESSIONS ? 'around' : table.name];
+  const { calls = [], thoughts = [], sessions = [] } = behind ?? {};
   const written = await numbers(calls);
   for (const position of written) exits.add(position);
   const recording = new Set(await numbers(sessions));
@@ -214,7 +213,7 @@ export async function rowsBehind(
     for (const page of pagesOf(refs, PAGE)) {
       const select = `SELECT DISTINCT session_id FROM session_records WHERE kind = '${kind}' AND ref`;
       for (const [number] of await cells.among('session_records', select, page))
-        if (isCount(number) && number > 0) recording.add(number);
+        if (isPosition(number)) recording.add(number);
       await pause();
     }
   for (const session of recording) await follow(SESSIONS, session);
@@ -222,43 +221,26 @@ export async function rowsBehind(
 }
 
 /** What is selected of a record, up to the condition on the key that it is read by. */
-type Query = readonly [select: string, key: string];
+type Query = readonly [key: string, rest: string];
 
-interface Behind {
-  readonly calls: readonly Query[];
-  readonly thoughts?: readonly Query[];
-  readonly sessions?: readonly Query[];
-}
-
-const RECORDED: Query = ['SELECT id, position AS number FROM session_records WHERE session_id = ? AND', 'id'];
-const NOTHING: Behind = { calls: [] };
+const RECORDED: Query = ['id', 'position AS number FROM session_records WHERE session_id = ?'];
+const ITS_TASK = '(SELECT task_id FROM sessions WHERE id = ?)';
 
 /** What leads from a record to the calls behind it, to its thoughts, and to sessions that may have recorded it. */
-const BEHIND: Readonly<Record<string, Behind>> = {
+const BEHIND: Readonly<Record<string, { [to in 'calls' | 'thoughts' | 'sessions']?: readonly Query[] }>> = {
   tasks: {
     calls: [
-      ['SELECT position, position AS number FROM task_calls WHERE task_id = ? AND', 'position'],
-      ['SELECT chain_position, position AS number FROM thoughts WHERE task_id = ? AND', 'chain_position'],
+      ['position', 'position AS number FROM task_calls WHERE task_id = ?'],
+      ['chain_position', 'position AS number FROM thoughts WHERE task_id = ?'],
     ],
-    thoughts: [['SELECT chain_position, id AS number FROM thoughts WHERE task_id = ? AND', 'chain_position']],
-    sessions: [['SELECT id, id AS number FROM sessions WHERE task_id = ? AND', 'id']],
+    thoughts: [['chain_position', 'id AS number FROM thoughts WHERE task_id = ?']],
+    sessions: [['id', 'id AS number FROM sessions WHERE task_id = ?']],
   },
   sessions: { calls: [RECORDED] },
   around: {
-    calls: [
-      RECORDED,
-      [
-        'SELECT position, position AS number FROM task_calls WHERE task_id = (SELECT task_id FROM sessions WHERE id = ?) AND',
-        'position',
-      ],
-    ],
+    calls: [RECORDED, ['position', `position AS number FROM task_calls WHERE task_id = ${ITS_TASK}`]],
     // The calls on a task begin its other sessions, which must be seen to end as well.
-    sessions: [
-      [
-        'SELECT id, id AS number FROM sessions WHERE task_id = (SELECT task_id FROM sessions WHERE id = ?) AND',
-        'id',
-      ],
-    ],
+    sessions: [['id', `id AS number FROM sessions WHERE task_id = ${ITS_TASK}`]],
   },
 };
 
@@ -272,7 +254,7 @@ export async function withEnters(
   for (const page of pagesOf([...all], PAGE)) {
     const select = 'SELECT sequence_no FROM actions WHERE position';
     for (const [sequence_no] of await cells.among('actions', select, page))
-      if (isCount(sequence_no) && sequence_no > 0) all.add(sequence_no);
+      if (isPosition(sequence_no)) all.add(sequence_no);
     await pause();
   }
   return [...all].sort((a, b) => a - b);
@@ -281,8 +263,7 @@ export async function withEnters(
 function rowsWith(cells: Cells, { name }: StateTable, column: string, value: number) {
   // The order of the index on the column: any other would sort all rows again for each page.
   const key = name === 'thoughts' ? 'chain_position' : 'id';
-  const columns = key === 'id' ? 'id, position' : `id, position, ${key}`;
-  const select = `SELECT ${columns} FROM ${name} WHERE ${column} = ? AND`;
+  const select = `SELECT id, position, ${key} FROM ${name} WHERE ${column} = ? AND`;
   return inPages<{ id: number; position: number }>(cells.from(name), select, key, [value]);
 }
 

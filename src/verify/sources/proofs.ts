@@ -1,20 +1,11 @@
 import { type Checkpoint, parseTlogProof } from '../../integrity/checkpoint.ts';
 import { exactText, sha256Hex } from '../../integrity/digest.ts';
 import { verifyInclusion } from '../../integrity/proof-verifier.ts';
-import { parseVerifierKey } from '../../integrity/signed-note.ts';
+import { FormatError, parseVerifierKey } from '../../integrity/signed-note.ts';
 import { leafHash } from '../../integrity/tree.ts';
 import { headIn, openCheckpoint } from '../../trust/opening.ts';
 import { auditRow } from '../finding.ts';
-import { SourceError } from './files.ts';
 import { isText, members } from './forms.ts';
-
-/** What the person who checks a proof brings along. */
-export interface ProofKeys {
-  /** The verifier key, in its text form, that is believed for a log of this name. */
-  readonly keyOf: (origin: string) => string | undefined;
-  /** The text of a signed checkpoint kept elsewhere. */
-  readonly against?: string | undefined;
-}
 
 /** Whether a file is a .tlog-proof out of a bundle, by how it begins. */
 export function isProofFile(text: string): boolean {
@@ -22,42 +13,43 @@ export function isProofFile(text: string): boolean {
 }
 
 /**
- * Checks a .tlog-proof, which brings its audit row along but neither a key nor the rest of the log. Throws a SourceError
- * that says what it fails to show. `line` may quote the log: escape it before it is printed. Hostile input enters here.
+ * Checks a .tlog-proof, which brings its audit row along but neither a key nor the rest of the log: `keyOf` gives the
+ * verifier key, in its text form, that is believed for a log, `against` is a signed checkpoint kept elsewhere. Throws an
+ * Error that says what the proof fails to show. `line` may quote the log: escape it before it is printed. Hostile input
+ * enters here.
  */
-export function checkProofFile(text: string, { keyOf, against }: ProofKeys) {
-  try {
-    const { index, proof, extra, checkpoint } = parseTlogProof(text);
-    const key = keyOf(headIn(checkpoint)?.origin ?? '');
-    if (key === undefined)
-      throw new SourceError('there is no key, so no signature can be checked: give one with --key');
-    const { origin, size, root } = open(checkpoint, key);
-    const row = members(exactText(extra ?? new Uint8Array()));
-    if (extra === undefined || row.position !== index + 1)
-      throw new SourceError('it carries no audit row along, or another one, so there is nothing it proves');
-    verifyInclusion({ index, size, leafHash: leafHash(sha256Hex(extra)), root, proof });
-    const kept = against === undefined ? { size, root } : open(against, key);
-    if (kept.size !== size)
-      throw new SourceError(
-        `the checkpoint you gave is of ${kept.size} rows and the proof's of ${size}: only a bundle of the whole log can compare them`,
-      );
-    if (kept.root !== root)
-      throw new SourceError(`the checkpoint you gave is of another history of the same ${size} rows`);
-    const subject = auditRow(index + 1);
-    const [stage, tool, actor, at] = [row.stage, row.tool, row.actor, row.at].map((value) =>
-      isText(value) ? value : '?',
+export function checkProofFile(
+  text: string,
+  keyOf: (origin: string) => string | undefined,
+  against?: string,
+) {
+  const { index, proof, extra, checkpoint } = parseTlogProof(text);
+  const key = keyOf(headIn(checkpoint)?.origin ?? '');
+  if (key === undefined)
+    throw new FormatError('there is no key, so no signature can be checked: give one with --key');
+  const { origin, size, root } = open(checkpoint, key);
+  const row = members(exactText(extra ?? new Uint8Array()));
+  if (extra === undefined || row.position !== index + 1)
+    throw new FormatError('it carries no audit row along, or another one, so there is nothing it proves');
+  verifyInclusion({ index, size, leafHash: leafHash(sha256Hex(extra)), root, proof });
+  const kept = against === undefined ? { size, root } : open(against, key);
+  if (kept.size !== size)
+    throw new FormatError(
+      `the checkpoint you gave is of ${kept.size} rows and the proof's of ${size}: only a bundle of the whole log can compare them`,
     );
-    const line = `${subject} is in the signed log: ${stage} of ${tool} by ${actor} at ${at}`;
-    return { subject, origin, size, line, key };
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new SourceError(`the proof does not hold: ${why}`, { cause });
-  }
+  if (kept.root !== root)
+    throw new FormatError(`the checkpoint you gave is of another history of the same ${size} rows`);
+  const subject = auditRow(index + 1);
+  const [stage, tool, actor, at] = [row.stage, row.tool, row.actor, row.at].map((value) =>
+    isText(value) ? value : '?',
+  );
+  const line = `${subject} is in the signed log: ${stage} of ${tool} by ${actor} at ${at}`;
+  return { subject, origin, size, line, key };
 }
 
 function open(note: string, key: string): Checkpoint {
   const head = openCheckpoint(note, [parseVerifierKey(key)]);
-  if (head.size === 0) throw new SourceError('the checkpoint is of no rows at all');
+  if (head.size === 0) throw new FormatError('the checkpoint is of no rows at all');
   return head;
 }
 

@@ -1,6 +1,7 @@
-import type { SourceRow } from '../source.ts';
+import { parseId, STATE_TABLES, type StateTable } from '../../log/tables.ts';
+import type { Source, SourceRow } from '../source.ts';
 import type { LinePage } from './files.ts';
-import { type PayloadLine, readPayload } from './forms.ts';
+import { isObject, type Members, type PayloadLine, readPayload } from './forms.ts';
 
 /** Rows that are handed on together. */
 const PAGE_ROWS = 1_000;
@@ -111,4 +112,21 @@ export class PayloadCursor {
     }
     return done !== true;
   }
+}
+
+/** The effects that a row names, as far as they are objects. */
+export function effectsOf({ effects }: Members): Members[] {
+  return Array.isArray(effects) ? effects.filter(isObject) : [];
+}
+
+/** The rows of state that effects name, as they are now. */
+export async function statesNamed(source: Pick<Source, 'states'>, effects: readonly Members[]) {
+  const state = new Map<StateTable, ReadonlyMap<number, string>>();
+  for (const table of STATE_TABLES) {
+    const own = effects.filter((effect) => effect.table === table.name);
+    const ids = new Set(own.flatMap(({ id }) => parseId(table, String(id)) ?? []));
+    const sorted = [...ids].sort((a, b) => a - b);
+    state.set(table, await source.states(table, sorted));
+  }
+  return state;
 }

@@ -1,10 +1,8 @@
 import { isHash, sha256Hex } from '../../../integrity/digest.ts';
 import {
   formatId,
-  parseId,
   SESSION_RECORDS,
   SESSIONS,
-  STATE_TABLES,
   type StateTable,
   TASKS,
   THOUGHTS,
@@ -12,7 +10,8 @@ import {
 import { auditRow } from '../../../verify/finding.ts';
 import type { Source, SourceRow } from '../../../verify/source.ts';
 import { isPosition, isText, members } from '../../../verify/sources/forms.ts';
-import { effectsOf, type Fields, textOf } from '../../telling.ts';
+import { effectsOf, statesNamed } from '../../../verify/sources/rows.ts';
+import { type Fields, textOf } from '../../telling.ts';
 import type { Call, ShowText, Told } from './calls.ts';
 
 const LABEL_CHARACTERS_MAX = 160;
@@ -23,15 +22,9 @@ export type State = ReadonlyMap<StateTable, ReadonlyMap<number, Fields>>;
 /** Reads the rows of state that the calls wrote. */
 export async function readState(source: Pick<Source, 'states'>, calls: readonly Told[]): Promise<State> {
   const effects = calls.flatMap(({ row }) => effectsOf(row));
-  const state = new Map<StateTable, Map<number, Fields>>();
-  for (const table of STATE_TABLES) {
-    const own = effects.filter((effect) => effect.table === table.name);
-    const ids = new Set(own.flatMap(({ id }) => parseId(table, textOf(id)) ?? []));
-    const sorted = [...ids].sort((a, b) => a - b);
-    const rows = await source.states(table, sorted);
-    state.set(table, new Map([...rows].map(([id, text]) => [id, members(text)])));
-  }
-  return state;
+  const fieldsIn = (rows: ReadonlyMap<number, string>) =>
+    new Map([...rows].map(([id, text]) => [id, members(text)]));
+  return new Map([...(await statesNamed(source, effects))].map(([table, rows]) => [table, fieldsIn(rows)]));
 }
 
 /** The digests in rows of state. */

@@ -11,6 +11,7 @@ import { type Given, judgeAgain, type OpenedSource, openSource } from './open.ts
 // All hashing happens here, off the thread that draws.
 
 let current: OpenedSource | undefined;
+let tree: NodeReader | undefined;
 
 function opened(): OpenedSource {
   if (current === undefined) throw new Error('nothing is open');
@@ -21,6 +22,7 @@ const ANSWERS = {
   /** Checks a bundle or a certificate. */
   async open(given: Given) {
     current = undefined;
+    tree = undefined;
     current = await openSource(given, tellProgress);
     return current.shown;
   },
@@ -97,15 +99,10 @@ async function proofOf(opened: OpenedSource, { position, text = '', proof = [] }
   return { size, steps: steps.length, holds: isIncluded(index, steps, sha256Hex(text), head) };
 }
 
-const trees = new WeakMap<OpenedSource, NodeReader>();
-
 /** The tree over the rows, hashed once and only when somebody asks. */
-function treeOf(opened: OpenedSource, size: number): NodeReader {
-  const known = trees.get(opened);
-  if (known !== undefined) return known;
-  const text = (i: number) => opened.read.get(i + 1)?.text ?? '';
-  const tree = nodesInMemory(Array.from({ length: size }, (_, i) => leafHash(sha256Hex(text(i)))));
-  trees.set(opened, tree);
+function treeOf({ read }: OpenedSource, size: number): NodeReader {
+  const text = (i: number) => read.get(i + 1)?.text ?? '';
+  tree ??= nodesInMemory(Array.from({ length: size }, (_, i) => leafHash(sha256Hex(text(i)))));
   return tree;
 }
 
