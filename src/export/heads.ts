@@ -6,12 +6,7 @@ import { findAnchors } from '../trust/anchors.ts';
 import { KeyFolder } from '../trust/key-folder.ts';
 import { headIn, openIfValid } from '../trust/opening.ts';
 import { isOrigin, originOfKey } from '../trust/origin.ts';
-import {
-  type AnchorKind,
-  anchorFile,
-  type CarriedAnchor,
-  openAnchor,
-} from '../verify/sources/anchor-file.ts';
+import { anchorFile, type CarriedAnchor, openAnchor } from '../verify/sources/anchor-file.ts';
 
 /** A signed head as it is stored. Nothing about it is believed. */
 export interface StoredHead {
@@ -43,12 +38,8 @@ export interface Heads {
 /** Where a log lies and where its key does: there its anchors are looked for. */
 export type LogPlace = Pick<Config, 'dbPath' | 'configDir' | 'workspace'>;
 
-/** Bytes that somebody else can look up, and the checkpoint that they are said to hold. */
-interface LogAnchor {
-  readonly kind: AnchorKind;
-  readonly note: string;
-  readonly bytes: Uint8Array;
-}
+/** What somebody else can look up, and the checkpoint that it is said to hold. */
+type LogAnchor = Pick<CarriedAnchor, 'kind' | 'note'> & { readonly read: () => Uint8Array };
 
 /**
  * What "colibri anchor" left of the log; a file that the owner keeps is the owner's alone. Git and openssl are asked, so this
@@ -62,9 +53,11 @@ export async function findLogAnchors(storage: StorageEngine, place: LogPlace): P
   return anchors.flatMap((anchor) => {
     const { source: kind, note } = anchor;
     if (kind === 'file') return [];
-    return [
-      { kind, note, bytes: kind === 'git' ? anchor.commit.object : readFileSync(anchor.stamped.tokenPath) },
-    ];
+    return {
+      kind,
+      note,
+      read: () => (kind === 'git' ? anchor.commit.object : readFileSync(anchor.stamped.tokenPath)),
+    };
   });
 }
 
@@ -152,9 +145,10 @@ function anchoredHeads(found: readonly LogAnchor[], known: readonly StoredHead[]
 /** The anchors that hold one of these heads. */
 async function carried(found: readonly LogAnchor[], heads: readonly StoredHead[]): Promise<CarriedAnchor[]> {
   const byName = new Map<string, CarriedAnchor>();
-  for (const { kind, note, bytes } of found) {
-    const notes = heads.some((head) => head.note === note) ? [note] : [];
-    const opened = await openAnchor(anchorFile(kind, bytes), bytes, notes);
+  for (const { kind, note, read } of found) {
+    if (!heads.some((head) => head.note === note)) continue;
+    const bytes = read();
+    const opened = await openAnchor(anchorFile(kind, bytes), bytes, [note]);
     if (typeof opened !== 'string') byName.set(opened.name, opened);
   }
   return [...byName.values()].sort((a, b) => a.size - b.size || (a.name < b.name ? -1 : 1));

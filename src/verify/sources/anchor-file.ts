@@ -4,7 +4,7 @@ import { headIn } from '../../trust/opening.ts';
 // Files in anchors/ are named by the SHA-256 of their bytes, so that a changed byte shows whatever the sums say: commits as
 // git keeps them, and answers of time-stamping authorities. This module also runs in the page.
 
-export type AnchorKind = 'git' | 'tsr';
+type AnchorKind = 'git' | 'tsr';
 
 /** What an anchor says of a checkpoint. Nothing here shows that anybody else has it. */
 interface AnchorText {
