@@ -106,8 +106,9 @@ function run(
   const { source, position } = exit;
   const outside = objectIn(body.outside) ?? {};
   // These three become part of rows that are kept.
-  const [actor, process, at] = [sharedText(exit.actor), sharedText(exit.process), ownText(exit.at)];
-  const call: Call = { actor, source, process, at, position, outside };
+  const actor = sharedText(exit.actor);
+  const process = sharedText(exit.process);
+  const call: Call = { actor, source, process, at: ownText(exit.at), position, outside };
   try {
     // The rule takes the arguments of its tool. Whether these are such is what running it shows.
     return settle(rule.rule(args as never, call), memory);
@@ -205,7 +206,8 @@ function isSameSeal({ seal }: ReadEffect, written: Written): boolean {
 }
 
 function differingFields({ body }: EndedCall, result: object, assumed: ReadonlySet<string>): string[] {
-  const [must, is] = [objectIn(result) ?? {}, objectIn(body?.result) ?? {}];
+  const must = objectIn(result) ?? {};
+  const is = objectIn(body?.result) ?? {};
   if (isSameFlat(must, is)) return [];
   const fields = [...new Set([...Object.keys(must), ...Object.keys(is)])];
   const text = (value: unknown) => (value === undefined ? '' : canonicalJson(value));

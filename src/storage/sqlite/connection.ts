@@ -7,6 +7,9 @@ import { resultOf, type SqliteConnection, type SqliteDriver, type SqliteStatemen
 /** In kilobytes, negative as SQLite wants it. A call needs few pages, and every write empties the readers' caches anyway. */
 const CACHE_SIZE = -2_000;
 
+/** Of a connection that reads everything: verifying a million rows looks up half a million texts by their digests. */
+const LARGE_CACHE_SIZE = -64_000;
+
 /** What each connection is set to, and what it must read back. A setting that did not take is a refusal to start. */
 const WRITER_PRAGMAS: Readonly<Record<string, number>> = {
   // NORMAL: a commit reaches the kernel, a checkpoint syncs. The engine fsyncs the log itself before a call is answered.
@@ -20,12 +23,10 @@ const WRITER_PRAGMAS: Readonly<Record<string, number>> = {
   // grew to 54 MB. The engine merges under the write lock instead. A log that was longer is cut back when it starts over.
   wal_autocheckpoint: 0,
   journal_size_limit: LIMITS.logBytesMax,
-  cache_size: CACHE_SIZE,
 };
 
 const READER_PRAGMAS: Readonly<Record<string, number>> = {
   query_only: 1,
-  cache_size: CACHE_SIZE,
   trusted_schema: 0,
   cell_size_check: 1,
 };
@@ -33,12 +34,15 @@ const READER_PRAGMAS: Readonly<Record<string, number>> = {
 export async function openConnection(
   driver: SqliteDriver,
   path: string,
-  { writable }: { readonly writable: boolean },
+  { writable, readsAll = false }: { readonly writable: boolean; readonly readsAll?: boolean | undefined },
 ): Promise<Connection> {
   const configured = async (db: SqliteConnection) => {
     const connection = new Connection(db, writable);
     try {
-      await connection.configure(path === ':memory:' ? 'memory' : 'wal');
+      await connection.configure(path === ':memory:' ? 'memory' : 'wal', {
+        ...(writable ? WRITER_PRAGMAS : READER_PRAGMAS),
+        cache_size: readsAll ? LARGE_CACHE_SIZE : CACHE_SIZE,
+      });
       return connection;
     } catch (error) {
       connection.close();
@@ -69,7 +73,7 @@ export class Connection implements Transaction {
     this.writable = writable;
   }
 
-  async configure(journal: 'memory' | 'wal'): Promise<void> {
+  async configure(journal: 'memory' | 'wal', pragmas: Readonly<Record<string, number>>): Promise<void> {
     await whileBusy(() => {
       if (this.writable) this.#db.exec('PRAGMA journal_mode = WAL');
       this.journal = String(this.#value('PRAGMA journal_mode'));
@@ -78,7 +82,7 @@ export class Connection implements Transaction {
       const hint = 'the file system may not support shared memory';
       throw new Error(`journal_mode is ${this.journal}, not ${journal}; ${hint}`);
     }
-    for (const [name, wanted] of Object.entries(this.writable ? WRITER_PRAGMAS : READER_PRAGMAS)) {
+    for (const [name, wanted] of Object.entries(pragmas)) {
       this.#db.exec(`PRAGMA ${name} = ${wanted}`);
       const found = this.pragma(name);
       if (found !== wanted)

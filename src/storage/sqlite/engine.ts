@@ -117,7 +117,10 @@ class SqliteEngine implements StorageEngine {
     try {
       reader =
         this.#idleReaders.pop() ??
-        (await openConnection(this.#driver, this.#options.path, { writable: false }));
+        (await openConnection(this.#driver, this.#options.path, {
+          writable: false,
+          readsAll: this.#options.readOnly,
+        }));
       await reader.begin('BEGIN');
       return await work(reader);
     } catch (error) {

@@ -39,9 +39,11 @@ export class Writes {
   /** Answers whether these effects can be what a call did. */
   check({ position, tool, effects }: CallEffects): boolean {
     const faults: string[] = [];
-    for (const [i, effect] of effects.entries()) {
-      const fault = this.#faultOf(position, tool, effect, i === 0 ? NONE : effects.slice(0, i));
+    let earlier = NONE;
+    for (const effect of effects) {
+      const fault = this.#faultOf(position, tool, effect, earlier);
       if (fault !== undefined) faults.push(fault);
+      if (effects.length > 1) earlier = [...earlier, effect];
     }
     if (faults.length === 0) return true;
     const message = `Audit row ${position} cannot have written what it says: ${faults.join('; ')}.`;
@@ -87,6 +89,6 @@ export class Writes {
   }
 }
 
-const NONE: readonly never[] = [];
+const NONE: readonly ReadEffect[] = [];
 
 type CallEffects = Pick<AuditRow, 'position' | 'tool'> & { readonly effects: readonly ReadEffect[] };

@@ -36,8 +36,8 @@ export function readRow(text: string, newestRules: number): ReadRow {
   if (match === null) throw notARow(text, newestRules);
   const row = rowIn(match);
   if (row.rules > newestRules) throw new NewerRules(row.rules);
-  for (const [fits, message] of row.stage === 'enter' ? ENTER : EXIT)
-    if (!fits(row)) throw new FormError(message);
+  const wrong = row.stage === 'enter' ? wrongInEnter(row) : wrongInExit(row);
+  if (wrong !== undefined) throw new FormError(wrong);
   return row;
 }
 
@@ -73,7 +73,10 @@ const TOOL_CHARS_MAX = 64;
 const DAY_AT = 8;
 
 function rowIn(match: RegExpExecArray): ReadRow {
-  const [at = '', duration, code = null, repaired] = [match[3], match[5], match[7], match[11]];
+  const at = match[3] ?? '';
+  const duration = match[5];
+  const code = match[7] ?? null;
+  const repaired = match[11];
   const tool = unescaped(match[18]);
   if (tool.length > TOOL_CHARS_MAX) throw new FormError('tool is longer than 64 characters');
   if (code !== null && !Object.hasOwn(ERRORS, code))
@@ -123,58 +126,42 @@ const ID_PREFIX_CHARS = 2;
 function effectsIn(inner: string): ReadEffect[] {
   const effects: ReadEffect[] = [];
   for (EFFECT.lastIndex = 0; EFFECT.lastIndex < inner.length; ) {
-    const [, hash = '', id = '', prefix, previous, leaves, merkle_root = '', table] =
-      EFFECT.exec(inner) ?? [];
-    const of = TABLES.get(table);
-    if (of === undefined || of.prefix !== prefix)
+    const match = EFFECT.exec(inner);
+    const of = TABLES.get(match?.[7]);
+    if (match === null || of === undefined || of.prefix !== match[3])
       throw new FormError('effects is not a list of written rows');
+    const id = match[2] ?? '';
     const number = Number(id.slice(ID_PREFIX_CHARS));
-    const effect = { table: of.name, id, hash, previous: Number(previous), of, number };
-    effects.push(
-      leaves === undefined ? effect : { ...effect, seal: { leaf_count: Number(leaves), merkle_root } },
-    );
+    const effect = { table: of.name, id, hash: match[1] ?? '', previous: Number(match[4]), of, number };
+    const seal = { leaf_count: Number(match[5]), merkle_root: match[6] ?? '' };
+    effects.push(match[5] === undefined ? effect : { ...effect, seal });
   }
   return effects;
 }
 
-type Condition = readonly [holds: (row: AuditRow) => boolean, message: string];
+function wrongInEnter(row: AuditRow): string | undefined {
+  if (row.outcome !== 'running') return 'an enter row has the outcome running';
+  if (row.sequence_no !== row.position) return 'an enter row begins the call of its own position';
+  if (row.args_hash === null) return 'an enter row has the digest of its arguments';
+  const isOpen = row.error_code === null && row.duration_ms === null && row.result_hash === null;
+  return isOpen && row.effects.length === 0
+    ? undefined
+    : 'an enter row has no error_code, duration_ms, result_hash or effects';
+}
 
-const ENTER: readonly Condition[] = [
-  [({ outcome }) => outcome === 'running', 'an enter row has the outcome running'],
-  [(row) => row.sequence_no === row.position, 'an enter row begins the call of its own position'],
-  [({ args_hash }) => args_hash !== null, 'an enter row has the digest of its arguments'],
-  [
-    (row) =>
-      row.error_code === null &&
-      row.duration_ms === null &&
-      row.result_hash === null &&
-      row.effects.length === 0,
-    'an enter row has no error_code, duration_ms, result_hash or effects',
-  ],
-];
-
-const EXIT: readonly Condition[] = [
-  [({ outcome }) => outcome !== 'running', 'an exit row says how the call ended'],
-  [(row) => row.sequence_no < row.position, 'an exit row ends a call that began before it'],
-  [
-    (row) => row.args_hash === null && row.repaired.length === 0,
-    'an exit row has no args_hash and no repaired',
-  ],
-  [
-    (row) => (row.duration_ms === null) === (row.outcome === 'crashed'),
-    'an exit row has a duration_ms unless the call crashed',
-  ],
-  [({ outcome, error_code }) => CODES[outcome](error_code), 'error_code does not fit the outcome'],
-  [
-    ({ outcome, schema_valid }) =>
-      outcome === 'rejected' ? !schema_valid : schema_valid || outcome === 'crashed',
-    'schema_valid does not fit the outcome',
-  ],
-  [
-    ({ effects, outcome }) => effects.length === 0 || outcome === 'ok',
-    'only a call that succeeded has effects',
-  ],
-];
+function wrongInExit(row: AuditRow): string | undefined {
+  const { outcome, schema_valid } = row;
+  if (outcome === 'running') return 'an exit row says how the call ended';
+  if (row.sequence_no >= row.position) return 'an exit row ends a call that began before it';
+  if (row.args_hash !== null || row.repaired.length > 0)
+    return 'an exit row has no args_hash and no repaired';
+  if ((row.duration_ms === null) !== (outcome === 'crashed'))
+    return 'an exit row has a duration_ms unless the call crashed';
+  if (!CODES[outcome](row.error_code)) return 'error_code does not fit the outcome';
+  const isValid = outcome === 'rejected' ? !schema_valid : schema_valid || outcome === 'crashed';
+  if (!isValid) return 'schema_valid does not fit the outcome';
+  return row.effects.length === 0 || outcome === 'ok' ? undefined : 'only a call that succeeded has effects';
+}
 
 const CODES: Readonly<Record<AuditRow['outcome'], (code: string | null) => boolean>> = {
   running: () => false,

@@ -83,10 +83,11 @@ export class Cells {
   }
 
   async #addTexts(rows: readonly SqlList[], to: Map<string, SourceText>): Promise<void> {
-    for (const [digest = null, salt, stored = null] of rows) {
+    for (const row of rows) {
+      const [digest, stored] = [row[0] ?? null, row[2] ?? null];
       const odd = () => this.#exact('texts', 'digest', { digest, text: stored }, ['text']);
       const text = isPlain(stored) ? stored : textOf((await odd()).text);
-      to.set(String(digest), { salt: textOf(salt), text });
+      to.set(String(digest), { salt: textOf(row[1]), text });
     }
   }
 
@@ -137,17 +138,12 @@ export class Cells {
 export const ROW_COLUMNS = 'position, text, content_hash, chain_hash';
 export const PAYLOAD_COLUMNS = 'position, salt, body';
 
-function asRead(
-  [position, text, content_hash, chain_hash]: SqlList,
-  payload: SqlList | undefined,
-): SourceRow {
-  return {
-    position: Number(position),
-    text: textOf(text),
-    content_hash: textOf(content_hash),
-    chain_hash: textOf(chain_hash),
-    ...(payload && { payload: { salt: textOf(payload[1]), body: textOf(payload[2]) } }),
-  };
+function asRead(row: SqlList, payload: SqlList | undefined): SourceRow {
+  const position = Number(row[0]);
+  const [text, content_hash, chain_hash] = [textOf(row[1]), textOf(row[2]), textOf(row[3])];
+  if (payload === undefined) return { position, text, content_hash, chain_hash };
+  const kept = { salt: textOf(payload[1]), body: textOf(payload[2]) };
+  return { position, text, content_hash, chain_hash, payload: kept };
 }
 
 /** Undefined where there is a blob, or a number that has no JSON text. */

@@ -1,8 +1,9 @@
 import { formatId, TASKS } from '../../log/tables.ts';
+import type { SqlList, SqlValue } from '../../storage/engine.ts';
 import { auditRow, type Finding } from '../finding.ts';
 import { BLOCK_ROWS } from '../rules/links.ts';
 import type { TaskCall } from '../task-calls.ts';
-import { inPages, type Parts, type Rest } from './database-cells.ts';
+import { PAGE, type Parts, type Rest } from './database-cells.ts';
 
 /** Everything that repeats what the log already says, so that finding is fast. Each must be exactly what it is derived from. */
 export const DERIVED: Parts = {
@@ -10,9 +11,7 @@ export const DERIVED: Parts = {
   processes: checkProcesses,
   log_blocks: checkBlocks,
   task_calls: checkTaskCalls,
-  task_labels: (rest) => checkLists('task_labels', 'label', 'labels', rest),
-  task_dependencies: (rest) => checkLists('task_dependencies', 'depends_on', 'depends_on', rest),
-  tasks: checkCounters,
+  tasks: checkTasks,
 };
 
 type Cell = string | number;
@@ -113,59 +112,86 @@ async function checkTaskCalls(rest: Rest): Promise<void> {
   let next = expected.next();
   const isBefore = (a: TaskCall, b: TaskCall) =>
     a.task < b.task || (a.task === b.task && a.position < b.position);
-  for await (const { task_id: task, position } of storedCalls(rest.from)) {
-    // Bytes that only read like a number compare like one, and are none.
-    const here = { task, position: typeof position === 'number' ? position : Number.MAX_VALUE };
-    for (; next.done !== true && isBefore(next.value, here); next = expected.next())
-      tell('missing', next.value);
-    if (next.done !== true && !isBefore(here, next.value)) next = expected.next();
-    else tell('stray', here);
-  }
+  for await (const page of storedCalls(rest.from))
+    for (const here of page) {
+      for (; next.done !== true && isBefore(next.value, here); next = expected.next())
+        tell('missing', next.value);
+      if (next.done !== true && !isBefore(here, next.value)) next = expected.next();
+      else tell('stray', here);
+    }
   for (; next.done !== true; next = expected.next()) tell('missing', next.value);
 }
 
-async function* storedCalls(from: Rest['from']): AsyncGenerator<{ task_id: number; position: number }> {
-  let last = { task_id: Number.NEGATIVE_INFINITY, position: Number.NEGATIVE_INFINITY };
+async function* storedCalls(from: Rest['from']): AsyncGenerator<TaskCall[]> {
+  let last = { task: Number.NEGATIVE_INFINITY, position: Number.NEGATIVE_INFINITY };
   for (;;) {
-    const page = await from('task_calls').all<{ task_id: number; position: number }>(
+    const rows = await from('task_calls').lists(
       'SELECT task_id, position FROM task_calls WHERE (task_id, position) > (?, ?) ORDER BY task_id, position LIMIT 2000',
-      last.task_id,
+      last.task,
       last.position,
     );
-    yield* page;
+    // Bytes that only read like a number compare like one, and are none.
+    const number = (value: SqlValue | undefined) => (typeof value === 'number' ? value : Number.MAX_VALUE);
+    const page = rows.map(([task, position]) => ({ task: number(task), position: number(position) }));
+    yield page;
     const end = page.at(-1);
-    if (end === undefined || (end.task_id === last.task_id && end.position <= last.position)) return;
+    if (end === undefined || (end.task === last.task && end.position <= last.position)) return;
     last = end;
   }
 }
 
-/** Lists inside tasks that are repeated one row an entry. */
-async function checkLists(
-  table: string,
-  entry: string,
-  column: string,
-  { from, walked: { found }, report }: Rest,
-): Promise<void> {
+const TASK_COLUMNS = ['id', 'labels', 'depends_on', ...TASKS.derived];
+const COUNTERS = TASKS.derived.map((column) => ({ column, at: TASK_COLUMNS.indexOf(column) }));
+
+/** What of a task is repeated elsewhere, one row an entry of a list, or computed from others. */
+async function checkTasks(rest: Rest): Promise<void> {
+  const stored = [
+    {
+      table: 'task_labels',
+      at: TASK_COLUMNS.indexOf('labels'),
+      entries: await entriesIn(rest, 'task_labels', 'label'),
+    },
+    {
+      table: 'task_dependencies',
+      at: TASK_COLUMNS.indexOf('depends_on'),
+      entries: await entriesIn(rest, 'task_dependencies', 'depends_on'),
+    },
+  ];
+  const sql = `SELECT ${TASK_COLUMNS.join(', ')} FROM tasks WHERE id > ? AND id <= ${Number.MAX_SAFE_INTEGER} ORDER BY id LIMIT ${PAGE}`;
+  for (let last = Number.NEGATIVE_INFINITY; ; ) {
+    const page = await rest.from('tasks').lists(sql, last);
+    for (const row of page) {
+      const id = Number(row[0]);
+      for (const { table, at, entries } of stored) {
+        const [due, there] = [entriesOf(String(row[at])), entries.get(id) ?? NOTHING];
+        if (due.size !== there.size || [...there].some((value) => !due.has(value))) tellList(rest, table, id);
+        if (there !== NOTHING) entries.delete(id);
+      }
+      checkCounters(rest, id, row);
+    }
+    const end = Number(page.at(-1)?.[0]);
+    if (page.length < PAGE || !(end > last)) break;
+    last = end;
+  }
+  for (const { table, entries } of stored) for (const id of entries.keys()) tellList(rest, table, id);
+}
+
+async function entriesIn({ from }: Rest, table: string, entry: string): Promise<Map<number, Set<unknown>>> {
   const stored = new Map<number, Set<unknown>>();
-  const sql = `SELECT task_id AS id, ${entry} AS value FROM ${table}`;
-  for (const { id, value } of await from(table).all<{ id: number; value: unknown }>(sql)) {
-    const list = stored.get(id);
-    if (list === undefined) stored.set(id, new Set([value]));
+  for (const [id, value] of await from(table).lists(`SELECT task_id, ${entry} FROM ${table}`)) {
+    const list = stored.get(Number(id));
+    if (list === undefined) stored.set(Number(id), new Set([value]));
     else list.add(value);
   }
-  const tell = (id: number) => {
-    const record = formatId(TASKS, id);
-    // A list that follows a row that was changed is no second cause.
-    if (found.has(record)) return;
-    const message = `${table} disagrees with task ${record}: searching would miss it or find it wrongly.`;
-    report({ kind: 'index', table, record, message });
-  };
-  for await (const { id, list } of tasksWith<{ id: number; list: string }>(from, `id, ${column} AS list`)) {
-    const [due, there] = [entriesOf(list), stored.get(id) ?? NOTHING];
-    if (due.size !== there.size || [...there].some((value) => !due.has(value))) tell(id);
-    stored.delete(id);
-  }
-  for (const id of stored.keys()) tell(id);
+  return stored;
+}
+
+function tellList({ walked: { found }, report }: Rest, table: string, id: number): void {
+  const record = formatId(TASKS, id);
+  // A list that follows a row that was changed is no second cause.
+  if (found.has(record)) return;
+  const message = `${table} disagrees with task ${record}: searching would miss it or find it wrongly.`;
+  report({ kind: 'index', table, record, message });
 }
 
 const NOTHING: ReadonlySet<unknown> = new Set();
@@ -180,25 +206,15 @@ function entriesOf(list: string): ReadonlySet<unknown> {
   }
 }
 
-async function checkCounters(rest: Rest): Promise<void> {
-  const { derivedOf } = rest.walked;
-  const counters = TASKS.derived;
-  type Counters = Readonly<Record<string, number>> & { readonly id: number };
-  for await (const row of tasksWith<Counters>(rest.from, `id, ${counters.join(', ')}`)) {
-    const expected: Readonly<Record<string, number>> | undefined = derivedOf(row.id);
-    if (expected === undefined) continue;
-    const columns = counters.filter((column) => row[column] !== expected[column]);
-    if (columns.length === 0) continue;
-    const record = formatId(TASKS, row.id);
-    const list = (values: Readonly<Record<string, number>>) =>
-      columns.map((column) => `${column} ${values[column]}`).join(', ');
-    const message = `In ${record}, ${columns.join(', ')} must be computed from other tasks and was changed.`;
-    const hashes = { expected: list(expected), actual: list(row) };
-    rest.report({ kind: 'altered', table: 'tasks', record, columns, message, ...hashes });
-  }
-}
-
-function tasksWith<T extends { readonly id: number }>(from: Rest['from'], columns: string): AsyncIterable<T> {
-  const select = `SELECT ${columns} FROM tasks WHERE id <= ${Number.MAX_SAFE_INTEGER} AND`;
-  return inPages<T>(from('tasks'), select, 'id');
+function checkCounters({ walked, report }: Rest, id: number, row: SqlList): void {
+  const expected: Readonly<Record<string, number>> | undefined = walked.derivedOf(id);
+  if (expected === undefined) return;
+  const wrong = COUNTERS.filter(({ column, at }) => row[at] !== expected[column]);
+  if (wrong.length === 0) return;
+  const record = formatId(TASKS, id);
+  const columns = wrong.map(({ column }) => column);
+  const message = `In ${record}, ${columns.join(', ')} must be computed from other tasks and was changed.`;
+  const must = wrong.map(({ column }) => `${column} ${expected[column]}`).join(', ');
+  const actual = wrong.map(({ column, at }) => `${column} ${row[at]}`).join(', ');
+  report({ kind: 'altered', table: 'tasks', record, columns, message, expected: must, actual });
 }

@@ -150,10 +150,11 @@ function keyId(key: string): string {
 }
 
 /** Runs one part of the rest. What cannot be read is a finding of its own, and the other parts are still read. */
-async function noting(table: string, report: Report, part: () => Promise<void>): Promise<void> {
+async function noting(part: string, report: Report, check: () => Promise<void>): Promise<void> {
   try {
-    await part();
+    await check();
   } catch (thrown) {
+    const table = thrown instanceof DamagedSource ? thrown.table : part;
     const message = `The file is damaged and ${table} cannot be read: ${asError(thrown).message}.`;
     if (!(thrown instanceof DamagedSource) && !isOfStorage(thrown)) throw thrown;
     report({ kind: 'damaged', table, record: table, message });
