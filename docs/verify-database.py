@@ -41,11 +41,12 @@ class DatabaseSource:
 
     def rows(self):
         """Every audit row with the payload beside it."""
-        for position, text, content_hash, chain_hash, salt, body in self.db.execute(
-            "SELECT a.position, a.text, a.content_hash, a.chain_hash, p.salt, p.body FROM actions a "
+        for position, text, content, chain, salt, body in self.db.execute(
+            "SELECT a.position, a.text, a.content, a.chain, p.salt, p.body FROM actions a "
             "LEFT JOIN action_payloads p ON p.position = a.position ORDER BY a.position"
         ):
-            yield StoredRow(position, text, content_hash, chain_hash, None if salt is None else (salt, body))
+            payload = None if salt is None else (salt, body)
+            yield StoredRow(position, text, hex_of(content), hex_of(chain), payload)
 
     def text(self, digest):
         """(salt, text) of a digest, or None."""
@@ -63,6 +64,11 @@ class DatabaseSource:
             for values in found:
                 row = {name: value for name, value in zip(names, values) if name not in DERIVED_COLUMNS}
                 yield table, canonical({**row, "table": table})
+
+
+def hex_of(cell):
+    """A stored hash in hex; what is not bytes is the hash of nothing."""
+    return cell.hex() if isinstance(cell, bytes) else ""
 
 
 class DatabaseCheck(LogCheck):

@@ -248,6 +248,16 @@ describe.skipIf(python.status !== 0)('the verifier in Python', () => {
       "UPDATE actions SET text = replace(text, 'ana', 'eve') WHERE position = 3",
       '#3: content_hash is not the hash of the row',
     ],
+    [
+      'the hash of an audit row',
+      "UPDATE actions SET content = x'00' WHERE position = 3",
+      '#3: content_hash is not the hash of the row',
+    ],
+    [
+      'a link between audit rows',
+      'UPDATE actions SET chain = content WHERE position = 3',
+      '#3: chain_hash does not follow from the row before',
+    ],
     ['an audit row that is gone', 'DELETE FROM actions WHERE position = 3', '#4: row 3 was due here'],
     [
       'a payload',

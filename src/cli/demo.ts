@@ -201,14 +201,14 @@ async function showFound(run: DemoRun, [finding, title, apply]: (typeof TAMPERIN
 
 /** Every later hash is recomputed, so the hash chain holds again. Only a signed head shows the difference. */
 function rewriteHistory(db: SqliteConnection): void {
-  const sql = 'UPDATE actions SET text = ?, content_hash = ?, chain_hash = ? WHERE position = ?';
+  const sql = 'UPDATE actions SET text = ?, content = ?, chain = ? WHERE position = ?';
   const update = db.prepare(sql);
   let link = GENESIS;
   for (const { position, text } of rowsOf(db, 'SELECT position, text FROM actions ORDER BY position')) {
     const changed = String(text).replaceAll('"actor":"demo-agent"', '"actor":"someone-else"');
     const content = sha256Hex(changed);
     link = chainHash(content, link);
-    update.run(changed, content, link, Number(position));
+    update.run(changed, Buffer.from(content, 'hex'), Buffer.from(link, 'hex'), Number(position));
   }
 }
 

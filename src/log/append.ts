@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { parseInstant } from '../instant.ts';
-import type { Reader, StorageEngine, Transaction } from '../storage/engine.ts';
+import type { Reader, SqlValue, StorageEngine, Transaction } from '../storage/engine.ts';
 import { type AuditRow, GENESIS, RULES_VERSION, storeRow, type UNSAID } from './row.ts';
 import { closeBlock } from './tree.ts';
 
@@ -90,8 +90,9 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
     // In this order: with the spread first, the object costs an eighth of the whole call.
     const row = { at, sequence_no: position, ...fields, position, rules: RULES_VERSION, process };
     const { text, content_hash, chain_hash } = storeRow(row, head.chainHash);
-    const sql = 'INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (?, ?, ?, ?)';
-    await insertOne(tx, sql, position, text, content_hash, chain_hash);
+    const sql = 'INSERT INTO actions (position, text, content, chain) VALUES (?, ?, ?, ?)';
+    const [content, chain] = [Buffer.from(content_hash, 'hex'), Buffer.from(chain_hash, 'hex')];
+    await insertOne(tx, sql, position, text, content, chain);
     await closeBlock(tx, position);
     head = { position, chainHash: chain_hash, at: row.at };
     contentHashes.push(content_hash);
@@ -120,7 +121,7 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
 }
 
 /** A planted trigger may swallow a row: an insert that changed nothing is not an insert. */
-export async function insertOne(tx: Transaction, sql: string, ...params: (string | number)[]): Promise<void> {
+export async function insertOne(tx: Transaction, sql: string, ...params: SqlValue[]): Promise<void> {
   const { changes } = await tx.run(sql, ...params);
   if (changes !== 1) throw new Error(`a row was not stored: ${sql.slice(0, sql.indexOf('('))}`);
 }

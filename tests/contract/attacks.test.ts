@@ -292,7 +292,7 @@ describe('attacks on rows (PROOFS 1.1)', () => {
       const size = desk.positions().length;
       desk.tamper((db) => {
         db.exec(
-          `INSERT INTO actions (position, text, content_hash, chain_hash) SELECT position + 1, text, content_hash, chain_hash FROM actions WHERE position = ${size}`,
+          `INSERT INTO actions (position, text, content, chain) SELECT position + 1, text, content, chain FROM actions WHERE position = ${size}`,
         );
         rewriteText(db, (text) => text);
       });

@@ -128,7 +128,9 @@ proves('log.fields', 'the columns of the table say what the text says', async ({
     db.prepare('SELECT * FROM actions ORDER BY position').all(),
   ) as Record<string, unknown>[];
 
-  for (const { text, content_hash, chain_hash, schema_valid, effects, repaired, ...columns } of rows) {
+  for (const row of rows) {
+    const { text, content, chain, content_hash, chain_hash, schema_valid, effects, repaired, ...columns } =
+      row;
     const {
       schema_valid: valid,
       effects: listed,
@@ -138,10 +140,10 @@ proves('log.fields', 'the columns of the table say what the text says', async ({
     expect(columns).toEqual(said);
     expect(schema_valid).toBe(valid ? 1 : 0);
     expect([effects, repaired].map((list) => JSON.parse(String(list ?? '[]')))).toEqual([listed, notes]);
-    expect([content_hash, chain_hash]).toEqual([
-      expect.stringMatching(/^[0-9a-f]{64}$/),
-      expect.stringMatching(/^[0-9a-f]{64}$/),
-    ]);
+    expect([content, chain].map((bytes) => (bytes as Buffer).length)).toEqual([32, 32]);
+    expect([content_hash, chain_hash]).toEqual(
+      [content, chain].map((bytes) => (bytes as Buffer).toString('hex')),
+    );
   }
 });
 
@@ -591,11 +593,11 @@ function appendByHand(path: string, at: string): void {
   };
   const text = canonical({ ...(JSON.parse(last.text) as AuditFields), position: last.position + 1, at });
   const hash = sha256(text);
-  db.prepare('INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (?, ?, ?, ?)').run(
+  db.prepare('INSERT INTO actions (position, text, content, chain) VALUES (?, ?, ?, ?)').run(
     last.position + 1,
     text,
-    hash,
-    sha256(hash + last.chain_hash),
+    Buffer.from(hash, 'hex'),
+    Buffer.from(sha256(hash + last.chain_hash), 'hex'),
   );
   db.close();
 }

@@ -214,15 +214,13 @@ export function rewriteText(db: Sqlite.Database, change: (text: string, position
     position: number;
     text: string;
   }[];
-  const update = db.prepare(
-    'UPDATE actions SET text = ?, content_hash = ?, chain_hash = ? WHERE position = ?',
-  );
+  const update = db.prepare('UPDATE actions SET text = ?, content = ?, chain = ? WHERE position = ?');
   let previous = '0'.repeat(64);
   for (const { position, text } of rows) {
     const changed = change(text, position);
     const contentHash = sha256(changed);
     previous = sha256(contentHash + previous);
-    update.run(changed, contentHash, previous, position);
+    update.run(changed, Buffer.from(contentHash, 'hex'), Buffer.from(previous, 'hex'), position);
   }
 }
 
@@ -298,12 +296,12 @@ export function append(db: Sqlite.Database, rows: readonly Readonly<Record<strin
     };
     const text = auditText({ ...row, position: row.position ?? last.position + 1 });
     const contentHash = sha256(text);
-    db.prepare('INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (?, ?, ?, ?)').run(
+    db.prepare('INSERT INTO actions (position, text, content, chain) VALUES (?, ?, ?, ?)').run(
       ...[
         Number(row.position ?? last.position + 1),
         text,
-        contentHash,
-        sha256(contentHash + last.chain_hash),
+        Buffer.from(contentHash, 'hex'),
+        Buffer.from(sha256(contentHash + last.chain_hash), 'hex'),
       ],
     );
   }

@@ -65,40 +65,45 @@ describe('R19: whoever holds the file and knows the format', () => {
 
 describe('R19: whoever knows where one audit row ends and the next begins', () => {
   const ROWS = 'WHERE position IN (100, 101)';
-  const joined = (column: string) => `(SELECT group_concat(${column}, char(10)) FROM actions ${ROWS})`;
+  const COLUMNS = [
+    { column: 'text', type: 'TEXT', other: 'BLOB', separator: 'char(10)', unit: 'character' },
+    { column: 'content', type: 'BLOB', other: 'TEXT', separator: `''`, unit: 'byte' },
+    { column: 'chain', type: 'BLOB', other: 'TEXT', separator: `''`, unit: 'byte' },
+  ];
 
-  test.each(
-    ['text', 'content_hash', 'chain_hash'].flatMap((column): [what: string, sql: string][] => [
+  test.each([
+    ...COLUMNS.flatMap(({ column, type, other, separator, unit }): [what: string, sql: string][] => [
       [
-        `moves a character of ${column} to the next row`,
-        `UPDATE actions SET ${column} = (SELECT substr(${column}, -1) FROM actions WHERE position = 100) || ${column} WHERE position = 101;
+        `moves a ${unit} of ${column} to the next row`,
+        `UPDATE actions SET ${column} = CAST((SELECT substr(${column}, -1) FROM actions WHERE position = 100) || ${column} AS ${type})
+         WHERE position = 101;
          UPDATE actions SET ${column} = substr(${column}, 1, length(${column}) - 1) WHERE position = 100`,
       ],
-      [
-        `puts ${column} of two rows into the first and nothing into the second`,
-        `UPDATE actions SET ${column} = ${joined(column)} WHERE position = 100;
-         UPDATE actions SET ${column} = NULL WHERE position = 101`,
-      ],
-      [
-        `puts ${column} of two rows into the first and an empty text into the second`,
-        `UPDATE actions SET ${column} = ${joined(column)} WHERE position = 100;
-         UPDATE actions SET ${column} = '' WHERE position = 101`,
-      ],
+      ...['NULL', `CAST('' AS ${type})`].map((nothing): [what: string, sql: string] => [
+        `puts ${column} of two rows into the first and ${nothing} into the second`,
+        `UPDATE actions SET ${column} = CAST((SELECT group_concat(${column}, ${separator}) FROM actions ${ROWS}) AS ${type})
+         WHERE position = 100;
+         UPDATE actions SET ${column} = ${nothing} WHERE position = 101`,
+      ]),
       [
         `swaps ${column} with the next row`,
         `UPDATE actions SET ${column} = iif(position = 100, b, a) FROM
          (SELECT (SELECT ${column} FROM actions WHERE position = 100) AS a, (SELECT ${column} FROM actions WHERE position = 101) AS b) ${ROWS}`,
       ],
       [
-        `writes ${column} in characters that end in the same byte`,
-        `UPDATE actions SET ${column} = replace(${column}, 'a', char(353)) WHERE position = 256`,
-      ],
-      [
-        `writes ${column} as bytes`,
-        `UPDATE actions SET ${column} = CAST(${column} AS BLOB) WHERE position = 100`,
+        `writes ${column} as ${other}`,
+        `UPDATE actions SET ${column} = CAST(${column} AS ${other}) WHERE position = 100`,
       ],
     ]),
-  )('and %s is found, with the row', async (_, sql) => {
+    [
+      'writes text in characters that end in the same byte',
+      `UPDATE actions SET text = replace(text, 'a', char(353)) WHERE position = 256`,
+    ],
+    ...['content', 'chain'].map((column): [what: string, sql: string] => [
+      `writes ${column} as its 64 hex digits`,
+      `UPDATE actions SET ${column} = lower(hex(${column})) WHERE position = 256`,
+    ]),
+  ])('and %s is found, with the row', async (_, sql) => {
     const findings = await bench.copies.afterLifting('actions', (db) => db.exec(sql));
 
     const rows = findings.filter(({ table }) => table === 'actions').map(({ record }) => record);

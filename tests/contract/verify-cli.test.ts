@@ -105,7 +105,7 @@ describe('colibri verify', () => {
     async (desk) => {
       await desk.work();
       for (let i = 0; i < 5; i += 1) await desk.moreWork();
-      desk.tamper((db) => db.exec(`UPDATE actions SET chain_hash = content_hash`));
+      desk.tamper((db) => db.exec(`UPDATE actions SET chain = content`));
 
       const people = await desk.run('verify');
       const { findings } = await desk.verify();

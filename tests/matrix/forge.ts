@@ -532,7 +532,13 @@ export class ForgedLog {
       ).run(...Object.values(row));
     };
     insert('log', { id: 1, origin: this.origin });
-    for (const row of stored) insert('actions', { ...row });
+    for (const { position, text, content_hash, chain_hash } of stored)
+      insert('actions', {
+        position,
+        text,
+        content: Buffer.from(content_hash, 'hex'),
+        chain: Buffer.from(chain_hash, 'hex'),
+      });
     for (const { fields, payload } of this.rows)
       if (payload !== undefined)
         insert('action_payloads', {

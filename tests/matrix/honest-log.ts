@@ -252,7 +252,7 @@ function crash(colibri: Playground, desk: Desk): void {
   copy.transaction(() => {
     const position = log.last.fields.position;
     for (const table of [
-      'actions (position, text, content_hash, chain_hash)',
+      'actions (position, text, content, chain)',
       'action_payloads (position, salt, body)',
       'open_calls (position, process)',
     ] as const) {

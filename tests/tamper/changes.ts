@@ -31,9 +31,9 @@ export function otherValues(table: Table, column: Column, row: Cells): Tampering
 /** Values that only a table without STRICT and NOT NULL takes: the same bytes as another type, and nothing at all. */
 export function forbiddenValues(table: Table, column: Column, row: Cells): Tampering[] {
   if (column.isKey && (table.keys.length === 1 || table.isVirtual)) return [];
-  const values = column.isKey || row[column.name] === null ? ['blob'] : ['blob', 'NULL'];
-  const sql = { blob: `CAST(coalesce(${column.name}, 'x') AS BLOB)`, NULL: 'NULL' } as Record<string, string>;
-  return values.map((value) => assign(table, column, row, sql[value] ?? value));
+  const other = `CAST(coalesce(${column.name}, 'x') AS ${column.type === 'BLOB' ? 'TEXT' : 'BLOB'})`;
+  const values = column.isKey || row[column.name] === null ? [other] : [other, 'NULL'];
+  return values.map((value) => assign(table, column, row, value));
 }
 
 function valuesFor({ name, isNullable, type }: Column, value: Cells[string]): string[] {

@@ -75,11 +75,11 @@ export class World {
       if (inDatabase.code !== undefined) return inDatabase;
       for (const written of inDatabase.rows) await applyRow(tx, written);
       await tx.run(
-        'INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (?, ?, ?, ?)',
+        'INSERT INTO actions (position, text, content, chain) VALUES (?, ?, ?, ?)',
         position,
         '{}',
-        contentHash(position),
-        contentHash(position),
+        Buffer.from(contentHash(position), 'hex'),
+        Buffer.from(contentHash(position), 'hex'),
       );
       return inDatabase;
     });

@@ -18,8 +18,9 @@ async function filled(): Promise<StorageEngine> {
   const storage = await openScratch();
   await storage.write(async (tx) => {
     for (const [i, hash] of HASHES.entries()) {
-      const sql = 'INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (?, ?, ?, ?)';
-      await tx.run(sql, i + 1, `{"position":${i + 1}}`, hash, hash);
+      const sql = 'INSERT INTO actions (position, text, content, chain) VALUES (?, ?, ?, ?)';
+      const bytes = Buffer.from(hash, 'hex');
+      await tx.run(sql, i + 1, `{"position":${i + 1}}`, bytes, bytes);
       await closeBlock(tx, i + 1);
     }
   });

@@ -49,11 +49,11 @@ describe('a new file', () => {
 
   test.each([
     [
-      "INSERT INTO actions VALUES (1, '{}', 'a', 'b')",
-      'UPDATE actions SET chain_hash = content_hash',
+      "INSERT INTO actions VALUES (1, '{}', x'0a', x'0b')",
+      'UPDATE actions SET chain = content',
       'append-only',
     ],
-    ["INSERT INTO actions VALUES (1, '{}', 'a', 'b')", 'DELETE FROM actions', 'append-only'],
+    ["INSERT INTO actions VALUES (1, '{}', x'0a', x'0b')", 'DELETE FROM actions', 'append-only'],
     [
       "INSERT INTO action_payloads VALUES (1, 'a', 'b')",
       "UPDATE action_payloads SET body = 'c'",

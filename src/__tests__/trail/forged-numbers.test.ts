@@ -98,7 +98,7 @@ test.each(['0', '-1', '-9223372036854775808'])(
   async (position) => {
     const storage = await forged((db) =>
       db.exec(
-        `INSERT INTO actions (position, text, content_hash, chain_hash) SELECT ${position}, text, content_hash, chain_hash FROM actions WHERE position = 1`,
+        `INSERT INTO actions (position, text, content, chain) SELECT ${position}, text, content, chain FROM actions WHERE position = 1`,
       ),
     );
 

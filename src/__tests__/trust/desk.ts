@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../clock.ts';
 import { type HeadKeeper, type NewRow, openAppending, UNSIGNED } from '../../log/append.ts';
-import type { StorageEngine } from '../../storage/engine.ts';
+import type { SqlValue, StorageEngine } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 import type { HeadRow } from '../../trust/own-log.ts';
 import { LogSigner, type SignerOptions } from '../../trust/signer.ts';
@@ -116,7 +116,7 @@ export async function appendUnsigned(storage: StorageEngine, rows = 1): Promise<
 /** Changes the file as its owner could with any SQLite, past the triggers. */
 export async function tamper(
   storage: StorageEngine,
-  ...statements: (string | [sql: string, ...params: (string | number)[]])[]
+  ...statements: (string | [sql: string, ...params: SqlValue[]])[]
 ): Promise<void> {
   await storage.write(async (tx) => {
     for (const name of ['actions_no_update', 'actions_no_delete', 'log_no_delete', 'log_no_update'])

@@ -236,9 +236,9 @@ describe('what was not signed is never signed over', () => {
       /after row 3/,
       (storage) =>
         tamper(storage, [
-          "INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (1000000000, '{}', ?, ?)",
-          'a'.repeat(64),
-          'b'.repeat(64),
+          "INSERT INTO actions (position, text, content, chain) VALUES (1000000000, '{}', ?, ?)",
+          Buffer.alloc(32, 0xaa),
+          Buffer.alloc(32, 0xbb),
         ]),
     ],
     [
@@ -246,9 +246,9 @@ describe('what was not signed is never signed over', () => {
       /after row 3/,
       (storage) =>
         tamper(storage, [
-          "INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (4, '[]', ?, ?)",
-          'a'.repeat(64),
-          'b'.repeat(64),
+          "INSERT INTO actions (position, text, content, chain) VALUES (4, '[]', ?, ?)",
+          Buffer.alloc(32, 0xaa),
+          Buffer.alloc(32, 0xbb),
         ]),
     ],
     [
@@ -290,7 +290,8 @@ describe('what was not signed is never signed over', () => {
     [
       'another last row',
       /history was rewritten/,
-      (storage) => tamper(storage, ['UPDATE actions SET chain_hash = ? WHERE position = 3', 'c'.repeat(64)]),
+      (storage) =>
+        tamper(storage, ['UPDATE actions SET chain = ? WHERE position = 3', Buffer.alloc(32, 0xcc)]),
     ],
     [
       'a frontier that is not the tree’s',
@@ -744,7 +745,7 @@ describe('the owner adopts', () => {
   test('rewritten rows that only a full reading sees are found by it, and named as lost', async () => {
     const desk = await aDesk(aPlace());
     await desk.append(4);
-    await tamper(desk.storage, ['UPDATE actions SET content_hash = ? WHERE position = 2', 'e'.repeat(64)]);
+    await tamper(desk.storage, ['UPDATE actions SET content = ? WHERE position = 2', Buffer.alloc(32, 0xee)]);
 
     const adopting = await desk.signer.adopt();
     await desk.append();
@@ -758,9 +759,9 @@ describe('the owner adopts', () => {
     const desk = await aDesk(aPlace());
     await desk.append(2);
     await tamper(desk.storage, [
-      "INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (1000000000, '{}', ?, ?)",
-      'a'.repeat(64),
-      'b'.repeat(64),
+      "INSERT INTO actions (position, text, content, chain) VALUES (1000000000, '{}', ?, ?)",
+      Buffer.alloc(32, 0xaa),
+      Buffer.alloc(32, 0xbb),
     ]);
 
     await expect(desk.signer.adopt()).rejects.toThrow('Audit row 3 of');
@@ -778,8 +779,8 @@ describe('the whole log is read again in the background', () => {
     const place = aPlace();
     const one = await aDesk(place);
     await one.append(5);
-    const good = (await rowsIn(one.storage))[1]!;
-    await tamper(one.storage, ['UPDATE actions SET content_hash = ? WHERE position = 2', 'e'.repeat(64)]);
+    const good = Buffer.from((await rowsIn(one.storage))[1]!, 'hex');
+    await tamper(one.storage, ['UPDATE actions SET content = ? WHERE position = 2', Buffer.alloc(32, 0xee)]);
     await one.close();
 
     const two = await aDesk(place, { fullCheckMsMin: 1 });
@@ -789,7 +790,7 @@ describe('the whole log is read again in the background', () => {
     await two.close();
     const three = await aDesk(place);
     expect(three.signer.state().refused).toMatch(/history was rewritten/);
-    await tamper(three.storage, ['UPDATE actions SET content_hash = ? WHERE position = 2', good]);
+    await tamper(three.storage, ['UPDATE actions SET content = ? WHERE position = 2', good]);
     await three.close();
     const four = await aDesk(place, { fullCheckMsMin: 1 });
     await waitFor(() => folderOf(place, four).lastCheck()?.finding === undefined);

@@ -81,11 +81,11 @@ function writeLog(db: Sqlite.Database, { rows, bodies, state }: ForgedLog): void
       if (table !== undefined && now?.position === row.position) effect.hash = rowHash(table, now);
     }
     const { text, content_hash, chain_hash } = storeRow(row, link);
-    db.prepare('INSERT INTO actions (position, text, content_hash, chain_hash) VALUES (?, ?, ?, ?)').run(
+    db.prepare('INSERT INTO actions (position, text, content, chain) VALUES (?, ?, ?, ?)').run(
       row.position,
       text,
-      content_hash,
-      chain_hash,
+      Buffer.from(content_hash, 'hex'),
+      Buffer.from(chain_hash, 'hex'),
     );
     link = chain_hash;
     block.add(content_hash);

@@ -19,13 +19,16 @@ export const SCHEMA = `
     origin TEXT NOT NULL
   ) STRICT;
 
-  -- "text" is the canonical JSON of the row and the only thing that is hashed. The other columns are read from it on
-  -- demand for whoever looks at the file with SQL; they are stored nowhere and so cannot disagree.
+  -- "text" is the canonical JSON of the row and the only thing that is hashed; "content" and "chain" are the 32 bytes of
+  -- its two hashes. The other columns are read from these on demand for people who look at the file with SQL; they are
+  -- stored nowhere and so cannot disagree. A hash that is not bytes reads as none, even where its hex would be the same.
   CREATE TABLE actions (
     position       INTEGER PRIMARY KEY,
     text           TEXT NOT NULL,
-    content_hash   TEXT NOT NULL,
-    chain_hash     TEXT NOT NULL,
+    content        BLOB NOT NULL,
+    chain          BLOB NOT NULL,
+    content_hash   TEXT GENERATED ALWAYS AS (iif(typeof(content) = 'blob', lower(hex(content)), '')) VIRTUAL,
+    chain_hash     TEXT GENERATED ALWAYS AS (iif(typeof(chain) = 'blob', lower(hex(chain)), '')) VIRTUAL,
     sequence_no    INTEGER GENERATED ALWAYS AS (json_extract(text, '$.sequence_no')) VIRTUAL,
     stage          TEXT GENERATED ALWAYS AS (json_extract(text, '$.stage')) VIRTUAL,
     tool           TEXT GENERATED ALWAYS AS (json_extract(text, '$.tool')) VIRTUAL,

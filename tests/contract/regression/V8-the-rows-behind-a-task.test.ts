@@ -21,7 +21,7 @@ proves(
       const changed = canonical({ ...JSON.parse(text(position)), actor: 'eve' });
       return [
         `UPDATE actions SET text = '${changed}' WHERE position = ${position}`,
-        `UPDATE actions SET text = '${changed}', content_hash = '${sha256(changed)}' WHERE position = ${position}`,
+        `UPDATE actions SET text = '${changed}', content = x'${sha256(changed)}' WHERE position = ${position}`,
         `DELETE FROM actions WHERE position = ${position}`,
         `UPDATE action_payloads SET body = '{}' WHERE position = ${position}`,
       ];

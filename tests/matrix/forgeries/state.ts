@@ -10,6 +10,8 @@ import { type Forgery, forbidden, foreign, row, strayText } from './forgery.ts';
 
 type Edit = Parameters<ForgedLog['edit']>[0];
 
+const OTHER_HASH = Buffer.from(sha256Hex('x'), 'hex');
+
 function edited(
   id: string,
   holds: Forgery['holds'],
@@ -310,13 +312,13 @@ export const DERIVED_FORGERIES: readonly Forgery[] = [
   edited(
     'actions: a content hash',
     'database',
-    (db) => void db.prepare('UPDATE actions SET content_hash = ? WHERE position = 9').run(sha256Hex('x')),
+    (db) => void db.prepare('UPDATE actions SET content = ? WHERE position = 9').run(OTHER_HASH),
     row('altered', 9, 'content_hash'),
   ),
   edited(
     'actions: a chain hash',
     'database',
-    (db) => void db.prepare('UPDATE actions SET chain_hash = ? WHERE position = 9').run(sha256Hex('x')),
+    (db) => void db.prepare('UPDATE actions SET chain = ? WHERE position = 9').run(OTHER_HASH),
     row('unlinked', 9, 'chain_hash'),
   ),
   edited(
@@ -358,7 +360,7 @@ export const DERIVED_FORGERIES: readonly Forgery[] = [
     (db) => {
       const next = '(SELECT max(position) + 1 FROM actions)';
       db.exec(
-        `INSERT INTO actions (position, text, content_hash, chain_hash) SELECT ${next}, text, content_hash, chain_hash FROM actions WHERE position = 200`,
+        `INSERT INTO actions (position, text, content, chain) SELECT ${next}, text, content, chain FROM actions WHERE position = 200`,
       );
     },
     (log) => [
