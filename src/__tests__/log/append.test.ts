@@ -122,6 +122,33 @@ describe('what is appended', () => {
     expect(blocks).toEqual([{ block: 0, hash: treeRoot(hashes.map(({ content_hash }) => content_hash)) }]);
   });
 
+  test.each([
+    ['gone', 'DELETE FROM actions WHERE position = 9'],
+    ['damaged', "UPDATE actions SET content = x'00' WHERE position = 9"],
+  ])('goes on past a block of which a row is %s', async (_, damage) => {
+    const engine = await openScratch();
+    const appendRows = (count: number) =>
+      engine.write(async (tx) => {
+        const appending = await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
+        for (let i = 0; i < count; i += 1) await appending.append(ENTER_ROW);
+      });
+    await appendRows(250);
+    await engine.write(async (tx) => {
+      await tx.run('DROP TRIGGER actions_no_update');
+      await tx.run('DROP TRIGGER actions_no_delete');
+      await tx.run(damage);
+    });
+
+    await appendRows(300);
+
+    const [last, blocks] = await engine.read(async (tx) => [
+      await tx.get('SELECT max(position) AS position FROM actions'),
+      await tx.all('SELECT block FROM log_blocks'),
+    ]);
+    expect(last).toEqual({ position: 550 });
+    expect(blocks).toEqual([{ block: 1 }]);
+  });
+
   test.each(['actions', 'action_payloads'])(
     'is an error, and no row, where a trigger swallows what goes into %s',
     async (table) => {
