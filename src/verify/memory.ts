@@ -411,8 +411,14 @@ export class Memory implements Lookup {
   #entryOf(id: number): TaskEntry {
     const known = this.#tasks.get(id);
     if (known !== undefined) return known;
-    const unknown = { row: undefined, deps: NONE, children: NONE, newest: undefined };
-    const entry: TaskEntry = { ...unknown, knowsThoughts: true, unsealed: 0 };
+    const entry: TaskEntry = {
+      row: undefined,
+      deps: NONE,
+      children: NONE,
+      newest: undefined,
+      knowsThoughts: true,
+      unsealed: 0,
+    };
     this.#tasks.set(id, entry);
     return entry;
   }

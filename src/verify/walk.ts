@@ -62,6 +62,7 @@ export class Walk {
   readonly #times = new Times();
   readonly #pairing: Pairing;
   readonly #lastSeen = new Map<string, string>();
+  #process = '';
   readonly #taskCalls = new TaskCalls();
   readonly #hashes: ContentHashes | undefined;
   #payloads = 0;
@@ -174,7 +175,9 @@ export class Walk {
     const mark = this.links.marks.get(row.position);
     if (mark !== undefined) mark.at = row.at;
     this.#times.follow(row.position, row.at, this.#report);
-    this.#lastSeen.set(sharedText(row.process), row.at);
+    // Most rows are of the process that wrote the one before.
+    if (row.process !== this.#process) this.#process = sharedText(row.process);
+    this.#lastSeen.set(this.#process, row.at);
     if (row.stage === 'enter') this.#judgeEnter(row, read, page);
     else this.#judgeExit(row, contentHash, read, page);
   }
