@@ -1,11 +1,11 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import * as z from 'zod';
-import { ColibriError } from './errors.ts';
+import { asError, ColibriError } from './errors.ts';
 import { LIMITS } from './limits.ts';
 import { MODES } from './modes.ts';
-import { nearest } from './nearest.ts';
+import { didYouMean } from './nearest.ts';
 import { redactText } from './secrets.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -13,6 +13,16 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** What a program that is started from here should be given: our own environment, with some of it set. */
 export function childEnvironment(changes: Environment = {}): Record<string, string | undefined> {
   return { ...process.env, ...changes };
+}
+
+/** The version of this installation. package.json is one folder above both `src/` and `dist/`. */
+export function packageVersion(): string {
+  try {
+    const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+    return (JSON.parse(text) as { version: string }).version;
+  } catch (error) {
+    throw new Error(`Failed to read package.json version: ${asError(error).message}`, { cause: error });
+  }
 }
 
 /** Everything the environment decides, read once and frozen. */
@@ -151,8 +161,8 @@ function isUnknownSetting(name: string): boolean {
 }
 
 function warnOfUnknown(name: string): string {
-  const meant = nearest(name, Object.keys(VARIABLES));
-  return `${name} is not a setting of Colibri and was ignored.${meant === undefined ? '' : ` Did you mean ${meant}?`}`;
+  const hint = didYouMean(name, Object.keys(VARIABLES));
+  return `${name} is not a setting of Colibri and was ignored.${hint}`;
 }
 
 /** Those in the home folder only when named: what governs a project should not depend on who works on it. */

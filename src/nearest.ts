@@ -1,5 +1,5 @@
-/** The candidate a typing mistake away from `word`, if there is one: for "did you mean". */
-export function nearest(word: string, candidates: Iterable<string>): string | undefined {
+/** Names the candidate that is a typing mistake away from `word`: ` Did you mean …?`, or nothing. */
+export function didYouMean(word: string, candidates: Iterable<string>, prefix = ''): string {
   let best: string | undefined;
   // More than a third of the letters wrong is another word, not a slip.
   let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1;
@@ -7,7 +7,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
     const distance = editDistance(word.slice(0, 64), candidate.slice(0, 64));
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
-  return best;
+  return best === undefined ? '' : ` Did you mean ${prefix}${best}?`;
 }
 
 /** Letters to insert, delete or replace to turn one word into the other. */

@@ -1,4 +1,3 @@
-import { existsSync, readFileSync } from 'node:fs';
 import type { Command, Options } from './command.ts';
 
 /** The help of the whole program, from the command table. */
@@ -47,11 +46,3 @@ export const COMMON: Options = {
   json: { type: 'boolean', help: 'print data for programs' },
   help: { type: 'boolean', short: 'h', help: 'print this help' },
 };
-
-/** The version of this installation. The built program is one folder below package.json, its source two. */
-export function version(): string {
-  const places = ['../package.json', '../../package.json'].map((path) => new URL(path, import.meta.url));
-  const found = places.find((place) => existsSync(place));
-  if (found === undefined) throw new Error('package.json is missing: the installation is incomplete.');
-  return (JSON.parse(readFileSync(found, 'utf8')) as { version: string }).version;
-}

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config.ts';
 import { READING_TOOLS } from '../domains/rules.ts';
 import { parseInstant } from '../instant.ts';
@@ -12,7 +13,6 @@ import { withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { type ProofState, type ProvedCall, proveCalls, readSignedLog } from './proof-status.ts';
 import { parseRecordId } from './record-id.ts';
-import { type Stopping, untilStopped } from './stopping.ts';
 import { displayWidth, printable, toWidth, wrap } from './text.ts';
 
 const MARKS: Readonly<Record<ProofState, readonly [mark: string, colour: Colour, meaning: string]>> = {
@@ -51,7 +51,7 @@ export const log = command({
     const limit = readLimit(values.limit);
     const stopping = values.follow === true ? untilStopped() : undefined;
     if (stopping !== undefined) await waitForDatabase(config, stopping, out);
-    if (stopping?.stopped === true) return EXIT.fine;
+    if (stopping?.aborted === true) return EXIT.fine;
     return await withDatabase(config, async (storage) => {
       const reported = new Set<string>();
       const print = async (calls: readonly PastCall[]) => {
@@ -71,11 +71,13 @@ export const log = command({
       ]);
       if (calls.length === 0 && !out.json) out.line(through === 0 ? 'Nothing yet.' : 'Nothing matches.');
       await print(calls);
-      await stopping?.follow(through, FOLLOW_MS, async (position) => {
-        const news = await storage.read(async (tx) => callsAfter(tx, await filter(tx), position));
+      for (let position = through; stopping?.aborted === false; ) {
+        const before = position;
+        const news = await storage.read(async (tx) => callsAfter(tx, await filter(tx), before));
         await print(news.calls);
-        return news.through;
-      });
+        if (news.through === before) await pause(stopping);
+        position = news.through;
+      }
       return reported.size > 0 ? EXIT.found : EXIT.fine;
     });
   },
@@ -92,12 +94,25 @@ function reportNew(messages: ReadonlySet<string>, reported: Set<string>, out: Ou
   for (const message of news) reported.add(message);
 }
 
+/** From now on, Ctrl-C, SIGTERM and a closed output stop the command, and it can still close its files. */
+function untilStopped(): AbortSignal {
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+  process.stdout.once('error', () => stop.abort());
+  return stop.signal;
+}
+
+/** Ends early when it is time to stop. */
+function pause(signal: AbortSignal): Promise<void> {
+  return sleep(FOLLOW_MS, undefined, { signal }).catch(() => undefined);
+}
+
 /** --follow may start before the first call. The file is complete when it can be opened; until then it is being created. */
-async function waitForDatabase(config: Config, stopping: Stopping, out: Output): Promise<void> {
+async function waitForDatabase(config: Config, stopping: AbortSignal, out: Output): Promise<void> {
   if (existsSync(config.dbPath)) return;
   out.error(`There is no database at ${config.dbPath} yet. Waiting for the first call.`);
-  while (!stopping.stopped) {
-    await stopping.pause(FOLLOW_MS);
+  while (!stopping.aborted) {
+    await pause(stopping);
     const opens = existsSync(config.dbPath) && withDatabase(config, async () => true);
     if (opens !== false && (await opens.catch(() => false))) return;
   }

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
-import { readConfig } from '../config.ts';
+import { packageVersion, readConfig } from '../config.ts';
 import { asError, ColibriError, type ErrorCode } from '../errors.ts';
-import { nearest } from '../nearest.ts';
+import { didYouMean } from '../nearest.ts';
 import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
 import { COMMANDS } from './commands.ts';
-import { COMMON, commandHelp, generalHelp, helpHang, version } from './help.ts';
+import { COMMON, commandHelp, generalHelp, helpHang } from './help.ts';
 import { createOutput, type Output } from './output.ts';
 
 /** Codes for errors in the command or the settings, not in the data. */
@@ -25,7 +25,7 @@ async function main([name, ...rest]: readonly string[]): Promise<number> {
   const out = openOutput(rest.includes('--json'));
   if (name === 'help' && rest[0] !== undefined) return await main([rest[0], '--help']);
   if (name === undefined || ['help', '--help', '-h'].includes(name)) return help(generalHelp(COMMANDS), out);
-  if (name === '--version' || name === '-v') return help(version(), out);
+  if (name === '--version' || name === '-v') return help(packageVersion(), out);
   const command = COMMANDS.find((candidate) => candidate.name === name);
   if (command !== undefined) return await runCommand(command, rest, out);
   const names = COMMANDS.map((candidate) => candidate.name);
@@ -59,11 +59,6 @@ function parse(command: Command, args: readonly string[]): Pick<Invocation, 'val
     const hint = unknown === undefined ? '' : didYouMean(unknown, Object.keys(options), '--');
     throw new UsageError(`${complaint}.${hint} --help lists what it takes.`);
   }
-}
-
-function didYouMean(word: string, known: readonly string[], prefix = ''): string {
-  const meant = nearest(word, known);
-  return meant === undefined ? '' : ` Did you mean ${prefix}${meant}?`;
 }
 
 function openOutput(json: boolean): Output {

@@ -4,52 +4,34 @@ import type { Config } from '../config.ts';
 import { type LogProof, renderNotes, writeNotes } from '../integrations/obsidian.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { DatabaseSource } from '../verify/sources/database.ts';
-import { command, EXIT, UsageError } from './command.ts';
+import { command, UsageError } from './command.ts';
 import { check, ownKey } from './evidence.ts';
-import { newestPosition } from './history.ts';
 import { withDatabase } from './open.ts';
-import { untilStopped } from './stopping.ts';
 
 const FOLDER = 'Colibri';
-const WATCH_MS = 1_000;
 
 /** Writes tasks and sessions as notes. One-way: nothing is read back. */
 export const obsidian = command({
   name: 'obsidian',
-  usage: '--vault DIR [--watch]',
+  usage: '--vault DIR',
   summary: 'write a note per task and session into an Obsidian vault',
   details: `Notes go to the folder "${FOLDER}" in the vault. Only notes that are still as Colibri wrote them are changed or deleted; edited ones are kept and listed.`,
-  options: {
-    vault: { type: 'string', value: 'DIR', help: 'the vault, an existing folder' },
-    watch: { type: 'boolean', help: 'stay and write again whenever something is recorded' },
-  },
+  options: { vault: { type: 'string', value: 'DIR', help: 'the vault, an existing folder' } },
   async run({ values, out, config: readConfig }) {
     if (values.vault === undefined) throw new UsageError('Name the folder of your vault with --vault DIR.');
     const vault = resolve(values.vault);
     if (statSync(vault, { throwIfNoEntry: false })?.isDirectory() !== true)
       throw new UsageError(`${vault} is not a folder. Name an existing vault.`);
     const config = readConfig();
-    return await withDatabase(config, async (storage) => {
-      const write = async () => {
-        const notes = await storage.read(async (tx) => renderNotes(tx, await proveLog(config, storage, tx)));
-        const report = writeNotes(join(vault, FOLDER), notes);
-        const { written, unchanged, deleted, kept } = report;
-        out.data(report, () => {
-          out.line(`${written.length} written, ${unchanged} unchanged, ${deleted.length} deleted`);
-          for (const path of kept)
-            out.line(`${out.paint('yellow', 'kept')} ${path}: it was edited, or Colibri did not write it`);
-        });
-      };
-      // Read before the notes are written: what is recorded meanwhile is a reason to write again.
-      const seen = await storage.read(newestPosition);
-      await write();
-      if (values.watch === true)
-        await untilStopped().follow(seen, WATCH_MS, async (before) => {
-          const now = await storage.read(newestPosition);
-          if (now !== before) await write();
-          return now;
-        });
-      return EXIT.fine;
+    const notes = await withDatabase(config, (storage) =>
+      storage.read(async (tx) => renderNotes(tx, await proveLog(config, storage, tx))),
+    );
+    const report = writeNotes(join(vault, FOLDER), notes);
+    const { written, unchanged, deleted, kept } = report;
+    return out.data(report, () => {
+      out.line(`${written.length} written, ${unchanged} unchanged, ${deleted.length} deleted`);
+      for (const path of kept)
+        out.line(`${out.paint('yellow', 'kept')} ${path}: it was edited, or Colibri did not write it`);
     });
   },
 });

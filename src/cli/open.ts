@@ -1,7 +1,7 @@
 import { type Booted, type Stages, withStages } from '../boot.ts';
 import { wiredTools } from '../catalogue.ts';
 import { systemClock } from '../clock.ts';
-import type { Config } from '../config.ts';
+import { type Config, packageVersion } from '../config.ts';
 import { createDiagnostics } from '../diagnostics.ts';
 import { ownerTools } from '../domains/owner/index.ts';
 import { capabilitiesFor } from '../modes.ts';
@@ -10,7 +10,6 @@ import { openSqlite } from '../storage/sqlite/engine.ts';
 import { assertPresent } from '../storage/sqlite/file.ts';
 import type { LogSigner } from '../trust/signer.ts';
 import { UsageError } from './command.ts';
-import { version } from './help.ts';
 import type { Output } from './output.ts';
 
 type Work<Given, T> = (given: Given) => Promise<T>;
@@ -34,7 +33,7 @@ export function actorOf({ agentId }: Config): string {
 export async function withTools<T>(config: Config, out: Output, work: Work<Stages, T>): Promise<T> {
   // Only what went wrong: a command says the rest itself.
   const diagnostics = createDiagnostics((...parts) => out.error(parts.join(' ')), 'error');
-  const toolsOf = (booted: Booted) => wiredTools(config, systemClock, version(), () => booted);
+  const toolsOf = (booted: Booted) => wiredTools(config, systemClock, packageVersion(), () => booted);
   return await withStages(config, diagnostics, toolsOf, work);
 }
 

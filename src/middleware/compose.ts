@@ -5,7 +5,7 @@ import { LIMITS } from '../limits.ts';
 import type { CallSource } from '../log/row.ts';
 import { takeTexts } from '../log/texts.ts';
 import { capabilitiesFor, type RuntimeMode } from '../modes.ts';
-import { nearest } from '../nearest.ts';
+import { didYouMean } from '../nearest.ts';
 import { redactText } from '../secrets.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import type { Effect, Prepared, Tool } from '../tool.ts';
@@ -89,12 +89,10 @@ function judgeUnknown({ tools, admission }: StageDeps, name: string, raw: unknow
   const admitted = [...tools.values()]
     .filter(capabilitiesFor(admission.mode).admits)
     .map((tool) => tool.name);
-  const meant = nearest(shown, admitted);
-  const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
   const wrong =
     shown === ''
       ? 'A call needs "name", the name of a tool, as a text.'
-      : `Unknown tool ${JSON.stringify(shown)}.${hint}`;
+      : `Unknown tool ${JSON.stringify(shown)}.${didYouMean(shown, admitted)}`;
   const error = new UnknownToolError(`${wrong} The tools are: ${admitted.join(', ')}.`);
   return { valid: false, tool: { name: shown, effect: 'reads' }, raw, repaired: [], redacted: [], error };
 }

@@ -1,7 +1,7 @@
 import type * as z from 'zod';
 import { ColibriError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
-import { nearest } from '../nearest.ts';
+import { didYouMean } from '../nearest.ts';
 import type { Tool } from '../tool.ts';
 import { firstObjection, type Objection } from './hostile.ts';
 import { redact } from './redact.ts';
@@ -71,10 +71,9 @@ function explain(tool: Tool, issue: z.core.$ZodIssue | Objection, args: unknown)
 
 function unknownField(tool: Tool, key: string): string {
   const known = Object.keys(tool.input.shape);
-  const meant = nearest(key, known);
-  const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
   const allowed = known.length === 0 ? 'It takes no fields.' : `Allowed: ${known.join(', ')}.`;
-  return `Unknown field ${JSON.stringify(key.slice(0, LIMITS.toolNameCharsMax))}.${hint} ${allowed}`;
+  const shown = JSON.stringify(key.slice(0, LIMITS.toolNameCharsMax));
+  return `Unknown field ${shown}.${didYouMean(key, known)} ${allowed}`;
 }
 
 /** The client knows what it sent; repeating it would only put it into one more log. */

@@ -7,7 +7,6 @@ export const EXIT = { ok: 0, refused: 1, io: 74, startupTimeout: 75, secondSigna
 
 /** What stopping means to the rest of the server. */
 interface Stoppable {
-  readonly transport: StdioTransport;
   /** Calls that were not begun are not begun any more; resolves when the running one has ended. */
   finishRunning(): Promise<void>;
   /** Merges and closes the database. */
@@ -20,7 +19,8 @@ interface Stoppable {
  * something outside the calls makes going on wrong.
  */
 export function superviseProcess(
-  { transport, finishRunning, close }: Stoppable,
+  transport: StdioTransport,
+  server: Stoppable,
   log: (...parts: unknown[]) => void,
 ): (code: number) => void {
   let stopping = false;
@@ -33,11 +33,11 @@ export function superviseProcess(
     transport.stopReading();
     if (drainMsMax > 0) await within(transport.drained(), drainMsMax);
     await within(
-      finishRunning().then(() => transport.drained()),
+      server.finishRunning().then(() => transport.drained()),
       LIMITS.stopWaitMsMax,
     );
     await within(transport.flushed(), LIMITS.drainMsMax);
-    await within(close(), LIMITS.drainMsMax);
+    await within(server.close(), LIMITS.drainMsMax);
     process.exit(code);
   }
 

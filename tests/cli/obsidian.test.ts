@@ -10,7 +10,7 @@ import {
 import { join } from 'node:path';
 import { load } from 'js-yaml';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { runColibri, StayingCommand } from '../driver/command-line.ts';
+import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 
 const HOSTILE = '```dataviewjs\nalert(1)\n```\n<script>x</script> `$= dv` <% tp %> [[T-0002]] ![[x]] %%c%%';
@@ -151,19 +151,6 @@ describe('colibri obsidian', () => {
     const report = JSON.parse((await exportNotes()).stdout) as { written: string[] };
 
     expect(report.written).toEqual(['Tasks/T-0003.md']);
-  });
-
-  test('with --watch writes again as things are recorded, until it is told to go', async () => {
-    const command = new StayingCommand(colibri, ['obsidian', '--vault', vault, '--watch']);
-    await command.printed('4 written');
-
-    const server = await colibri.start();
-    await server.call('task_create', { title: 'Later', project: 'con' });
-    await command.printed('1 written');
-
-    expect(note('Tasks/T-0004.md')).toContain('Later');
-    expect(await command.ended('SIGTERM')).toEqual({ code: 0, signal: null });
-    expect(command.stderr).toBe('');
   });
 
   test('says what is missing when the vault is not there', async () => {

@@ -1,7 +1,7 @@
 import { ColibriError } from '../../errors.ts';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
 import { formatId, SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
-import { nearest } from '../../nearest.ts';
+import { didYouMean } from '../../nearest.ts';
 import type { TaskRow } from '../facts.ts';
 import { given, notFound, numberOf, pick, recordIn } from '../records.ts';
 import { ask, type Call, type Ruling, type Steps } from '../rule.ts';
@@ -234,16 +234,14 @@ function assertExist(ids: readonly number[], existing: readonly number[], field:
 }
 
 export function projectNotFound(project: string, known: readonly string[]): ColibriError {
-  const meant = nearest(project, known);
   const hint =
     known.length === 0
-      ? 'There are none yet; task_create opens one.'
-      : `${meant === undefined ? '' : `Did you mean ${meant}? `}The projects are: ${known.join(', ')}.`;
-  return new ColibriError(
-    'ERR_PROJECT_NOT_FOUND',
-    `There is no project ${JSON.stringify(project)}. ${hint}`,
-    { project, projects: known },
-  );
+      ? ' There are none yet; task_create opens one.'
+      : `${didYouMean(project, known)} The projects are: ${known.join(', ')}.`;
+  return new ColibriError('ERR_PROJECT_NOT_FOUND', `There is no project ${JSON.stringify(project)}.${hint}`, {
+    project,
+    projects: known,
+  });
 }
 
 /** The writing tools of this domain, with the arguments that are texts. */
