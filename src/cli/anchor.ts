@@ -68,7 +68,7 @@ async function readHead(config: Config, out: Output) {
 }
 
 function toGit({ config, note, size, folder }: Head, ref: string, out: Output): number {
-  const { commit, already } = anchorInGit({ folder: config.workspace, ref, note, size });
+  const { commit, already } = anchorInGit(config.workspace, ref, note, size);
   folder.addAnchor('git', { repository: config.workspace, ref });
   const push = `git push origin ${ref}`;
   return out.data({ size, ref, commit, already, push }, () => {

@@ -29,12 +29,7 @@ interface Card {
   readonly unmet: number;
 }
 
-interface Column {
-  readonly workflow: string;
-  readonly status: string;
-  readonly count: number;
-  readonly cards: readonly Card[];
-}
+type Column = Awaited<ReturnType<typeof readColumns>>[number];
 
 /** The tasks as columns, one per status. */
 export const board = command({
@@ -75,12 +70,12 @@ async function readProjects(tx: Reader): Promise<string[]> {
 }
 
 /** Every status of each workflow that is in use. */
-async function readColumns(tx: Reader, project: string | null): Promise<Column[]> {
+async function readColumns(tx: Reader, project: string | null) {
   const counts = await tx.all<{ workflow: string; status: string; count: number }>(
     'SELECT workflow, status, count(*) AS count FROM tasks WHERE project = coalesce(?, project) GROUP BY workflow, status',
     project,
   );
-  const columns: Column[] = [];
+  const columns: { workflow: string; status: string; count: number; cards: Card[] }[] = [];
   for (const [workflow, arrows] of Object.entries(ARROWS)) {
     const own = counts.filter((one) => one.workflow === workflow);
     for (const status of own.length === 0 ? [] : Object.keys(arrows)) {

@@ -5,22 +5,19 @@ import { asError } from '../errors.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
 import { UnusableFileError } from '../storage/sqlite/file.ts';
-import { readView, signability } from '../trust/own-log.ts';
+import { readView } from '../trust/own-log.ts';
+import { signability } from '../trust/signer.ts';
 import { isObject, members } from '../verify/sources/forms.ts';
 import { command } from './command.ts';
 import { withDatabase } from './open.ts';
 import { printable } from './text.ts';
 
 /** One thing that was checked: fine, worth knowing, or wrong with a remedy. */
-interface Check {
-  readonly what: string;
-  readonly state: 'ok' | 'note' | 'wrong';
-  readonly found: string;
-  readonly fix?: string;
-}
+type Check = ReturnType<typeof ok>;
 
-const checked = (state: Check['state']) => (what: string, found: string, fix?: string) =>
-  fix === undefined ? { what, state, found } : { what, state, found, fix };
+const checked = (state: keyof typeof MARKS) => (what: string, found: string, fix?: string) => {
+  return { what, state, found, ...(fix !== undefined && { fix }) };
+};
 const [ok, note, wrong] = [checked('ok'), checked('note'), checked('wrong')];
 
 const MARKS = { ok: ['green', '✓'], note: ['yellow', '•'], wrong: ['red', '✗'] } as const;

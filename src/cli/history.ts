@@ -7,14 +7,7 @@ import { isText, members } from '../verify/sources/forms.ts';
 import { effectsOf } from '../verify/sources/rows.ts';
 
 /** One call, as its two rows and their payloads tell it. Anybody may have changed the file: any field may be anything. */
-export interface PastCall {
-  /** Of its exit row. */
-  readonly position: number;
-  readonly row: Fields;
-  /** As the caller gave them: each text is back in the place of its digest. */
-  readonly args: Fields;
-  readonly result: Fields;
-}
+export type PastCall = Readonly<ReturnType<typeof readCall>>;
 
 export type Filter = (call: PastCall) => boolean;
 
@@ -81,7 +74,7 @@ export async function concerning(tx: Reader, id: string): Promise<Filter> {
 }
 
 /** Puts the texts back into the arguments. */
-async function withTexts(tx: Reader, calls: readonly PastCall[]): Promise<PastCall[]> {
+async function withTexts(tx: Reader, calls: readonly PastCall[]) {
   const parts = calls.map(({ row, args }) => [args, textFields(row, args)] as const);
   const restored = await restoreTexts(tx, parts);
   return calls.map((call, i) => ({ ...call, args: restored[i] ?? {} }));
@@ -101,8 +94,10 @@ export async function restoreTexts(
   });
 }
 
-function readCall({ position, text, body, enter_body }: Found): PastCall {
-  const row = { ...UNSAID, ...members(text) };
+/** `position` is that of the exit row. Texts in `args` are digests until `withTexts`. */
+function readCall({ position, text, body, enter_body }: Found) {
+  const row: Fields = { ...UNSAID, ...members(text) };
   const result = fieldsOf(members(body ?? undefined).result);
-  return { position, row, args: members(enter_body ?? undefined), result };
+  const args: Fields = members(enter_body ?? undefined);
+  return { position, row, args, result };
 }

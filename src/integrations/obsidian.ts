@@ -101,7 +101,7 @@ function note(
   proof: LogProof,
   records: readonly ReturnType<typeof named>[],
   sections: readonly string[],
-): Note {
+) {
   const findings = records.flatMap(({ name }) => proof.findings.get(name) ?? []);
   const checkpointed = records.every(({ position }) => position <= proof.checkpointedThrough);
   const lines = Object.entries({ ...fields, intact: findings.length === 0, checkpointed })
@@ -158,10 +158,7 @@ function quoted(text: string): string {
 }
 
 /** A note to be written: path inside the export folder, with forward slashes, and text. */
-interface Note {
-  readonly path: string;
-  readonly text: string;
-}
+type Note = ReturnType<typeof note>;
 
 /** Holds the digest of each note as it was last written here: a note with another digest was edited and is not ours any more. */
 const MANIFEST = '.colibri-notes.json';

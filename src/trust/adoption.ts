@@ -17,17 +17,7 @@ import {
 import { REFUSALS, RefusalError } from './refusal.ts';
 
 /** The owner's decision to go on from what is there, until the commit that carries it out. */
-export interface Adoption {
-  /** Why the log was not signed. */
-  readonly reason: string;
-  /** The largest signed head that the log no longer extends. */
-  readonly lost: LostHead | undefined;
-  readonly own: OwnLog;
-  /** The verifier key that signs from now on. */
-  readonly key: string;
-  /** Over every row that was there when the adoption was prepared. */
-  readonly tree: Frontier;
-}
+export type Adoption = Readonly<NonNullable<Awaited<ReturnType<typeof prepareAdoption>>>>;
 
 /** `key` is the verifier key that signed it. */
 type LostHead = Pick<Checkpoint, 'size' | 'root'> & { readonly key: string };
@@ -41,7 +31,7 @@ export async function prepareAdoption(
   storage: StorageEngine,
   { dbPath, configDir }: LogPlace,
   refused: string | undefined,
-): Promise<Adoption | undefined> {
+) {
   // The memory is read before the log: others may sign further rows at any moment.
   const before = folderOf(await storage.read(readView), configDir);
   const known = before?.verifierKey();
@@ -51,8 +41,10 @@ export async function prepareAdoption(
   const folder = folderOf(view, configDir);
   const claims = [...remembered, ...view.heads].flatMap((head) => signedBy(head, folder));
   const rootsAt = new Map(claims.map(({ size }) => [size, '']));
+  /** Over every row that is there now. */
   const tree = new Frontier();
   await regrow(storage, tree, view.last.position, dbPath, rootsAt);
+  /** The largest signed head that the log no longer extends. */
   const [lost] = claims
     .filter(({ size, root }) => size > 0 && rootsAt.get(size) !== root)
     .sort((a, b) => b.size - a.size);

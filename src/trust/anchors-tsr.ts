@@ -7,13 +7,7 @@ import { readRegular, replaceFile } from './private-files.ts';
 import { ProgramError, run } from './programs.ts';
 
 /** A checkpoint that a time-stamping authority was asked about, with the token where there is one. */
-export interface StampedCheckpoint {
-  readonly size: number;
-  readonly note: string;
-  readonly notePath: string;
-  readonly tokenPath: string;
-  readonly hasToken: boolean;
-}
+export type StampedCheckpoint = Readonly<ReturnType<typeof stampedAt>>;
 
 /** Where time-stamp tokens are, next to the database, each with the exact checkpoint it is about. */
 const folderOf = (dbPath: string) => `${dbPath}.anchors`;
@@ -32,7 +26,7 @@ export function stampedCheckpoints(dbPath: string): StampedCheckpoint[] {
   return sizes.sort((a, b) => a - b).map((size) => stampedAt(dbPath, size));
 }
 
-function stampedAt(dbPath: string, size: number): StampedCheckpoint {
+function stampedAt(dbPath: string, size: number) {
   const path = join(folderOf(dbPath), String(size));
   const [notePath, tokenPath] = [`${path}.note`, `${path}.tsr`];
   const note = readRegular(notePath, NOTE_BYTES_MAX)?.toString('utf8') ?? '';
@@ -80,9 +74,8 @@ export function writeQuery(notePath: string, queryPath: string): void {
 export function readToken(
   tokenPath: string,
 ): { readonly imprint: string; readonly time: string } | undefined {
-  const { isRefused, stdout } = run('openssl', ['ts', '-reply', '-in', tokenPath, '-text']);
+  const { isRefused, text } = run('openssl', ['ts', '-reply', '-in', tokenPath, '-text']);
   if (isRefused) return undefined;
-  const text = stdout.toString('utf8');
   // `    0000 - 0a 1b … 2c-3d …   text` lines after `Message data:`.
   const dump = /^Message data:\n((?: {4}[0-9a-f]{4} - .*\n)+)/m.exec(text)?.[1] ?? '';
   const bytes = dump.split('\n').map((line) => line.slice(11, 11 + 48).replaceAll(/[^0-9a-f]/g, ''));

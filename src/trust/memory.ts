@@ -7,14 +7,7 @@ import { headIn, openIfValid } from './opening.ts';
 import { readRegular, syncFolder } from './private-files.ts';
 
 /** A head that was signed and durable, as it is remembered outside the database, in one of two slots of a file. */
-export interface Remembered {
-  readonly file: string;
-  readonly index: number;
-  readonly size: number;
-  readonly note: string;
-  /** Of row `size`; 64 zeros for size 0. */
-  readonly chainHash: string;
-}
+export type Remembered = Readonly<ReturnType<typeof slotsOf>[number]>;
 
 /** A page of its own for each slot: a write that a power cut tears leaves the other whole. */
 const SLOT_BYTES = 4_096;
@@ -45,12 +38,13 @@ export function forgetGone(folder: string, kept: Remembered, now: number): void 
 }
 
 /** What the slots of all processes say, the largest first; nobody has checked a signature. */
-export function slotsIn(folder: string): Remembered[] {
+export function slotsIn(folder: string) {
   const names = fs.statSync(folder, { throwIfNoEntry: false })?.isDirectory() ? fs.readdirSync(folder) : [];
   return names.flatMap((name) => slotsOf(join(folder, name))).sort((a, b) => b.size - a.size);
 }
 
-function slotsOf(file: string): Remembered[] {
+/** `chainHash` is that of row `size`; 64 zeros for size 0. */
+function slotsOf(file: string) {
   const bytes = readRegular(file, 2 * SLOT_BYTES) ?? Buffer.alloc(0);
   return [0, 1].flatMap((index) => {
     const text = bytes.toString('utf8', index * SLOT_BYTES, (index + 1) * SLOT_BYTES).replace(/\0+$/, '');

@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts';
 import { isHash } from '../integrity/digest.ts';
-import { type NoteSigner, noteSigner, parseVerifierKey, type VerifierKey } from '../integrity/signed-note.ts';
+import { noteSigner, parseVerifierKey, type VerifierKey } from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
 import { EMPTY_LOG, type Head } from '../log/append.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
@@ -18,11 +18,7 @@ export type HeadRow = {
 };
 
 /** What decides whether a log may be signed over. */
-export interface LogView {
-  readonly origin: string | undefined;
-  readonly heads: readonly HeadRow[];
-  readonly last: Head;
-}
+export type LogView = Readonly<Awaited<ReturnType<typeof readView>>>;
 
 /** A row of `log_heads` that holds, with its tree. */
 export interface SignedHead {
@@ -49,11 +45,11 @@ type ViewRow = { readonly origin: string | null } & (
   (HeadRow | { readonly key: null });
 
 /** The name, the heads and the last row of the log, in one query. Hostile input enters here. */
-export async function readView(tx: Reader): Promise<LogView> {
+export async function readView(tx: Reader) {
   const rows = await tx.all<ViewRow>(VIEW);
   const [first] = rows;
-  const heads = rows.flatMap((row) => (row.key === null ? [] : [row]));
-  const last =
+  const heads: readonly HeadRow[] = rows.flatMap((row) => (row.key === null ? [] : [row]));
+  const last: Head =
     first === undefined || first.position === null
       ? EMPTY_LOG
       : { position: first.position, chainHash: first.last_chain_hash, at: timeIn(first.text) };
@@ -88,15 +84,7 @@ export function openHead(row: HeadRow, key: VerifierKey): SignedHead | undefined
 export type LogPlace = Pick<Config, 'dbPath' | 'configDir'>;
 
 /** A log with the key that this user signs it with. */
-export interface OwnLog {
-  readonly folder: KeyFolder;
-  readonly signer: NoteSigner;
-  readonly key: VerifierKey;
-  /** Keys that were given up: a head by one of them may stay. */
-  readonly retired: readonly string[];
-  /** Which adoption this was loaded after. */
-  readonly stamp: string;
-}
+export type OwnLog = Readonly<ReturnType<typeof ownLogIn>>;
 
 /** The user's side of the log at a path; undefined for a new log. Refuses one that is not the log it was or has no key. */
 export function loadOwnLog(
@@ -117,8 +105,11 @@ export function loadOwnLog(
 }
 
 /** The key of a folder that is there. Refuses where it is missing or is not the one on record. */
-export function ownLogIn(folder: KeyFolder): OwnLog {
-  const [stamp, retired] = [folder.adoptionStamp(), folder.retiredKeys()];
+export function ownLogIn(folder: KeyFolder) {
+  /** Which adoption this was loaded after. */
+  const stamp = folder.adoptionStamp();
+  /** Keys that were given up: a head by one of them may stay. */
+  const retired = folder.retiredKeys();
   const [pem, known] = [folder.privateKeyPem(), folder.verifierKey()];
   try {
     const signer = noteSigner(folder.origin, pem ?? '');
@@ -186,23 +177,6 @@ async function requireRow(
     read === undefined ? last : { position: size, chainHash: read.chainHash, at: timeIn(read.text) };
   if (size > 0 && (row.position !== size || !isSigned(row)))
     throw new RefusalError(REFUSALS.rewritten(dbPath, size));
-}
-
-/** Whether a server would go on signing a log: the key folder it would use (none for a log without rows), or why not. */
-export async function signability(
-  storage: StorageEngine,
-  place: LogPlace,
-): Promise<{ readonly folder?: string; readonly refused?: string }> {
-  try {
-    const own = loadOwnLog(await storage.read(readView), place);
-    if (own === undefined) return {};
-    const remembered = requireRemembered(own);
-    await storage.read(async (tx) => requireSigned(tx, await readView(tx), own, remembered, place.dbPath));
-    return { folder: own.folder.path };
-  } catch (error) {
-    if (error instanceof RefusalError) return { refused: error.message };
-    throw error;
-  }
 }
 
 /** Rows read at once: about 3 ms, so that calls are not held up for longer. */

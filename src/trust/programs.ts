@@ -18,14 +18,16 @@ export function run(
   program: keyof typeof WITHOUT,
   args: readonly string[],
   { input = '', env = {} }: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
-): { readonly isRefused: boolean; readonly stdout: Buffer; readonly stderr: string } {
+) {
   const { status, stdout, stderr, error } = spawnSync(program, args, {
     input,
     maxBuffer: OUTPUT_BYTES_MAX,
     timeout: RUN_MS_MAX,
     env: childEnvironment(env),
   });
-  if (error === undefined) return { isRefused: status !== 0, stdout, stderr: stderr.toString('utf8').trim() };
+  const textOf = (bytes: Buffer) => bytes.toString('utf8').trim();
+  if (error === undefined)
+    return { isRefused: status !== 0, stdout, text: textOf(stdout), stderr: textOf(stderr) };
   const isMissing = 'code' in error && error.code === 'ENOENT';
   throw new ProgramError(
     isMissing ? `${program} was not found. ${WITHOUT[program]}` : `${program} failed: ${error.message}`,

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
-import type { Diagnostics } from '../diagnostics.ts';
+import { type Clock, systemClock } from '../clock.ts';
+import { createDiagnostics, type Diagnostics } from '../diagnostics.ts';
 import { asError } from '../errors.ts';
 import { formatCheckpoint } from '../integrity/checkpoint.ts';
 import { signNote } from '../integrity/signed-note.ts';
@@ -91,7 +91,7 @@ export class LogSigner implements HeadKeeper {
   async start(): Promise<void> {
     const { storage, diagnostics, clock, fullCheckMsMin = FULL_CHECK_DELAY_MS } = this.#options;
     try {
-      await this.#checkNow();
+      await this.check();
       const [own, head] = [this.#own, this.#committed];
       if (own !== undefined && head !== undefined) {
         await storage.sync();
@@ -161,6 +161,7 @@ export class LogSigner implements HeadKeeper {
     const own = this.#own;
     return {
       origin: own?.folder.origin,
+      folder: own?.folder.path,
       signedThrough: this.#committed?.row.size ?? 0,
       refused: this.#refused,
       keys: own === undefined ? [] : [own.signer.verifierKey, ...own.retired],
@@ -180,8 +181,8 @@ export class LogSigner implements HeadKeeper {
   }
 
   /** Prepares to sign over the log as it is; no reason where nothing is wrong. Throws where even the owner cannot. */
-  async adopt(): Promise<Partial<Adoption>> {
-    await this.#checkNow();
+  async adopt(): Promise<{ [K in keyof Adoption]?: Adoption[K] | undefined }> {
+    await this.check();
     this.#adoption = await prepareAdoption(this.#options.storage, this.#options, this.#refused);
     return this.#adoption ?? {};
   }
@@ -216,7 +217,7 @@ export class LogSigner implements HeadKeeper {
   }
 
   /** All checks, outside a transaction. The memory is read first: others may sign further rows at any moment. */
-  async #checkNow(): Promise<void> {
+  async check(): Promise<void> {
     const { storage } = this.#options;
     await this.#refusing(async () => {
       const own = this.#load(await storage.read(readView));
@@ -360,6 +361,14 @@ export class LogSigner implements HeadKeeper {
       diagnostics.error(`the log could not be read again: ${asError(error).message}`);
     }
   }
+}
+
+/** What a server would say of a log that it is about to sign: the key folder it would use, and why it would not. */
+export async function signability(storage: StorageEngine, { dbPath, configDir }: LogPlace) {
+  const diagnostics = createDiagnostics(() => undefined, 'error');
+  const signer = new LogSigner({ storage, dbPath, configDir, diagnostics, clock: systemClock, process: '' });
+  await signer.check();
+  return signer.state();
 }
 
 async function insertName(tx: Transaction, own: OwnLog): Promise<void> {

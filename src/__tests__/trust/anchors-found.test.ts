@@ -19,12 +19,7 @@ test('anchors are found where they were put, and those of another log in the sam
     [other, 2],
     [own, 3],
   ] as const)
-    anchorInGit({
-      folder: workspace,
-      ref: ANCHOR_REF,
-      note: noteOf(folder, size),
-      size,
-    });
+    anchorInGit(workspace, ANCHOR_REF, noteOf(folder, size), size);
   writeFileSync(kept, noteOf(own, 2));
   own.addAnchor('files', kept);
   own.addAnchor('files', join(scratch, 'gone'));

@@ -5,24 +5,15 @@ import { Refusal, SKILL_LIMITS } from './skill-folder.ts';
 // Hostile input enters here too: the text of a SKILL.md. Nothing in it is executed.
 
 /** What a SKILL.md says about its skill. Every text is one well-formed line within the limits. */
-export interface Declaration {
-  readonly name: string;
-  readonly version: string;
-  readonly description: string;
-  readonly capabilities: readonly string[];
-}
+export type Declaration = Readonly<ReturnType<typeof readDeclaration>>;
 
-/** The front matter of a SKILL.md before it is parsed. */
-export interface Cut {
-  readonly yaml: Buffer;
-  /** The number of the first YAML line in the file, for messages. */
-  readonly firstLine: number;
-}
+/** The front matter of a SKILL.md before it is parsed; `firstLine` is the number of its first line in the file. */
+type Cut = Readonly<ReturnType<typeof cutFrontMatter>>;
 
 const BOM = Buffer.of(0xef, 0xbb, 0xbf);
 
 /** The bytes between the first two fences. A fence is a line of three hyphens; blanks may follow. */
-export function cutFrontMatter(file: Buffer): Cut {
+export function cutFrontMatter(file: Buffer) {
   if (/^(fffe|feff)/.test(file.toString('hex', 0, 2)))
     throw new Refusal('the file is UTF-16; save it as UTF-8');
   const begin = file.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0;
@@ -45,7 +36,7 @@ export function cutFrontMatter(file: Buffer): Cut {
 }
 
 /** What the front matter declares. A description is enough to be a skill; other fields of a wrong form are left out. */
-export function readDeclaration(cut: Cut, folder: string): Declaration {
+export function readDeclaration(cut: Cut, folder: string) {
   const fields = readFields(cut);
   const given = fields.get('metadata');
   const metadata: Fields = given instanceof Map ? given : new Map();

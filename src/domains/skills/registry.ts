@@ -5,22 +5,13 @@ import { pick } from '../records.ts';
 import type { Declaration } from './front-matter.ts';
 import * as disk from './skill-folder.ts';
 
-/** A skill in force. */
-export interface Skill extends Declaration {
-  /** The path of its SKILL.md, relative to the workspace if it is in there. */
-  readonly path: string;
-  /** Covers its SKILL.md and everything beside it; see `skillDigest`. */
-  readonly digest: string;
-}
-
-export interface SkillListing {
-  /** Sorted by name. */
-  readonly skills: readonly Skill[];
-  /** What is not in force, or not read, and why. */
-  readonly skipped: readonly Skipped[];
-}
+/** A skill in force. Its path is relative to the workspace if it is in there; for its digest see `skillDigest`. */
+type Skill = Declaration & { readonly path: string; readonly digest: string };
 
 type Skipped = { readonly [K in 'path' | 'reason']: string };
+
+/** Skills sorted by name; what is not in force, or not read, and why. */
+export type SkillListing = Awaited<ReturnType<typeof scanRoots>>;
 
 export interface SkillRegistryOptions {
   /** Folders with skills. If two skills have the same name, the one in the earlier folder is in force. */
@@ -44,7 +35,7 @@ export function createSkillRegistry(options: SkillRegistryOptions) {
   return { list, inForce };
 }
 
-async function scanRoots(options: SkillRegistryOptions, rest: disk.Scan['rest']): Promise<SkillListing> {
+async function scanRoots(options: SkillRegistryOptions, rest: disk.Scan['rest']) {
   const workspace = resolve(options.workspace);
   const skipped: Skipped[] = [];
   const roots = resolveRoots(options.roots, workspace, skipped);

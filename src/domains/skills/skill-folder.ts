@@ -1,7 +1,6 @@
 import * as fs from 'node:fs';
 import { basename, join, sep } from 'node:path';
 import { sha256Hex } from '../../integrity/digest.ts';
-import type { Declaration } from './front-matter.ts';
 
 // Hostile input enters here: everything in a skills folder is examined, opened and read through this file only.
 // The calls are synchronous because that is five to eight times as fast (4,000 lstat: 10 to 15 ms instead of 70 to 90);
@@ -74,10 +73,7 @@ export interface SkillFolder {
 }
 
 /** What the SKILL.md of a folder declares, and its bytes. */
-export async function readSkillFile(
-  scan: Scan,
-  { path, fileName }: SkillFolder,
-): Promise<{ readonly declared: Declaration; readonly file: Buffer }> {
+export async function readSkillFile(scan: Scan, { path, fileName }: SkillFolder) {
   const max = SKILL_LIMITS.skillFileBytesMax;
   const found = look(join(path, fileName), scan.roots);
   if (found === undefined) throw new Refusal(VANISHED);
@@ -213,16 +209,11 @@ export function reasonOf(error: unknown): string {
   return REASONS[String(error.code)] ?? `it cannot be read (${error.code})`;
 }
 
-/** A file or folder; for a link, the one it leads to. `path` has no link in it below the root. */
-interface Found {
-  readonly kind: 'file' | 'folder';
-  readonly isLink: boolean;
-  readonly path: string;
-  readonly bytes: number;
-}
-
-/** What is at a path; undefined if nothing is. A link is followed only if it leads into one of the `roots`. */
-export function look(path: string, roots: readonly string[]): Found | undefined {
+/**
+ * The file or folder at a path; undefined if nothing is there. A link is followed only if it leads into one of the
+ * `roots`; the path in the answer has no link in it below the root.
+ */
+export function look(path: string, roots: readonly string[]) {
   const own = fs.lstatSync(path, { throwIfNoEntry: false });
   if (own === undefined && path.includes('\ufffd')) throw new Refusal('its name is not UTF-8');
   if (own === undefined) return undefined;
@@ -230,7 +221,12 @@ export function look(path: string, roots: readonly string[]): Found | undefined 
   const real = isLink ? resolveLink(path, roots) : path;
   const stat = isLink ? fs.lstatSync(real) : own;
   if (stat.isFile() || stat.isDirectory())
-    return { kind: stat.isFile() ? 'file' : 'folder', isLink, path: real, bytes: stat.size };
+    return {
+      kind: stat.isFile() ? ('file' as const) : ('folder' as const),
+      isLink,
+      path: real,
+      bytes: stat.size,
+    };
   if (isLink) throw new Refusal(LINK_TO_NO_FILE);
   const special = stat.isFIFO() ? 'a named pipe' : stat.isSocket() ? 'a socket' : 'a device';
   throw new Refusal(`${special}, not a file`);

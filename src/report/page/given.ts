@@ -3,14 +3,11 @@
 import type { Given } from './worker/open.ts';
 
 /** The bundle that `colibri report` put into the page. */
-export interface Embedded {
-  readonly name: string;
-  readonly zip: Blob;
-}
+export type Embedded = NonNullable<ReturnType<typeof embeddedBundle>>;
 
 const STEP = 1_048_576;
 
-export function embeddedBundle(): Embedded | undefined {
+export function embeddedBundle() {
   const text = document.getElementById('bundle')?.textContent ?? 'null';
   const value: { name: string; zip: string } | null = JSON.parse(text);
   if (value === null) return undefined;
