@@ -2,21 +2,16 @@ import { randomFillSync, randomUUID } from 'node:crypto';
 import { LIMITS } from './limits.ts';
 
 /** The only source of time and randomness; tests put a still one in its place. */
-export interface Clock {
-  /** Wall time in milliseconds since 1970. May jump; never used for order. */
-  now(): number;
-  /** Milliseconds that never run backwards, for durations and deadlines. */
-  monotonic(): number;
-  uuid(): string;
-  /** 128 random bits in lowercase hex. */
-  salt(): string;
-}
+export type Clock = typeof systemClock;
 
-export const systemClock: Clock = Object.freeze({
+export const systemClock = Object.freeze({
+  /** Wall time in milliseconds since 1970. May jump; never used for order. */
   now: () => Date.now(),
+  /** Milliseconds that never run backwards, for durations and deadlines. */
   monotonic: () => performance.now(),
-  uuid: () => randomUUID(),
-  salt: takeSalt,
+  uuid: (): string => randomUUID(),
+  /** 128 random bits in lowercase hex. */
+  salt: () => takeSalt(),
 });
 
 // One visit to the kernel for 256 salts: asking each time costs as much as hashing a row.

@@ -186,13 +186,9 @@ function findWorkspace(env: Environment, cwd: string): string {
   }
 }
 
-function homeOf(env: Environment): string {
-  return env.HOME === undefined || env.HOME === '' ? homedir() : env.HOME;
-}
-
 /** The platform's per-user folder for settings or for data. */
 function userFolder(env: Environment, kind: 'config' | 'data'): string {
-  const home = homeOf(env);
+  const home = env.HOME || homedir();
   if (process.platform === 'darwin') return join(home, 'Library', 'Application Support', 'colibri');
   const isConfig = kind === 'config';
   if (process.platform === 'win32')

@@ -80,12 +80,9 @@ export interface Prepared {
   readonly outside: Readonly<Record<string, unknown>>;
 }
 
-interface InFamily {
-  readonly family: ToolFamily;
-}
-
-export type ReadingTool = ReadingParts<z.ZodObject, z.ZodObject> & InFamily;
-export type WritingTool = WritingParts<z.ZodObject, z.ZodObject> & InFamily;
+type InFamily<Parts> = Parts & { readonly family: ToolFamily };
+export type ReadingTool = InFamily<ReadingParts<z.ZodObject, z.ZodObject>>;
+export type WritingTool = InFamily<WritingParts<z.ZodObject, z.ZodObject>>;
 
 /** One entry of the closed surface. A handler awaits nothing but the transaction it is given. */
 export type Tool = ReadingTool | WritingTool;

@@ -111,14 +111,10 @@ function clientName(server: Server, context: ServerContext): string | undefined 
 function watchStart(transport: Transport): Promise<void> {
   const start = transport.start.bind(transport);
   return new Promise((resolve, reject) => {
-    transport.start = async () => {
-      try {
-        await start();
-        resolve();
-      } catch (error) {
-        reject(error);
-        throw error;
-      }
+    transport.start = () => {
+      const started = start();
+      started.then(resolve, reject);
+      return started;
     };
   });
 }

@@ -5,12 +5,8 @@ export const ANCHOR_REF = 'refs/colibri/checkpoints';
 /** How many checkpoints are read back from a reference, the newest first. */
 const COMMITS_MAX = 1_000;
 
-/** A commit that holds a checkpoint, as git keeps it. */
-export interface CommittedCheckpoint {
-  readonly note: string;
-  /** The bytes that the id of the commit is the digest of. */
-  readonly object: Buffer;
-}
+/** A checkpoint in a commit, with the bytes that the id of the commit is the digest of. */
+export type CommittedCheckpoint = { readonly note: string; readonly object: Buffer };
 
 /**
  * Adds a checkpoint as a commit on a reference of its own; `already` where the reference ends in this very one. Only

@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import type { Config } from '../config.ts';
 import { ANCHOR_REF, type CommittedCheckpoint, checkpointsInGit, repositoryOf } from './anchors-git.ts';
 import { type StampedCheckpoint, stampedCheckpoints } from './anchors-tsr.ts';
 import type { AnchorPlaces, KeyFolder } from './key-folder.ts';
@@ -16,18 +17,11 @@ export type FoundAnchor = {
   | { readonly source: 'tsr'; readonly stamped: StampedCheckpoint }
 );
 
-export interface LookingFor {
-  readonly dbPath: string;
-  readonly workspace: string;
-  /** What this user knows of the log; undefined for a log without rows. */
-  readonly folder: KeyFolder | undefined;
-}
+/** `folder` is what this user knows of the log; undefined for a log without rows. */
+type LookingFor = Pick<Config, 'dbPath' | 'workspace'> & { readonly folder: KeyFolder | undefined };
 
 /** Everything that "colibri anchor" left anywhere, and what could not be looked at. The one way to find anchors. */
-export function findAnchors(looking: LookingFor): {
-  readonly anchors: readonly FoundAnchor[];
-  readonly remarks: readonly string[];
-} {
+export function findAnchors(looking: LookingFor) {
   const { dbPath, folder } = looking;
   const { files, git } = folder?.anchors() ?? { files: [], git: [] };
   const remarks: string[] = [];

@@ -730,7 +730,7 @@ async function contrasts(page: Page): Promise<[string, number][]> {
       const hasText = [...element.childNodes].some(
         (node) => node.nodeType === 3 && node.textContent?.trim() !== '',
       );
-      if (!hasText || !element.checkVisibility() || element.closest('.visually-hidden') !== null) continue;
+      if (!hasText || !element.checkVisibility()) continue;
       const [a, b] = [luminance(rgba(getComputedStyle(element).color)), luminance(behind(element))];
       const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
       const name = `${element.parentElement?.className} > ${element.tagName}.${element.className}`;

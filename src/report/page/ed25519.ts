@@ -8,15 +8,9 @@ import { sha512 } from './sha2.ts';
 const D =
   37_095_705_934_669_439_343_138_083_508_754_565_189_542_113_879_843_219_016_388_785_533_085_940_283_555n;
 
-/** A point as X/Z and Y/Z, with T = XY/Z. */
-interface Point {
-  readonly x: bigint;
-  readonly y: bigint;
-  readonly z: bigint;
-  readonly t: bigint;
-}
-
-const ZERO: Point = { x: 0n, y: 1n, z: 1n, t: 0n };
+/** A point as X/Z and Y/Z, with T = XY/Z. This one is the neutral one. */
+const ZERO = { x: 0n, y: 1n, z: 1n, t: 0n };
+type Point = Readonly<typeof ZERO>;
 const BASE = /* @__PURE__ */ basePoint();
 
 /** The point with y = 4/5 and an even x. */

@@ -48,20 +48,20 @@ function header(embedded: Embedded | undefined): HTMLElement {
   return h('header.row.apart.top', [
     h('div.row', h('b.brand', 'Colibri'), name),
     h('div.row', [
-      ...chooser('Check a file', { id: 'choose-file', accept: '.zip,.json' }),
-      ...chooser('Check a folder', { id: 'choose-folder', webkitdirectory: true }),
+      chooser('Check a file', { id: 'choose-file', accept: '.zip,.json' }),
+      chooser('Check a folder', { id: 'choose-folder', webkitdirectory: true }),
       embedded !== undefined && h('button', { click: () => save(embedded) }, 'Save the bundle'),
     ]),
   ]);
 }
 
-function chooser(label: string, props: { readonly id: string; readonly [name: string]: string | boolean }) {
-  const input = h('input.visually-hidden', { type: 'file', ...props });
+function chooser(label: string, props: Readonly<Record<string, string | boolean>>): HTMLElement {
+  const input = h('input', { type: 'file', hidden: true, ...props });
   input.addEventListener('change', async () => {
     await openFiles([...(input.files ?? [])], open);
     input.value = '';
   });
-  return [input, h('label.button', { for: props.id }, label)];
+  return h('div', input, h('button', { click: () => input.click() }, label));
 }
 
 /** Nothing of what was open before is left on the page while something else is being checked. */
