@@ -36,28 +36,24 @@ export const PROJECT_SLUG = /^[a-z0-9-]{1,64}$/;
 const slug = z.string().regex(PROJECT_SLUG);
 
 /** A setting that takes one of a few words. */
-function oneOf<const W extends readonly [string, ...string[]]>(words: W) {
-  return { takes: words.join(', '), schema: z.enum(words) };
+function oneOf<const W extends readonly [string, ...string[]]>(words: W, otherwise: W[number]) {
+  return { takes: words.join(', '), otherwise, schema: z.enum(words).default(otherwise) };
 }
 
 /** Each variable with what it does and what it takes; docs/reference/environment.md is generated from here. */
 export const VARIABLES = {
-  COLIBRI_MODE: {
-    means: 'which tools are admitted and where records live',
-    otherwise: 'FULL',
-    ...oneOf(MODES),
-  },
+  COLIBRI_MODE: { means: 'which tools are admitted and where records live', ...oneOf(MODES, 'FULL') },
   COLIBRI_DB_PATH: {
     means: 'database file; a relative path starts at the workspace',
     takes: 'a path',
     otherwise: '.colibri/colibri.db in the workspace',
-    schema: z.string(),
+    schema: z.string().default(join('.colibri', 'colibri.db')),
   },
   COLIBRI_PROJECT: {
     means: 'project used where a tool’s `project` is optional',
     takes: 'a project name: 1 to 64 characters out of a-z, 0-9 and -',
     otherwise: 'none',
-    schema: slug,
+    schema: slug.optional(),
   },
   COLIBRI_PROJECTS: {
     means: 'the only projects that exist',
@@ -66,12 +62,12 @@ export const VARIABLES = {
     schema: z
       .string()
       .transform((list) => list.split(',').map((name) => name.trim()))
-      .pipe(z.array(slug)),
+      .pipe(z.array(slug))
+      .optional(),
   },
   COLIBRI_WORKFLOW: {
     means: 'workflow of a task that names none',
-    otherwise: 'kanban',
-    ...oneOf(['kanban', 'pipeline']),
+    ...oneOf(['kanban', 'pipeline'], 'kanban'),
   },
   COLIBRI_AGENT_ID: {
     means: 'the actor written into every record',
@@ -80,13 +76,15 @@ export const VARIABLES = {
     schema: z
       .string()
       .max(LIMITS.actorCharsMax)
-      .refine((text) => text.isWellFormed() && text.trim() !== '' && !/\p{Cc}/u.test(text)),
+      .refine((text) => text.isWellFormed() && text.trim() !== '' && !/\p{Cc}/u.test(text))
+      .optional(),
   },
   COLIBRI_SKILLS_DIR: {
     means: 'skill folders; several are separated as in PATH',
     takes: 'paths',
+    // Those in the home folder only when named: what governs a project should not depend on who works on it.
     otherwise: '.agents/skills, then .claude/skills, in the workspace',
-    schema: z.string(),
+    schema: z.string().default([join('.agents', 'skills'), join('.claude', 'skills')].join(delimiter)),
   },
   COLIBRI_STARTUP_TIMEOUT_MS: {
     means: 'limit on the whole start',
@@ -95,9 +93,10 @@ export const VARIABLES = {
     schema: z
       .stringFormat('milliseconds', /^\d{1,6}$/)
       .transform(Number)
-      .pipe(z.int().min(1).max(600_000)),
+      .pipe(z.int().min(1).max(600_000))
+      .default(30_000),
   },
-  COLIBRI_LOG_LEVEL: { means: 'how much goes to stderr', otherwise: 'info', ...oneOf(LOG_LEVELS) },
+  COLIBRI_LOG_LEVEL: { means: 'how much goes to stderr', ...oneOf(LOG_LEVELS, 'info') },
 } as const satisfies Record<string, { means: string; takes: string; otherwise: string; schema: z.ZodType }>;
 
 type Variable = keyof typeof VARIABLES;
@@ -112,20 +111,21 @@ export function readConfig(env: Environment = process.env, cwd: string = process
 
   const workspace = findWorkspace(env, cwd);
   const names = read('COLIBRI_PROJECTS');
+  const paths = read('COLIBRI_SKILLS_DIR').split(delimiter).filter(Boolean);
   const config = Object.freeze({
-    mode: read('COLIBRI_MODE') ?? 'FULL',
+    mode: read('COLIBRI_MODE'),
     workspace,
     /** False where no project folder was found and the per-user data folder is used instead. */
     isProject: workspace !== userFolder(env, 'data'),
-    dbPath: resolve(workspace, read('COLIBRI_DB_PATH') ?? join('.colibri', 'colibri.db')),
+    dbPath: resolve(workspace, read('COLIBRI_DB_PATH')),
     project: read('COLIBRI_PROJECT'),
     /** When set, only these projects exist. */
     projects: names && Object.freeze(names),
-    workflow: read('COLIBRI_WORKFLOW') ?? 'kanban',
+    workflow: read('COLIBRI_WORKFLOW'),
     agentId: read('COLIBRI_AGENT_ID'),
-    skillsDirs: Object.freeze(splitPaths(read('COLIBRI_SKILLS_DIR') ?? SKILLS_DIRS, workspace)),
-    startupTimeoutMs: read('COLIBRI_STARTUP_TIMEOUT_MS') ?? 30_000,
-    logLevel: read('COLIBRI_LOG_LEVEL') ?? 'info',
+    skillsDirs: Object.freeze(paths.map((path) => resolve(workspace, path))),
+    startupTimeoutMs: read('COLIBRI_STARTUP_TIMEOUT_MS'),
+    logLevel: read('COLIBRI_LOG_LEVEL'),
     /** Per-user folder for keys and what was last signed; never inside a workspace. */
     configDir: userFolder(env, 'config'),
     /** Names that look like a setting but are none. */
@@ -146,14 +146,13 @@ export function readConfig(env: Environment = process.env, cwd: string = process
 }
 
 function readVariable<N extends Variable>(env: Environment, name: N, complaints: string[]) {
-  const text = env[name];
   // Clients that fill in a form send an empty text for a field left blank.
-  if (text === undefined || text === '') return undefined;
+  const text = env[name] || undefined;
   const { schema, takes } = VARIABLES[name];
-  const parsed = schema.safeParse(text);
-  if (parsed.success) return parsed.data as z.output<(typeof VARIABLES)[N]['schema']>;
-  complaints.push(`${name} is ${JSON.stringify(redactText(text))}; allowed: ${takes}.`);
-  return undefined;
+  const { success, data } = schema.safeParse(text);
+  if (!success) complaints.push(`${name} is ${JSON.stringify(redactText(text ?? ''))}; allowed: ${takes}.`);
+  // Where there is a complaint, nobody sees what was read.
+  return (success ? data : schema.parse(undefined)) as z.output<(typeof VARIABLES)[N]['schema']>;
 }
 
 function isUnknownSetting(name: string): boolean {
@@ -163,14 +162,6 @@ function isUnknownSetting(name: string): boolean {
 function warnOfUnknown(name: string): string {
   const hint = didYouMean(name, Object.keys(VARIABLES));
   return `${name} is not a setting of Colibri and was ignored.${hint}`;
-}
-
-/** Those in the home folder only when named: what governs a project should not depend on who works on it. */
-const SKILLS_DIRS = [join('.agents', 'skills'), join('.claude', 'skills')].join(delimiter);
-
-function splitPaths(list: string, workspace: string): string[] {
-  const paths = list.split(delimiter).filter((path) => path !== '');
-  return paths.map((path) => resolve(workspace, path));
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { TaskRow } from '../domains/facts.ts';
 import { ARROWS } from '../domains/tasks/workflows.ts';
 import { formatId, TASKS } from '../log/tables.ts';
 import { ERASED } from '../log/texts.ts';
@@ -20,15 +21,7 @@ const COLUMN_WIDTH_MAX = 36;
 const TITLE_LINES_MAX = 3;
 const GAP = 2;
 
-interface Card {
-  readonly id: number;
-  readonly title: string;
-  readonly priority: string;
-  readonly assignee: string;
-  readonly progress: number;
-  readonly unmet: number;
-}
-
+type Card = Pick<TaskRow, 'id' | 'title' | 'priority' | 'assignee' | 'progress'> & { readonly unmet: number };
 type Column = Awaited<ReturnType<typeof readColumns>>[number];
 
 /** The tasks as columns, one per status. */

@@ -20,12 +20,13 @@ export const demo = command({
   details:
     'Works in a temporary folder with its own key; your data is not touched. Exit 1 if anything goes wrong.',
   async run({ out }) {
-    const run = new DemoRun(out);
+    const run = startRun(out);
     const { folder, steps } = run;
     const report = join(folder, 'report.html');
     workOnTask(run);
     checkWork(run);
-    for (const tampering of TAMPERINGS) await showFound(run, tampering);
+    await showFound(run, 'altered', 'a thought is edited afterwards', editThought);
+    await showFound(run, 'rewritten', 'history is rewritten and every hash recomputed', rewriteHistory);
     run.title('A person looks at it');
     run.command(['report', '-o', report], 'colibri report writes one file for any browser');
     const ok = steps.every(({ fine }) => fine);
@@ -38,55 +39,37 @@ export const demo = command({
   },
 });
 
+type DemoRun = ReturnType<typeof startRun>;
+
 /** The folder of the run, the programs it starts there, and what it has shown so far. */
-class DemoRun {
-  readonly folder = mkdtempSync(join(tmpdir(), 'colibri-demo-'));
-  readonly dbPath = join(this.folder, 'data', 'colibri.db');
+function startRun(out: Output) {
+  const folder = mkdtempSync(join(tmpdir(), 'colibri-demo-'));
+  const dbAt = join(folder, 'data', 'colibri.db');
   /** What should have happened, and whether it did. */
-  readonly steps: { part: string; fine: boolean; text: string; detail: string }[] = [];
-  readonly #out: Output;
-  #part = '';
+  const steps: { part: string; fine: boolean; text: string; detail: string }[] = [];
+  const print = (text?: string, hang?: number) => out.json || out.line(text, hang);
+  let part = '';
 
-  constructor(out: Output) {
-    this.#out = out;
+  function title(text: string): void {
+    part = text;
+    print();
+    print(out.paint('bold', text));
   }
 
-  title(text: string): void {
-    this.#part = text;
-    if (this.#out.json) return;
-    this.#out.line();
-    this.#out.line(this.#out.paint('bold', text));
-  }
-
-  step(fine: boolean, text: string, detail = ''): void {
-    const out = this.#out;
-    const short = detail.replaceAll(`${this.folder}${sep}`, '');
-    this.steps.push({ part: this.#part, fine, text, detail: short });
-    if (out.json) return;
+  function step(fine: boolean, text: string, detail = ''): void {
+    const short = detail.replaceAll(`${folder}${sep}`, '');
+    steps.push({ part, fine, text, detail: short });
     const mark = fine ? out.paint('green', '✓') : out.paint('red', '✗');
-    out.line(`  ${mark} ${text}${short === '' ? '' : `  ${out.paint('dim', short)}`}`, 6);
-  }
-
-  /** A command that must succeed, as a step. */
-  command(args: readonly string[], text: string, detail = ''): void {
-    this.step(this.start('cli.js', args).code === 0, text, detail);
-  }
-
-  /** Sends these requests to a server, as a client would, and answers what it says to each. */
-  talk(requests: readonly { readonly method: string; readonly params: object }[]): Fields[] {
-    const lines = requests.map((request, id) => `${JSON.stringify({ jsonrpc: '2.0', id, ...request })}\n`);
-    const { stdout } = this.start('server.js', [], this.dbPath, lines.join(''));
-    const answers = stdout.split('\n').map(members);
-    return lines.map((_, id) => answers.find((answer) => answer.id === id) ?? {});
+    print(`  ${mark} ${text}${short === '' ? '' : `  ${out.paint('dim', short)}`}`, 6);
   }
 
   /** Runs a program of this installation, as a person or a client would. */
-  start(name: string, args: readonly string[], dbPath = this.dbPath, input = '') {
-    const home = join(this.folder, 'home');
+  function start(name: string, args: readonly string[], dbPath = dbAt, input = '') {
+    const home = join(folder, 'home');
     mkdirSync(home, { recursive: true });
     const env = childEnvironment({
       ...{ HOME: home, XDG_CONFIG_HOME: home, XDG_DATA_HOME: home, APPDATA: home, LOCALAPPDATA: home },
-      CLAUDE_PROJECT_DIR: this.folder,
+      CLAUDE_PROJECT_DIR: folder,
       COLIBRI_DB_PATH: dbPath,
       COLIBRI_LOG_LEVEL: 'error',
     });
@@ -95,6 +78,20 @@ class DemoRun {
     const { status, stdout } = spawnSync(process.execPath, [program, ...args], options);
     return { code: status ?? 1, stdout };
   }
+
+  /** A command that must succeed, as a step. */
+  const command = (args: readonly string[], text: string, detail = '') =>
+    step(start('cli.js', args).code === 0, text, detail);
+
+  /** Sends these requests to a server, as a client would, and answers what it says to each. */
+  function talk(requests: readonly { readonly method: string; readonly params: object }[]): Fields[] {
+    const lines = requests.map((request, id) => `${JSON.stringify({ jsonrpc: '2.0', id, ...request })}\n`);
+    const { stdout } = start('server.js', [], dbAt, lines.join(''));
+    const answers = stdout.split('\n').map(members);
+    return lines.map((_, id) => answers.find((answer) => answer.id === id) ?? {});
+  }
+
+  return { folder, steps, title, step, start, command, talk };
 }
 
 const task_id = 'T-0001';
@@ -163,23 +160,13 @@ function checkWork(run: DemoRun): void {
   run.command(['verify', certificate], 'the certificate verifies by itself');
 }
 
-/** Ways to change the file that anybody has who can write to it, and the kind of finding that must follow. */
-const TAMPERINGS: readonly (readonly [
+/** Changes a copy of the file, as anybody can who can write to it. The verifier must find that. */
+async function showFound(
+  run: DemoRun,
   finding: string,
   title: string,
   apply: (db: SqliteConnection) => void,
-])[] = [
-  [
-    'altered',
-    'a thought is edited afterwards',
-    (db) =>
-      db.exec(`UPDATE texts SET text = 'All tests passed.'
-               WHERE digest = (SELECT content FROM thoughts WHERE id = 1)`),
-  ],
-  ['rewritten', 'history is rewritten and every hash recomputed', rewriteHistory],
-];
-
-async function showFound(run: DemoRun, [finding, title, apply]: (typeof TAMPERINGS)[number]): Promise<void> {
+) {
   run.title(`Somebody tampers with a copy: ${title}`);
   const copy = join(run.folder, finding);
   cpSync(join(run.folder, 'data'), copy, { recursive: true });
@@ -197,6 +184,12 @@ async function showFound(run: DemoRun, [finding, title, apply]: (typeof TAMPERIN
   const more = findings.length > 1 ? `, among ${findings.length} findings` : '';
   const isFound = code === EXIT.found && named !== undefined;
   run.step(isFound, `found: ${finding}${more}`, named?.message ?? 'was not found');
+}
+
+function editThought(db: SqliteConnection): void {
+  db.exec(
+    "UPDATE texts SET text = 'All tests passed.' WHERE digest = (SELECT content FROM thoughts WHERE id = 1)",
+  );
 }
 
 /** Every later hash is recomputed, so the hash chain holds again. Only a signed head shows the difference. */

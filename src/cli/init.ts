@@ -5,21 +5,18 @@ import { asError } from '../errors.ts';
 import { isObject } from '../verify/sources/forms.ts';
 import { command, UsageError } from './command.ts';
 
-/** How a client is configured to start Colibri. The README shows what `colibri init --client NAME` prints. */
-interface Client {
-  readonly name: string;
-  readonly title: string;
-  /** The file the snippet belongs in, in the project's or the user's folder. */
-  readonly file: string;
-  snippet(start: Start): string;
-}
-
 /** What starts the server. */
 type Start = { readonly command: string; readonly args: readonly string[] };
 
 const mcpServers = (start: Start) => toJson({ mcpServers: { colibri: start } });
 
-export const CLIENTS: readonly Client[] = [
+/**
+ * How a client is configured to start Colibri; `file` is where the snippet belongs, in the project's or the user's folder.
+ * The README shows what `colibri init --client NAME` prints.
+ */
+export const CLIENTS: readonly ({ [K in 'name' | 'title' | 'file']: string } & {
+  snippet: (start: Start) => string;
+})[] = [
   { name: 'claude-code', title: 'Claude Code', file: '.mcp.json', snippet: mcpServers },
   {
     name: 'claude-desktop',

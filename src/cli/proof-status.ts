@@ -3,7 +3,7 @@ import type { VerifierKey } from '../integrity/signed-note.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { keyIn, openIfValid } from '../trust/opening.ts';
 import { originOfKey } from '../trust/origin.ts';
-import { readView } from '../trust/own-log.ts';
+import { type HeadRow, readView } from '../trust/own-log.ts';
 import { signability } from '../trust/signer.ts';
 import type { Finding } from '../verify/finding.ts';
 import { isPosition } from '../verify/sources/forms.ts';
@@ -18,12 +18,7 @@ import type { PastCall } from './history.ts';
 export type ProofState = 'anchored' | 'checkpointed' | 'unsigned' | 'wrong';
 
 /** A signed head of the log under which rows can be proved. */
-interface ProvingHead {
-  readonly key: string;
-  readonly size: number;
-  readonly checkpoint: string;
-  readonly where: string;
-}
+type ProvingHead = Pick<HeadRow, 'key' | 'size' | 'checkpoint'> & { readonly where: string };
 
 /** What is signed of a log, collected before its rows are read. */
 export type SignedLog = Awaited<ReturnType<typeof readSignedLog>>;

@@ -2,7 +2,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server';
 import { LIMITS } from '../limits.ts';
 import { LineReader } from './line-reader.ts';
-import { type IncomingMessage, type ReadLine, readLine, refuseOversized } from './message.ts';
+import { type ReadLine, readLine, refuseOversized } from './message.ts';
 
 /** A subscription is answered when it ends, and it ends with the connection: nothing to wait for. */
 const SUBSCRIBE = 'subscriptions/listen';
@@ -38,9 +38,7 @@ export class StdioTransport implements Transport {
 
   async start(): Promise<void> {
     this.#input.on('data', this.#ondata);
-    this.#input.once('end', this.#onend);
-    this.#input.once('close', this.#onend);
-    this.#input.once('error', this.#onend);
+    for (const event of ['end', 'close', 'error']) this.#input.once(event, this.#onend);
     this.#output.on('error', this.#onbroken);
     this.#output.on('drain', () => this.#readOn());
   }
@@ -119,15 +117,11 @@ export class StdioTransport implements Transport {
   }
 
   #receive(read: ReadLine): void {
-    if (read.kind === 'message') this.#pass(read.message);
-    else this.#write({ jsonrpc: '2.0', id: read.id, error: read.error });
-  }
-
-  #pass(message: IncomingMessage): void {
-    const { id, method, params } = message;
+    if (read.kind === 'refused') return void this.#write({ jsonrpc: '2.0', id: read.id, error: read.error });
+    const { id, method, params } = read.message;
     if (method !== undefined && id !== undefined && method !== SUBSCRIBE) this.#pending.push(id);
     else if (method === 'notifications/cancelled') this.#answered(params?.requestId);
-    this.onmessage?.(message as JSONRPCMessage);
+    this.onmessage?.(read.message as JSONRPCMessage);
   }
 
   #answered(id: unknown): void {

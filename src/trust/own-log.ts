@@ -21,10 +21,7 @@ export type HeadRow = {
 export type LogView = Readonly<Awaited<ReturnType<typeof readView>>>;
 
 /** A row of `log_heads` that holds, with its tree. */
-export interface SignedHead {
-  readonly row: HeadRow;
-  readonly tree: Frontier;
-}
+export type SignedHead = { readonly row: HeadRow; readonly tree: Frontier };
 
 /** More heads than this nobody wrote honestly; one of the first is foreign already. */
 const HEADS_MAX = 64;

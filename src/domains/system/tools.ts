@@ -13,19 +13,13 @@ export interface SystemFacts {
   now(): number;
   storage(): StorageFacts | undefined;
   degraded(): string | undefined;
-  /** The signed log, where there is one. */
-  log(): LogFacts | undefined;
+  /** The signed log, where there is one: its keys are those that sign it, in their text form. */
+  log():
+    | { origin: string | undefined; signedThrough: number; refused: string | undefined; keys: string[] }
+    | undefined;
   toolNames(): readonly string[];
   /** How many skills are in force, and which were passed over and why. */
   skills(): Promise<{ readonly loaded: number; readonly skipped: readonly z.output<typeof Skipped>[] }>;
-}
-
-export interface LogFacts {
-  readonly origin: string | undefined;
-  readonly signedThrough: number;
-  readonly refused: string | undefined;
-  /** The keys that sign it, in their text form. */
-  readonly keys: readonly string[];
 }
 
 const NoInput = z.strictObject({});

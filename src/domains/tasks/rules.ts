@@ -70,6 +70,12 @@ function* createTask(args: KeptCreate, call: Call): Steps<Ruling<Created>> {
   };
 }
 
+/** Arguments that take the place of a column as they are. */
+const REPLACED = [
+  ...(['progress', 'title', 'description', 'priority', 'assignee'] as const),
+  ...(['blocked_reason', 'estimate_hours'] as const),
+] as const;
+
 /** Changes what was asked and nothing else, so that two agents who change different fields both keep their change. */
 function* updateTask(args: UpdateArgs, call: Call): Steps<Ruling<Updated>> {
   const id = numberOf(TASKS, args.task_id);
@@ -80,16 +86,7 @@ function* updateTask(args: UpdateArgs, call: Call): Steps<Ruling<Updated>> {
   const rewired = args.depends_on === undefined ? {} : yield* rewire(task, args.depends_on);
   const row: TaskRow = {
     ...task,
-    ...given(
-      args,
-      'progress',
-      'title',
-      'description',
-      'priority',
-      'assignee',
-      'blocked_reason',
-      'estimate_hours',
-    ),
+    ...given(args, ...REPLACED),
     ...(args.labels !== undefined && { labels: labelsOf(args.labels) }),
     ...moved,
     ...rewired,

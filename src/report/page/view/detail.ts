@@ -49,16 +49,8 @@ function taskParts(task: Task): Child[] {
     task.isWrong && seal('bad', 'A finding names this task. See Checks.'),
     h('h2.big', said(task.title)),
     facts(
-      columns(
-        task,
-        'status',
-        'status_since',
-        'status_by',
-        'blocked_reason',
-        'project',
-        'priority',
-        'assignee',
-      ),
+      columns(task, 'status', 'status_since', 'status_by', 'blocked_reason'),
+      columns(task, 'project', 'priority', 'assignee'),
       { progress: `${number(task.progress)} %`, labels: labels.length > 0 && said(labels.join(', '), 400) },
       columns(task, 'workflow', 'created_at', 'created_by'),
       { 'proof-grade': task.isProofGrade && 'yes' },

@@ -60,7 +60,7 @@ export function trailView(calls: readonly Call[], openCall: (call: Call) => void
     h('div.row.filters', [
       field('Search', search),
       field('Actor', actor),
-      h('fieldset', h('legend', 'Show only'), ...kinds.map(({ box }) => box)),
+      h('fieldset.row', h('legend', 'Show only'), ...kinds.map(({ box }) => box)),
       h('label.kind', newest, ' Newest first'),
     ]),
     count,

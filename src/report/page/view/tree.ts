@@ -48,11 +48,7 @@ const NODE_HEIGHT = 26;
 const MARGIN = 16;
 const DIGITS = 6;
 
-interface Placed {
-  readonly x: number;
-  readonly y: number;
-  readonly node: TreeNode;
-}
+type Placed = { readonly x: number; readonly y: number; readonly node: TreeNode };
 
 /**
  * Draws the part of a tree over some of its leaves. Each subtree outside them is drawn as one node, so that the picture of
