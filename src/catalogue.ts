@@ -52,10 +52,7 @@ export function wiredTools(
       degraded: () => booted()?.degraded,
       log: () => booted()?.signer?.state(),
       toolNames: () => tools.filter(capabilitiesFor(mode).admits).map(({ name }) => name),
-      skills: async () => {
-        const { skills: found, skipped } = await skills.list();
-        return { loaded: found.length, skipped };
-      },
+      skills: () => skills.list(),
     },
     tasks: config,
     trail: {

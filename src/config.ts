@@ -2,10 +2,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import * as z from 'zod';
-import { asError, ColibriError } from './errors.ts';
+import { asError, ColibriError, didYouMean } from './errors.ts';
 import { LIMITS } from './limits.ts';
 import { MODES } from './modes.ts';
-import { didYouMean } from './nearest.ts';
 import { redactText } from './secrets.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -126,7 +126,6 @@ function storyDeps(source, clock, names) {
   };
   const registry = {
     list: async () => ({ skills: [skill], skipped: [] }),
-    counts: async () => ({ loaded: 1, skipped: 0 }),
     inForce: async () => [{ name: skill.name, digest: skill.digest }],
   };
   const known = {
@@ -152,7 +151,7 @@ function storyDeps(source, clock, names) {
         ],
       }),
       toolNames: () => names,
-      skills: async () => ({ loaded: 1, skipped: [] }),
+      skills: registry.list,
     },
     tasks: { project: undefined, projects: undefined, workflow: 'kanban' },
     trail: {

@@ -16,7 +16,7 @@ import { headIn } from '../trust/opening.ts';
 import { readIfPresent } from '../trust/private-files.ts';
 import { existingFile } from './brought.ts';
 import { keepNewest } from './checkpoint.ts';
-import { command, EXIT, UsageError } from './command.ts';
+import { command, UsageError } from './command.ts';
 import { withOwner } from './open.ts';
 import type { Output } from './output.ts';
 
@@ -116,17 +116,12 @@ function fileReply(head: Head, reply: string, ca: string | undefined, out: Outpu
   const token = readToken(reply);
   if (token === undefined) throw new UsageError(`${reply} is not a reply of a time-stamping authority.`);
   const stamped = checkpointOf(head, token.imprint);
-  if (stamped === undefined) {
-    out.error(
+  if (stamped === undefined)
+    throw new Error(
       `${reply} is not a time stamp of any checkpoint kept here. Make a new request with "colibri anchor --tsq FILE".`,
     );
-    return EXIT.found;
-  }
   const reason = ca && verifyToken(reply, stamped.notePath, [ca]);
-  if (reason !== undefined) {
-    out.error(`${reply} is not valid under ${ca}: ${reason}.`);
-    return EXIT.found;
-  }
+  if (reason !== undefined) throw new Error(`${reply} is not valid under ${ca}: ${reason}.`);
   copyFileSync(reply, stamped.tokenPath);
   if (ca !== undefined) head.folder.addAuthority(readFileSync(ca, 'utf8'));
   const { size, tokenPath } = stamped;

@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
 import { packageVersion, readConfig } from '../config.ts';
-import { asError, ColibriError, type ErrorCode } from '../errors.ts';
-import { didYouMean } from '../nearest.ts';
+import { asError, ColibriError, didYouMean, type ErrorCode } from '../errors.ts';
 import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
 import { COMMANDS } from './commands.ts';
 import { COMMON, commandHelp, generalHelp, helpHang } from './help.ts';

@@ -122,20 +122,13 @@ function draw({ id, row, history, findings, checkpoint, anchors, remarks }: Show
   if (findings.length === 0)
     out.line(`${out.paint('green', '✓ intact')}: as audit row ${row.position} left it`);
   const say = (colour: Colour, mark: string, text: string) => out.line(`${out.paint(colour, mark)}: ${text}`);
-  if (checkpoint === null)
-    say('yellow', '○ not signed', `no signed head covers audit row ${row.position} as it is`);
-  else
-    say(
-      'green',
-      '● checkpointed',
-      `audit row ${row.position} is under the signed head of ${checkpoint} rows`,
-    );
-  for (const { source, where, size } of anchors)
-    say(
-      'green',
-      '◆ anchored',
-      `${ANCHOR_NAMES[source]}, the checkpoint of ${size} rows, ${printable(where)}`,
-    );
+  const writer = `audit row ${row.position}`;
+  if (checkpoint === null) say('yellow', '○ not signed', `no signed head covers ${writer} as it is`);
+  else say('green', '● checkpointed', `${writer} is under the signed head of ${checkpoint} rows`);
+  for (const { source, where, size } of anchors) {
+    const anchor = `${ANCHOR_NAMES[source]}, the checkpoint of ${size} rows, ${printable(where)}`;
+    say('green', '◆ anchored', anchor);
+  }
   if (anchors.length === 0 && checkpoint !== null)
     say('yellow', '○ not anchored', 'only this machine vouches for it; see "colibri anchor"');
   for (const remark of remarks) out.line(out.paint('yellow', printable(remark)));

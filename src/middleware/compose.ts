@@ -1,14 +1,13 @@
 import type { AuditSink, CallOutcome, ToolEnterEvent, ToolExitEvent } from '../audit-sink.ts';
 import type { Clock } from '../clock.ts';
-import { asError, ColibriError } from '../errors.ts';
+import { asError, ColibriError, didYouMean } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import type { CallSource } from '../log/row.ts';
 import { takeTexts } from '../log/texts.ts';
 import { capabilitiesFor, type RuntimeMode } from '../modes.ts';
-import { didYouMean } from '../nearest.ts';
 import { redactText } from '../secrets.ts';
 import type { StorageEngine } from '../storage/engine.ts';
-import type { Effect, Prepared, Tool } from '../tool.ts';
+import type { Effect, Tool } from '../tool.ts';
 import { codeOf, type Envelope, fail, succeed } from './envelope.ts';
 import type { ToolLock } from './tool-lock.ts';
 import { type Judged, validate } from './validate.ts';
@@ -97,24 +96,17 @@ function judgeUnknown({ tools, admission }: StageDeps, name: string, raw: unknow
   return { valid: false, tool: { name: shown, effect: 'reads' }, raw, repaired: [], redacted: [], error };
 }
 
-/** What is outside the database is read now, before any transaction; what was seen is kept with the call. */
-async function prepare(judged: Judged): Promise<Prepared> {
-  if (!judged.valid) return { args: {}, outside: {} };
-  const { tool, args } = judged;
-  return tool.effect === 'reads' || tool.prepare === undefined
-    ? { args, outside: {} }
-    : await tool.prepare(args);
-}
-
 /** Stage 3. A call that cannot be recorded is not begun. */
 async function enter(stages: Stages, judged: Judged, actor: string): Promise<ToolEnterEvent> {
   const { clock, source, sink } = stages;
-  const { args, outside } = await prepare(judged);
-  const texts = ('texts' in judged.tool && judged.tool.texts) || [];
+  const tool = judged.valid && judged.tool.effect === 'writes' ? judged.tool : undefined;
+  const sent = judged.valid ? judged.args : {};
+  // What is outside the database is read now, before any transaction; what was seen is kept with the call.
+  const { args, outside } = (await tool?.prepare?.(sent)) ?? { args: sent, outside: {} };
   const event: ToolEnterEvent = Object.freeze({
     tool: judged.tool.name,
     args: judged.valid ? args : judged.raw,
-    kept: judged.valid ? takeTexts(args, texts, clock) : undefined,
+    kept: judged.valid ? takeTexts(args, tool?.texts ?? [], clock) : undefined,
     actor,
     source,
     mutates: judged.tool.effect === 'writes',

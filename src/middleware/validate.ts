@@ -1,7 +1,6 @@
 import type * as z from 'zod';
-import { ColibriError } from '../errors.ts';
+import { ColibriError, didYouMean } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
-import { didYouMean } from '../nearest.ts';
 import type { Tool } from '../tool.ts';
 import { firstObjection, type Objection } from './hostile.ts';
 import { redact } from './redact.ts';

@@ -1,6 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import * as z from 'zod';
-import { type CallContext, type Tool, toolsOf } from '../../tool.ts';
+import { type Tool, toolsOf } from '../../tool.ts';
 import { texts } from '../fields.ts';
 import type { SkillListing, SkillRegistry } from './registry.ts';
 import { SKILL_LIMITS } from './skill-folder.ts';
@@ -35,15 +34,9 @@ export function skillTools(registry: SkillRegistry): Tool[] {
       effect: 'reads',
       input: SkillListInput,
       output: SkillListOutput,
-      handle: async (args, call) => answer(await registry.list(() => letOthersPass(call)), args),
+      handle: async (args, call) => answer(await registry.list(() => call.yieldToWaiting()), args),
     }),
   ];
-}
-
-/** Waits one turn of the event loop first: only then can a waiting call have arrived. */
-async function letOthersPass(call: CallContext): Promise<void> {
-  await nextTurn();
-  await call.yieldToWaiting();
 }
 
 function answer(listing: SkillListing, { search, capability }: z.output<typeof SkillListInput>) {

@@ -18,8 +18,8 @@ export interface SystemFacts {
     | { origin: string | undefined; signedThrough: number; refused: string | undefined; keys: string[] }
     | undefined;
   toolNames(): readonly string[];
-  /** How many skills are in force, and which were passed over and why. */
-  skills(): Promise<{ readonly loaded: number; readonly skipped: readonly z.output<typeof Skipped>[] }>;
+  /** The skills in force, and which were passed over and why. */
+  skills(): Promise<{ skills: readonly object[]; skipped: readonly z.output<typeof Skipped>[] }>;
 }
 
 const NoInput = z.strictObject({});
@@ -97,7 +97,7 @@ async function describe(facts: SystemFacts) {
   const [storage, log, reason] = [facts.storage(), facts.log(), facts.degraded()];
   const { schemaVersion, ...opened } = storage ?? NO_STORAGE;
   const names = facts.toolNames();
-  const { loaded, skipped } = await facts.skills();
+  const { skills, skipped } = await facts.skills();
   // Either the database or the signing of its log is not as it should be.
   const isDegraded = reason !== undefined || log?.refused !== undefined;
   return {
@@ -119,7 +119,7 @@ async function describe(facts: SystemFacts) {
     tools: { registered: names.length, names: [...names] },
     process: { pid: process.pid, memory_bytes: process.memoryUsage.rss() },
     skills: {
-      loaded,
+      loaded: skills.length,
       skipped: skipped.length,
       ...(skipped.length > 0 && { reasons: skipped.slice(0, REASONS_MAX) }),
     },

@@ -1,7 +1,6 @@
-import { ColibriError } from '../../errors.ts';
+import { ColibriError, didYouMean } from '../../errors.ts';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
 import { formatId, SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
-import { didYouMean } from '../../nearest.ts';
 import type { TaskRow } from '../facts.ts';
 import { given, notFound, numberOf, pick, recordIn } from '../records.ts';
 import { ask, type Call, type Ruling, type Steps } from '../rule.ts';

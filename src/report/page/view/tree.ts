@@ -98,7 +98,10 @@ export function treePicture(
         ...{ width: NODE_WIDTH, height: NODE_HEIGHT, rx: isLeaf ? 6 : 13 },
       });
     const classes = `${isLeaf ? '.leaf' : ''}${isFolded ? '.folded' : ''}${node === root ? '.root' : ''}`;
-    const group = svg(`g.node${classes}`, [
+    const isButton = isLeaf && !isOutside;
+    const label = `Leaf ${node.start + 1}, ${leaves[node.start]?.record ?? ''}: show its proof`;
+    const button = { role: 'button', tabindex: 0, 'aria-label': label, click: () => choose(node.start) };
+    const group = svg(`g.node${classes}`, isButton && button, [
       svg('title', node.hash),
       isFolded && box(4),
       box(0),
@@ -107,17 +110,13 @@ export function treePicture(
       isLeaf && caption(leaves[node.start]?.record ?? '', x, NODE_HEIGHT + 4),
       node === root && caption('root', x + NODE_WIDTH / 2 + 22, 4),
     ]);
-    if (isLeaf && !isOutside) makeButton(group, node.start);
+    if (isButton) addKeys(group, node.start);
     drawn.set(node, [group]);
     nodeLayer.append(group);
     return placed;
   }
 
-  function makeButton(group: SVGElement, index: number): void {
-    group.setAttribute('role', 'button');
-    group.setAttribute('tabindex', '0');
-    group.setAttribute('aria-label', `Leaf ${index + 1}, ${leaves[index]?.record ?? ''}: show its proof`);
-    group.addEventListener('click', () => choose(index));
+  function addKeys(group: SVGElement, index: number): void {
     group.addEventListener('keydown', (event) => {
       const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (event.key === 'Enter' || event.key === ' ') choose(index);
