@@ -15,7 +15,6 @@ export class LineReader {
   readonly #handlers: LineHandlers;
   #chunks: Uint8Array[] = [];
   #length = 0;
-  #passing: OversizedLine | undefined;
   #atStart = true;
 
   constructor(handlers: LineHandlers) {
@@ -34,30 +33,25 @@ export class LineReader {
 
   /** The stream is over; what is left without a newline is a line too. */
   end(): void {
-    if (this.#length > 0 || this.#passing !== undefined) this.#endLine();
+    if (this.#length > 0) this.#endLine();
   }
 
   #take(part: Uint8Array): void {
-    if (this.#passing === undefined && this.#length + part.length > LIMITS.lineBytesMax) {
-      this.#passing = new OversizedLine();
-      for (const kept of this.#chunks) this.#passing.feed(kept);
-      this.#chunks = [];
-    }
     this.#length += part.length;
-    if (this.#passing !== undefined) this.#passing.feed(part);
+    if (this.#length > LIMITS.lineBytesMax) this.#chunks = [keepEnds(Buffer.concat(this.#chunks), part)];
     else if (part.length > 0) this.#chunks.push(part);
   }
 
   #endLine(): void {
-    const [chunks, passing, atStart] = [this.#chunks, this.#passing, this.#atStart];
+    const [chunks, length, atStart] = [this.#chunks, this.#length, this.#atStart];
     this.#chunks = [];
     this.#length = 0;
-    this.#passing = undefined;
     this.#atStart = false;
     const [only] = chunks;
-    const line = trim(only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks), atStart);
-    if (passing !== undefined) this.#handlers.oversized(passing.end());
-    else if (line.length > 0) this.#handlers.line(line);
+    const whole = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks);
+    if (length > LIMITS.lineBytesMax) return void this.#handlers.oversized(idAtEnds(whole));
+    const line = trim(whole, atStart);
+    if (line.length > 0) this.#handlers.line(line);
   }
 }
 
@@ -77,24 +71,24 @@ function isBlank(byte: number | undefined): boolean {
 /** How much of each end of a line over the limit is kept. The longest id in escapes takes 1.5 kB. */
 const END_BYTES = 4_096;
 
+/** Adds to a line that is too long to keep: of what is longer than both ends, only they are kept. */
+export function keepEnds(kept: Uint8Array, part: Uint8Array): Uint8Array {
+  const line = Buffer.concat([kept, part]);
+  if (line.length <= 2 * END_BYTES) return line;
+  return Buffer.concat([line.subarray(0, END_BYTES), line.subarray(-END_BYTES)]);
+}
+
 /**
- * Watches a line that is too long to keep go by, and picks out its top-level `id`. Of the members of a request only `params`
- * is long, and many clients put the id last: it is found where nothing but short texts is between it and one of the ends.
+ * The top-level `id` of such a line, or null. Of the members of a request only `params` is long, and many clients put the
+ * id last: it is found where nothing but short texts is between it and one of the ends.
  */
-export class OversizedLine {
-  #head = Buffer.alloc(0);
-  #tail = Buffer.alloc(0);
-
-  feed(bytes: Uint8Array): void {
-    if (this.#head.length < END_BYTES) this.#head = Buffer.concat([this.#head, bytes]).subarray(0, END_BYTES);
-    this.#tail = Buffer.concat([this.#tail, bytes]).subarray(-END_BYTES);
-  }
-
-  /** The id found, or null. */
-  end(): RequestId | null {
-    const [, id] = ID_AT_END.exec(this.#tail.toString()) ?? ID_AT_START.exec(this.#head.toString()) ?? [];
-    return id === undefined ? null : idOf(parse(`{"id":${id}}`));
-  }
+export function idAtEnds(line: Uint8Array): RequestId | null {
+  const textOf = (end: Uint8Array) => Buffer.from(end).toString();
+  const [, id] =
+    ID_AT_END.exec(textOf(line.subarray(-END_BYTES))) ??
+    ID_AT_START.exec(textOf(line.subarray(0, END_BYTES))) ??
+    [];
+  return id === undefined ? null : idOf(parse(`{"id":${id}}`));
 }
 
 const TEXT = String.raw`"(?:[^"\\]|\\.)*"\s*`;
