@@ -1,13 +1,16 @@
-import { type Booted, type Stages, withStages } from '../boot.ts';
+import { type Booted, bootStorage } from '../boot.ts';
 import { wiredTools } from '../catalogue.ts';
 import { systemClock } from '../clock.ts';
 import { type Config, packageVersion } from '../config.ts';
-import { createDiagnostics } from '../diagnostics.ts';
+import { createDiagnostics, type Diagnostics } from '../diagnostics.ts';
 import { ownerTools } from '../domains/owner/index.ts';
+import { composeCall } from '../middleware/compose.ts';
+import { createToolLock } from '../middleware/tool-lock.ts';
 import { capabilitiesFor } from '../modes.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { openSqlite } from '../storage/sqlite/engine.ts';
 import { assertPresent } from '../storage/sqlite/file.ts';
+import type { Tool } from '../tool.ts';
 import type { LogSigner } from '../trust/signer.ts';
 import { UsageError } from './command.ts';
 import type { Output } from './output.ts';
@@ -27,6 +30,36 @@ export async function withDatabase<T>(config: Config, work: Work<StorageEngine, 
 /** Who calls from the command line, where nobody says otherwise. */
 export function actorOf({ agentId }: Config): string {
   return agentId ?? 'colibri-cli';
+}
+
+/** The five stages on the configured database, for a person at the command line. */
+type Stages = Pick<Booted, 'storage' | 'signer'> & { readonly call: ReturnType<typeof composeCall> };
+
+/** Opens the database as the server does and runs `work` with the same five stages, on tools of the caller's choice. */
+async function withStages<T>(
+  config: Config,
+  diagnostics: Diagnostics,
+  tools: (booted: Booted) => readonly Tool[],
+  work: Work<Stages, T>,
+): Promise<T> {
+  const onUncertain = (error: Error) => diagnostics.error(error.message);
+  const booted = await bootStorage({ config, clock: systemClock, diagnostics, onUncertain });
+  const { opened, storage, signer } = booted;
+  try {
+    const call = composeCall({
+      tools: new Map(tools(booted).map((tool) => [tool.name, tool])),
+      lock: createToolLock(),
+      clock: systemClock,
+      source: 'cli',
+      log: diagnostics.error,
+      admission: { mode: config.mode, degraded: () => booted.degraded },
+      ready: () => Promise.resolve(booted),
+    });
+    return await work({ call, storage, signer });
+  } finally {
+    await signer?.stop();
+    await opened?.close();
+  }
 }
 
 /** Runs `work` with the fourteen tools that agents have. */

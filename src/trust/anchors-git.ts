@@ -105,8 +105,5 @@ function tryGit(folder: string, args: readonly string[], input?: string): string
 const SAFE = ['core.hooksPath=/dev/null', 'core.fsmonitor=false', 'i18n.commitEncoding=UTF-8'];
 
 function runGit(folder: string, args: readonly string[], input = '') {
-  return run('git', ['-C', folder, ...SAFE.flatMap((setting) => ['-c', setting]), ...args], {
-    input,
-    env: { GIT_TERMINAL_PROMPT: '0', GIT_OPTIONAL_LOCKS: '0' },
-  });
+  return run('git', ['-C', folder, ...SAFE.flatMap((setting) => ['-c', setting]), ...args], input);
 }

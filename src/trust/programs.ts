@@ -4,6 +4,9 @@ import { childEnvironment } from '../config.ts';
 const OUTPUT_BYTES_MAX = 64 * 1_048_576;
 const RUN_MS_MAX = 60_000;
 
+/** Git neither asks anybody nor waits for a lock that it can do without. */
+const UNATTENDED = { GIT_TERMINAL_PROMPT: '0', GIT_OPTIONAL_LOCKS: '0' };
+
 /** What to do without a program. */
 const WITHOUT = {
   git: 'Install it, or keep the checkpoint with --file.',
@@ -14,16 +17,12 @@ const WITHOUT = {
 export class ProgramError extends Error {}
 
 /** Runs a program that needs no network. That it refuses is an answer; that it cannot be run is an error. */
-export function run(
-  program: keyof typeof WITHOUT,
-  args: readonly string[],
-  { input = '', env = {} }: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
-) {
+export function run(program: keyof typeof WITHOUT, args: readonly string[], input = '') {
   const { status, stdout, stderr, error } = spawnSync(program, args, {
     input,
     maxBuffer: OUTPUT_BYTES_MAX,
     timeout: RUN_MS_MAX,
-    env: childEnvironment(env),
+    env: childEnvironment(UNATTENDED),
   });
   const textOf = (bytes: Buffer) => bytes.toString('utf8').trim();
   if (error === undefined)

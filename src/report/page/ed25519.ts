@@ -11,12 +11,8 @@ const D =
 /** A point as X/Z and Y/Z, with T = XY/Z. This one is the neutral one. */
 const ZERO = { x: 0n, y: 1n, z: 1n, t: 0n };
 type Point = Readonly<typeof ZERO>;
-const BASE = /* @__PURE__ */ basePoint();
-
 /** The point with y = 4/5 and an even x. */
-function basePoint(): Point {
-  return pointOf(mod(4n * modPower(5n, P - 2n)), 0n) ?? ZERO;
-}
+const BASE = /* @__PURE__ */ pointOf(mod(4n * modPower(5n, P - 2n)), 0n) ?? ZERO;
 
 /** Whether 64 bytes are the signature of a message under a public key of 32 bytes. */
 export function verifyEd25519(message: Uint8Array, publicKey: Uint8Array, signature: Uint8Array): boolean {
