@@ -128,7 +128,7 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     /** Per-user folder for keys and what was last signed; never inside a workspace. */
     configDir: userFolder(env, 'config'),
     /** Names that look like a setting but are none. */
-    warnings: Object.freeze(Object.keys(env).filter(isUnknownSetting).map(warnOfUnknown)),
+    warnings: Object.freeze(Object.keys(env).flatMap(warnOfUnknown)),
   });
   const { project, projects } = config;
   if (project !== undefined && projects?.includes(project) === false)
@@ -154,13 +154,9 @@ function readVariable<N extends Variable>(env: Environment, name: N, complaints:
   return (success ? data : schema.parse(undefined)) as z.output<(typeof VARIABLES)[N]['schema']>;
 }
 
-function isUnknownSetting(name: string): boolean {
-  return name.startsWith('COLIBRI_') && !Object.hasOwn(VARIABLES, name) && !name.startsWith('COLIBRI_TEST_');
-}
-
-function warnOfUnknown(name: string): string {
-  const hint = didYouMean(name, Object.keys(VARIABLES));
-  return `${name} is not a setting of Colibri and was ignored.${hint}`;
+function warnOfUnknown(name: string): string[] {
+  if (!/^COLIBRI_(?!TEST_)/.test(name) || Object.hasOwn(VARIABLES, name)) return [];
+  return [`${name} is not a setting of Colibri and was ignored.${didYouMean(name, Object.keys(VARIABLES))}`];
 }
 
 /**

@@ -113,11 +113,7 @@ const SHOWN = `${shownColumns(THOUGHTS)},
 /** One page of those of a task, those that are records of a session, both, or all; and the number of all that match. */
 export async function listThoughts(
   tx: Reader,
-  {
-    task,
-    session,
-    type,
-  }: { [name in 'task' | 'session']: number | undefined } & { type: string | undefined },
+  { task, session, type }: Readonly<Record<'task' | 'session' | 'type', string | number | undefined>>,
   limit: number,
   offset: number,
 ) {
