@@ -12,7 +12,7 @@ import { LogSigner } from '../src/trust/signer.ts';
 
 const BATCH_CALLS = 5_000;
 /** Rows of writing calls among all rows, as the design asks of a log to verify. */
-const WRITTEN_SHARE = 0.85;
+const WRITTEN_SHARE = 0.81;
 const PROCESS = 'bench.bench.1.x';
 const WORDS =
   'parser index retry schema ledger socket cursor widget harvest beacon lantern orchard copper meadow signal'.split(
