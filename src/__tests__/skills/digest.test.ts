@@ -35,7 +35,7 @@ describe('the digest of a skill', () => {
     expect(skill?.digest).toBe(said.slice(0, 64));
   });
 
-  test('covers a link by its text, and a link to a file inside the roots by that file', async () => {
+  test('names a link as unread, wherever it leads', async () => {
     const workspace = makeWorkspace();
     workspace.skill('demo');
     workspace.write('.agents/skills/shared.txt', 'shared');
@@ -45,14 +45,12 @@ describe('the digest of a skill', () => {
 
     const { skills, skipped } = await workspace.registry().list();
 
-    const lines = [
-      `${sha256(skillText('demo'))}  SKILL.md\n`,
-      `link:${sha256('/etc/hostname')}  away\n`,
-      `${sha256('shared')}  shared\n`,
-    ];
+    const lines = [`${sha256(skillText('demo'))}  SKILL.md\n`, 'unread  away\n', 'unread  shared\n'];
     expect(skills[0]?.digest).toBe(sha256(lines.join('')));
+    const reason = 'a symbolic link, and links are not followed';
     expect(skipped).toEqual([
-      { path: '.agents/skills/demo/away', reason: 'a symbolic link out of the skills folder' },
+      { path: '.agents/skills/demo/away', reason },
+      { path: '.agents/skills/demo/shared', reason },
     ]);
   });
 

@@ -1,4 +1,5 @@
-import { join, parse, relative, resolve, sep } from 'node:path';
+import { existsSync, lstatSync, statSync } from 'node:fs';
+import { join, relative, resolve, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Clock, pauseEvery, systemClock } from '../../clock.ts';
 import { pick } from '../records.ts';
@@ -65,8 +66,8 @@ async function scanRoots(options: SkillRegistryOptions, rest: disk.Scan['rest'])
 }
 
 /**
- * The skill folders below a root, nearest first, then by name. A link to a folder inside the roots is not followed: that
- * folder counts where it is. `visited` makes a folder count once, even if one root is inside another.
+ * The skill folders below a root, nearest first, then by name. `visited` makes a folder count once, even if one root is
+ * inside another.
  */
 async function findSkillFolders(
   scan: disk.Scan,
@@ -96,8 +97,7 @@ async function findSkillFolders(
       for (const name of isSkill ? [] : names.filter((other) => other !== fileName)) {
         disk.spend(scan.budget, 'entries', 1);
         const place = join(path, name);
-        const entry = orSkip(place, () => disk.look(place, scan.roots));
-        if (entry?.kind !== 'folder' || entry.isLink) continue;
+        if (!orSkip(place, () => disk.look(place))?.isDirectory()) continue;
         if (depth === depthMax) scan.skip(place, `deeper than ${depthMax} folders and not searched`);
         else places.push({ path: place, depth: depth + 1 });
       }
@@ -130,15 +130,15 @@ function resolveRoots(paths: readonly string[], workspace: string, skipped: Skip
  * cloned repository could open any folder of the person who cloned it.
  */
 function resolveRoot(path: string, workspace: string): string | undefined {
-  const found = disk.look(path, [parse(path).root]);
-  if (found === undefined) return undefined;
+  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
+  if (!existsSync(path)) throw new disk.Refusal('a symbolic link that leads nowhere');
   const real = disk.realPath(path);
   if (disk.isInside(path, workspace) && !disk.isInside(real, disk.realPath(workspace))) {
     throw new disk.Refusal(
       'a symbolic link out of the workspace; name its target in COLIBRI_SKILLS_DIR to use it',
     );
   }
-  if (found.kind !== 'folder') throw new disk.Refusal('not a folder');
+  if (!statSync(real).isDirectory()) throw new disk.Refusal('not a folder');
   return real;
 }
 

@@ -75,12 +75,13 @@ export interface SkillFolder {
 /** What the SKILL.md of a folder declares, and its bytes. */
 export async function readSkillFile(scan: Scan, { path, fileName }: SkillFolder) {
   const max = SKILL_LIMITS.skillFileBytesMax;
-  const found = look(join(path, fileName), scan.roots);
+  const place = join(path, fileName);
+  const found = look(place);
   if (found === undefined) throw new Refusal(VANISHED);
-  if (found.kind === 'folder') throw new Refusal(found.isLink ? LINK_TO_NO_FILE : 'a folder, not a file');
-  if (found.bytes > max) throw new Refusal(`larger than ${max / 1024} KiB`);
+  if (found.isDirectory()) throw new Refusal('a folder, not a file');
+  if (found.size > max) throw new Refusal(`larger than ${max / 1024} KiB`);
   spend(scan.budget, 'yamlBytes', 0);
-  const file = readFile(found.path, scan.roots, max);
+  const file = readFile(place, scan.roots, max);
   // The YAML parser takes 4 ms to load; a server does not need it before it has a skill to read.
   const { cutFrontMatter, readDeclaration } = await import('./front-matter.ts');
   const cut = cutFrontMatter(file);
@@ -95,8 +96,8 @@ export async function sealSkill(scan: Scan, folder: SkillFolder, file: Buffer): 
   const placeOf = (path: string) => join(folder.path, path);
   /** What the digest says of each path below the folder. */
   const columns = new Map([[folder.fileName, sha256Hex(file)]]);
-  /** Files to hash, with their real paths. */
-  const files: { readonly path: string; readonly real: string }[] = [];
+  /** Files to hash. */
+  const files: string[] = [];
   /** Folders to walk; the first is the skill's own. The list grows while it is walked. */
   const folders = [''];
   let bytes = file.length;
@@ -105,27 +106,13 @@ export async function sealSkill(scan: Scan, folder: SkillFolder, file: Buffer): 
     scan.skip(placeOf(path), reason);
     columns.set(path, 'unread');
   };
-  /** A link that does not lead to a file inside the roots counts as its own text; its target is not read. */
-  const addLink = (path: string, reason: string, real = ''): undefined => {
-    const target = attempt<string | undefined>(
-      () => fs.readlinkSync(placeOf(path)),
-      () => undefined,
-    );
-    if (target === undefined) return leaveUnread(path, reason);
-    columns.set(path, `link:${sha256Hex(target)}`);
-    // A link to a folder of the same skill hides nothing: that folder is covered where it is.
-    if (!isInside(real, folder.path)) scan.skip(placeOf(path), reason);
-  };
   const addEntry = (path: string): void => {
     const entry = attempt(
-      () => look(placeOf(path), scan.roots),
-      (reason) => addLink(path, reason),
+      () => look(placeOf(path)),
+      (reason) => leaveUnread(path, reason),
     );
-    if (entry?.kind === 'file') {
-      files.push({ path, real: entry.path });
-      bytes += entry.bytes;
-    } else if (entry?.isLink) addLink(path, LINK_TO_NO_FILE, entry.path);
-    else if (entry !== undefined) folders.push(path);
+    if (entry?.isFile()) bytes += entry.size;
+    if (entry !== undefined) (entry.isFile() ? files : folders).push(path);
     if (files.length + columns.size > filesMax)
       throw new Refusal(`its folder holds more than ${filesMax} files`);
     if (folders.length > filesMax) throw new Refusal(`its folder holds more than ${filesMax} folders`);
@@ -146,9 +133,9 @@ export async function sealSkill(scan: Scan, folder: SkillFolder, file: Buffer): 
   if (bytes > bytesMax)
     throw new Refusal(`the files in its folder are larger than ${bytesMax / 1_048_576} MiB together`);
   spend(scan.budget, 'bytes', bytes);
-  for (const { path, real } of files) {
+  for (const path of files) {
     attempt(
-      () => void columns.set(path, sha256Hex(readFile(real, scan.roots, bytesMax))),
+      () => void columns.set(path, sha256Hex(readFile(placeOf(path), scan.roots, bytesMax))),
       (reason) => leaveUnread(path, reason),
     );
     await scan.rest();
@@ -159,10 +146,8 @@ export async function sealSkill(scan: Scan, folder: SkillFolder, file: Buffer): 
 /**
  * The digest of a skill: SHA-256 over one line for each path below its folder, in the order of the paths' UTF-8 bytes.
  *
- * - a regular file: `<sha256 of its bytes>  <path>`, and so is a link that leads to a regular file inside the skills
- *   folders, with the bytes behind it;
- * - any other link: `link:<sha256 of its text>  <path>`; what is behind it is not covered;
- * - a pipe, a device, a socket, a file that may not be read: `unread  <path>`.
+ * - a regular file: `<sha256 of its bytes>  <path>`;
+ * - a link, a pipe, a device, a socket, a file that may not be read: `unread  <path>`.
  *
  * Each line ends with a newline. Two blanks stand between the columns. A backslash, newline or carriage return in a
  * path is written `\\`, `\n` or `\r`, and the line then begins with a backslash. Folders have no line. `.git` and
@@ -183,7 +168,6 @@ export function skillDigest(columns: ReadonlyMap<string, string>): string {
 /** Thrown when something in a skills folder is not used. The message tells the person who put it there why. */
 export class Refusal extends Error {}
 
-const LINK_TO_NO_FILE = 'a symbolic link to something that is not a file';
 const VANISHED = 'it vanished while it was being read; ask again';
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -209,39 +193,14 @@ export function reasonOf(error: unknown): string {
   return REASONS[String(error.code)] ?? `it cannot be read (${error.code})`;
 }
 
-/**
- * The file or folder at a path; undefined if nothing is there. A link is followed only if it leads into one of the
- * `roots`; the path in the answer has no link in it below the root.
- */
-export function look(path: string, roots: readonly string[]) {
-  const own = fs.lstatSync(path, { throwIfNoEntry: false });
-  if (own === undefined && path.includes('\ufffd')) throw new Refusal('its name is not UTF-8');
-  if (own === undefined) return undefined;
-  const isLink = own.isSymbolicLink();
-  const real = isLink ? resolveLink(path, roots) : path;
-  const stat = isLink ? fs.lstatSync(real) : own;
-  if (stat.isFile() || stat.isDirectory())
-    return {
-      kind: stat.isFile() ? ('file' as const) : ('folder' as const),
-      isLink,
-      path: real,
-      bytes: stat.size,
-    };
-  if (isLink) throw new Refusal(LINK_TO_NO_FILE);
+/** What is known of the file or folder at a path; undefined if nothing is there. A link is never followed. */
+export function look(path: string) {
+  const stat = fs.lstatSync(path, { throwIfNoEntry: false });
+  if (stat === undefined && path.includes('\ufffd')) throw new Refusal('its name is not UTF-8');
+  if (stat === undefined || stat.isFile() || stat.isDirectory()) return stat;
+  if (stat.isSymbolicLink()) throw new Refusal('a symbolic link, and links are not followed');
   const special = stat.isFIFO() ? 'a named pipe' : stat.isSocket() ? 'a socket' : 'a device';
   throw new Refusal(`${special}, not a file`);
-}
-
-function resolveLink(path: string, roots: readonly string[]): string {
-  let real: string;
-  try {
-    real = realPath(path);
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
-    throw new Refusal(`a symbolic link that leads nowhere${code}`);
-  }
-  if (!isInside(real, ...roots)) throw new Refusal('a symbolic link out of the skills folder');
-  return real;
 }
 
 /** The path with every link in it resolved. */
