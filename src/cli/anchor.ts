@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, readFileSync, realpathSync, statSync, writeFi
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { sha256Hex } from '../integrity/digest.ts';
-import { ANCHOR_REF, anchorInGit } from '../trust/anchors-git.ts';
+import { anchorInGit } from '../trust/anchors-git.ts';
 import {
   keepForStamp,
   readToken,
@@ -13,6 +13,7 @@ import {
 } from '../trust/anchors-tsr.ts';
 import { KeyFolder } from '../trust/key-folder.ts';
 import { headIn } from '../trust/opening.ts';
+import { ANCHOR_REF } from '../trust/origin.ts';
 import { readIfPresent } from '../trust/private-files.ts';
 import { existingFile } from './brought.ts';
 import { keepNewest } from './checkpoint.ts';
@@ -28,7 +29,6 @@ export const anchor = command({
   details: `--git adds a commit to its own reference (${ANCHOR_REF}); push it. --file copies the checkpoint to any file you keep, for example on a stick or a share. --tsq writes a request to an RFC 3161 time-stamping authority; send it with "curl -H 'Content-Type: application/timestamp-query' --data-binary @FILE URL". --tsr files the reply. "colibri verify" checks all of them.`,
   options: {
     git: { type: 'boolean', help: 'commit it to a reference of the workspace’s repository' },
-    ref: { type: 'string', value: 'REF', help: `the reference to use (${ANCHOR_REF})` },
     file: {
       type: 'string',
       value: 'PATH',
@@ -38,10 +38,9 @@ export const anchor = command({
     tsr: { type: 'string', value: 'FILE', help: 'file the authority’s reply' },
     ca: { type: 'string', value: 'FILE', help: 'the authority’s certificate, in PEM; kept for later checks' },
   },
-  async run({ values: { git, ref, file, tsq, tsr, ca }, out, config: readConfig }) {
+  async run({ values: { git, file, tsq, tsr, ca }, out, config: readConfig }) {
     if ([git, file, tsq, tsr].filter((place) => place !== undefined).length !== 1)
       throw new UsageError('Name one place: --git, --file PATH, --tsq FILE or --tsr FILE.');
-    if (ref !== undefined && git === undefined) throw new UsageError('--ref goes with --git.');
     if (ca !== undefined && tsr === undefined) throw new UsageError('--ca goes with --tsr.');
     const config = readConfig();
     const head = await readHead(config, out);
@@ -49,7 +48,7 @@ export const anchor = command({
     if (file !== undefined) return toFile(head, resolve(file), out);
     if (tsq !== undefined) return writeRequest(head, resolve(tsq), out);
     if (tsr !== undefined) return fileReply(head, existingFile(tsr), ca && existingFile(ca), out);
-    return toGit(head, ref ?? ANCHOR_REF, out);
+    return toGit(head, out);
   },
 });
 
@@ -67,9 +66,10 @@ async function readHead(config: Config, out: Output) {
   });
 }
 
-function toGit({ config, note, size, folder }: Head, ref: string, out: Output): number {
-  const { commit, already } = anchorInGit(config.workspace, ref, note, size);
-  folder.addAnchor('git', { repository: config.workspace, ref });
+function toGit({ config, note, size, folder }: Head, out: Output): number {
+  const { commit, already } = anchorInGit(config.workspace, note, size);
+  folder.addAnchor('git', config.workspace);
+  const ref = ANCHOR_REF;
   const push = `git push origin ${ref}`;
   return out.data({ size, ref, commit, already, push }, () => {
     out.line(

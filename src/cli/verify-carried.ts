@@ -5,13 +5,13 @@ import { asError } from '../errors.ts';
 import { type OpenedFiles, openBundle } from '../export/files.ts';
 import { describeCertificate } from '../export/summary.ts';
 import { exactText } from '../integrity/digest.ts';
-import { ANCHOR_REF, commitsHeld } from '../trust/anchors-git.ts';
+import { commitsHeld } from '../trust/anchors-git.ts';
 import { checkStamp } from '../trust/anchors-tsr.ts';
 import { keyIn } from '../trust/opening.ts';
 import { ProgramError } from '../trust/programs.ts';
 import type { Finding } from '../verify/finding.ts';
 import type { Evidence } from '../verify/rules/heads.ts';
-import type { CarriedAnchor } from '../verify/sources/anchor-file.ts';
+import { type CarriedAnchor, howToCheck } from '../verify/sources/anchor-file.ts';
 import { type CarriedSource, carriedSource, damagedSource } from '../verify/sources/carried.ts';
 import { CERTIFICATE_BYTES_MAX, openCertificate } from '../verify/sources/certificate.ts';
 import { checkProofFile, isProofFile } from '../verify/sources/proofs.ts';
@@ -114,7 +114,7 @@ function lookUpAnchors(carried: readonly CarriedAnchor[], origin: string | undef
   const evidence: Evidence[] = [];
   const findings: Finding[] = [];
   const anchors = carried.map((anchor) => {
-    const { kind, name, size, note, time: claimed_time, commit, ref } = anchor;
+    const { kind, name, size, note, time: claimed_time, commit } = anchor;
     const stamp = kind === 'git' ? undefined : checkCarriedStamp(anchor, authorities);
     const message = `${name} is not a time stamp of the checkpoint of ${size} audit rows by an authority that you named.`;
     if (stamp?.state === 'wrong') findings.push(outsideFinding('bad-anchor', name, message));
@@ -124,12 +124,8 @@ function lookUpAnchors(carried: readonly CarriedAnchor[], origin: string | undef
         ? `an authority you named, at ${stamp.time}`
         : undefined;
     if (found) evidence.push({ source: kind, where: name, note });
-    const how =
-      kind === 'tsr'
-        ? 'With the certificate of its authority: colibri verify … --ca FILE, or openssl ts -verify with the checkpoint as data'
-        : `In a clone of the repository it was pushed to: git fetch origin ${ref ?? ANCHOR_REF} && git cat-file commit ${commit}`;
-    const check = found ? undefined : how;
-    return { kind, name, size, commit, ref, claimed_time, checked: found !== undefined, found, check };
+    const check = found ? undefined : howToCheck(anchor);
+    return { kind, name, size, commit, claimed_time, checked: found !== undefined, found, check };
   });
   return { anchors, evidence, findings };
 }

@@ -11,8 +11,6 @@ const GITDIR = 'gitdir:';
 const TEXT_BYTES_MAX = 4_096;
 /** A packed-refs with 100,000 branches has 7 MB and is searched in 5 ms. */
 const PACKED_BYTES_MAX = 16_777_216;
-/** Git itself follows no longer a row of references to references. */
-const HOPS_MAX = 5;
 
 /** The branch and commit that are checked out, or nothing where there is no repository that can be read. */
 export async function readGitEvidence(workspace: string): Promise<GitEvidence | undefined> {
@@ -22,12 +20,14 @@ export async function readGitEvidence(workspace: string): Promise<GitEvidence | 
     if (own === undefined) return undefined;
     const pointer = readText(join(own, 'commondir'));
     const common = pointer === undefined ? own : followPointer(own, pointer);
-    const head = readRef(join(own, 'HEAD'));
-    if (common === undefined || head === undefined) return undefined;
-    if ('sha' in head) return { commit_sha: head.sha };
-    const commit_sha = resolveRef(common, head.ref);
+    const head = readText(join(own, 'HEAD')) ?? '';
+    if (common === undefined) return undefined;
+    if (isObjectId(head)) return { commit_sha: head };
+    const ref = head.startsWith('ref:') ? head.slice('ref:'.length).trim() : '';
+    if (!isRefName(ref)) return undefined;
+    const commit_sha = resolveRef(common, ref);
     return {
-      ...(head.ref.startsWith(BRANCHES) && { branch: head.ref.slice(BRANCHES.length) }),
+      ...(ref.startsWith(BRANCHES) && { branch: ref.slice(BRANCHES.length) }),
       ...(commit_sha !== undefined && { commit_sha }),
     };
   } catch (error) {
@@ -55,29 +55,12 @@ function followPointer(from: string, target: string): string | undefined {
   return resolve(from, target);
 }
 
-/** What a file like HEAD says: a commit, or the name of another reference. */
-function readRef(path: string): { readonly sha: string } | { readonly ref: string } | undefined {
-  const text = readText(path);
-  if (text === undefined) return undefined;
-  if (isObjectId(text)) return { sha: text };
-  const ref = text.startsWith('ref:') ? text.slice('ref:'.length).trim() : '';
-  return isRefName(ref) ? { ref } : undefined;
-}
-
-/** The commit a reference stands at; a file of its own goes before the packed ones. */
+/** The commit a branch stands at; a file of its own goes before the packed ones. */
 function resolveRef(gitFolder: string, ref: string): string | undefined {
-  let name = ref;
-  for (let hop = 0; hop < HOPS_MAX; hop += 1) {
-    const loose = readRef(join(gitFolder, name));
-    if (loose === undefined) return findPacked(join(gitFolder, 'packed-refs'), name);
-    if ('sha' in loose) return loose.sha;
-    name = loose.ref;
-  }
-  return undefined;
-}
-
-function findPacked(path: string, ref: string): string | undefined {
-  const packed = readBytes(path, PACKED_BYTES_MAX);
+  const loose = readText(join(gitFolder, ref));
+  // Only HEAD leads to another reference; git itself makes no other that does.
+  if (loose !== undefined) return isObjectId(loose) ? loose : undefined;
+  const packed = readBytes(join(gitFolder, 'packed-refs'), PACKED_BYTES_MAX);
   // No name holds a blank, so this can only be the second column.
   const blank = packed?.indexOf(` ${ref}\n`) ?? -1;
   if (packed === undefined || blank === -1) return undefined;

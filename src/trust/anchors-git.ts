@@ -1,6 +1,5 @@
+import { ANCHOR_REF } from './origin.ts';
 import { ProgramError, run } from './programs.ts';
-
-export const ANCHOR_REF = 'refs/colibri/checkpoints';
 
 /** How many checkpoints are read back from a reference, the newest first. */
 const COMMITS_MAX = 1_000;
@@ -9,33 +8,34 @@ const COMMITS_MAX = 1_000;
 export type CommittedCheckpoint = { readonly note: string; readonly object: Buffer };
 
 /**
- * Adds a checkpoint as a commit on a reference of its own; `already` where the reference ends in this very one. Only
+ * Adds a checkpoint as a commit on the reference for them; `already` where the reference ends in this very one. Only
  * plumbing: neither the index nor the working tree nor HEAD is touched, in whichever worktree it runs, and no hook of
  * the repository is started.
  */
-export function anchorInGit(folder: string, ref: string, note: string, size: number) {
-  requireOwnRef(folder, ref);
-  const tip = resolve(folder, ref);
+export function anchorInGit(folder: string, note: string, size: number) {
+  if (repositoryOf(folder) === undefined)
+    throw new ProgramError(`${folder} is in no git repository. Run "git init", or keep a copy with --file.`);
+  const tip = tipIn(folder);
   if (tip !== undefined) {
     const newest = noteIn(git(folder, ['cat-file', 'commit', tip]).stdout);
     if (newest === undefined)
-      throw new ProgramError(`${ref} holds something else than checkpoints. Name another with --ref.`);
+      throw new ProgramError(`${ANCHOR_REF} holds something other than checkpoints. Rename it first.`);
     if (newest === note) return { commit: tip, already: true };
   }
   // The note is the message: the commit holds no files.
   const tree = git(folder, ['mktree']).text;
   const parent = tip === undefined ? [] : ['-p', tip];
-  const message = `colibri checkpoint at ${size} audit rows on ${ref}\n\n${note}`;
+  const message = `colibri checkpoint at ${size} audit rows\n\n${note}`;
   const commit = git(folder, [...identityFor(folder), 'commit-tree', tree, ...parent], message).text;
   // With the old value named, two processes cannot lose each other's commit.
-  git(folder, ['update-ref', ref, commit, tip ?? '0'.repeat(commit.length)]);
+  git(folder, ['update-ref', ANCHOR_REF, commit, tip ?? '0'.repeat(commit.length)]);
   return { commit, already: false };
 }
 
-/** The checkpoints on a reference, the newest first; undefined where there is no repository or no such reference. */
-export function checkpointsInGit(folder: string, ref: string): CommittedCheckpoint[] | undefined {
-  if (resolve(folder, ref) === undefined) return undefined;
-  const commits = git(folder, ['rev-list', `--max-count=${COMMITS_MAX}`, ref, '--']).text;
+/** The checkpoints in a repository, the newest first; undefined where there is no repository, or none in it. */
+export function checkpointsInGit(folder: string): CommittedCheckpoint[] | undefined {
+  if (tipIn(folder) === undefined) return undefined;
+  const commits = git(folder, ['rev-list', `--max-count=${COMMITS_MAX}`, ANCHOR_REF, '--']).text;
   const { stdout } = git(folder, ['cat-file', '--batch'], `${commits}\n`);
   const found: CommittedCheckpoint[] = [];
   // For each commit `<id> commit <bytes>`, the bytes and a newline; or `<id> missing`.
@@ -66,20 +66,8 @@ export function repositoryOf(folder: string): string | undefined {
   return tryGit(folder, ['rev-parse', '--show-toplevel']);
 }
 
-/** A branch that somebody has checked out is not ours to move. */
-function requireOwnRef(folder: string, ref: string): void {
-  if (repositoryOf(folder) === undefined)
-    throw new ProgramError(`${folder} is in no git repository. Run "git init", or keep a copy with --file.`);
-  if (!ref.startsWith('refs/') || tryGit(folder, ['check-ref-format', ref]) === undefined)
-    throw new ProgramError(`${ref} is not the full name of a reference, such as ${ANCHOR_REF}.`);
-  if (git(folder, ['worktree', 'list', '--porcelain']).text.split('\n').includes(`branch ${ref}`))
-    throw new ProgramError(
-      `${ref} is checked out. Checkpoints need a reference of their own; name another with --ref.`,
-    );
-}
-
-function resolve(folder: string, ref: string): string | undefined {
-  return tryGit(folder, ['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`]);
+function tipIn(folder: string): string | undefined {
+  return tryGit(folder, ['rev-parse', '--verify', '--quiet', '--end-of-options', `${ANCHOR_REF}^{commit}`]);
 }
 
 /** The user's own name where git knows it. A machine without one can still anchor. */

@@ -1,8 +1,9 @@
 import { dirname } from 'node:path';
 import type { Config } from '../config.ts';
-import { ANCHOR_REF, type CommittedCheckpoint, checkpointsInGit, repositoryOf } from './anchors-git.ts';
+import { type CommittedCheckpoint, checkpointsInGit, repositoryOf } from './anchors-git.ts';
 import { type StampedCheckpoint, stampedCheckpoints } from './anchors-tsr.ts';
-import type { AnchorPlaces, KeyFolder } from './key-folder.ts';
+import type { KeyFolder } from './key-folder.ts';
+import { ANCHOR_REF } from './origin.ts';
 import { readIfPresent } from './private-files.ts';
 import { ProgramError } from './programs.ts';
 
@@ -38,17 +39,15 @@ export function findAnchors(looking: LookingFor) {
 
 function inGit(
   { dbPath, workspace, folder }: LookingFor,
-  remembered: AnchorPlaces['git'],
+  remembered: readonly string[],
   remarks: string[],
 ): FoundAnchor[] {
   try {
     const here = [dirname(dbPath), workspace].flatMap((path) => repositoryOf(path) ?? []);
-    const places = [...here.map((repository) => ({ repository, ref: ANCHOR_REF })), ...remembered];
-    const distinct = new Map(places.map((place) => [`${place.repository}\n${place.ref}`, place]));
-    return [...distinct.values()].flatMap((place): FoundAnchor[] => {
-      const where = `${place.ref} in ${place.repository}`;
-      const commits = checkpointsInGit(place.repository, place.ref);
-      if (commits === undefined && remembered.includes(place))
+    return [...new Set([...here, ...remembered])].flatMap((repository): FoundAnchor[] => {
+      const where = `${ANCHOR_REF} in ${repository}`;
+      const commits = checkpointsInGit(repository);
+      if (commits === undefined && remembered.includes(repository))
         remarks.push(`${where}, where checkpoints were committed, is not there now.`);
       // One repository may hold the heads of several logs.
       return (commits ?? [])

@@ -1,6 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { systemClock } from '../clock.ts';
 import { makePrivateFolder } from '../folders.ts';
 import { formatCheckpoint } from '../integrity/checkpoint.ts';
@@ -12,11 +11,8 @@ import { encodeSlot } from './memory.ts';
 import { isOrigin, originOfKey } from './origin.ts';
 import { readIfPresent, readJson, replaceFile, syncFolder } from './private-files.ts';
 
-/** Where else heads of a log were put: files that the user keeps, and references in repositories. */
-export interface AnchorPlaces {
-  readonly files: readonly string[];
-  readonly git: readonly { readonly repository: string; readonly ref: string }[];
-}
+/** Where else heads of a log were put: files that the user keeps, and git repositories. */
+type AnchorPlaces = { readonly [K in 'files' | 'git']: readonly string[] };
 
 /** What this user knows of one log. Outside the workspace, so that a change of the database does not reach it. */
 export class KeyFolder {
@@ -123,11 +119,11 @@ export class KeyFolder {
     return { files: [], git: [], ...readJson(this.#file('anchors.json')) };
   }
 
-  /** Remembers a file, or a reference in a repository, once. */
-  addAnchor<Kind extends keyof AnchorPlaces>(kind: Kind, place: AnchorPlaces[Kind][number]): void {
-    const { [kind]: known, ...others } = this.anchors();
-    if (known.some((other) => isDeepStrictEqual(other, place))) return;
-    const places = { ...others, [kind]: [...known, place] };
+  /** Remembers a file or a repository once. */
+  addAnchor(kind: keyof AnchorPlaces, place: string): void {
+    const known = this.anchors();
+    if (known[kind].includes(place)) return;
+    const places = { ...known, [kind]: [...known[kind], place] };
     replaceFile(this.#file('anchors.json'), `${JSON.stringify(places, null, 2)}\n`);
   }
 

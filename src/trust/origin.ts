@@ -13,3 +13,6 @@ export function originOfKey(verifierKey: string): string | undefined {
 export function isOrigin(text: string): boolean {
   return ORIGIN.test(text);
 }
+
+/** The git reference that holds checkpoints, of any log. Nobody checks it out: it is not a branch. */
+export const ANCHOR_REF = 'refs/colibri/checkpoints';

@@ -156,16 +156,10 @@ describe('readGitEvidence', () => {
     expect(await readGitEvidence(repo)).toEqual({ commit_sha: head(repo) });
   });
 
-  test('follows a reference to a reference, and gives up on a ring of them', async () => {
+  test('names no commit for a branch that is a reference to another', async () => {
     const repo = repository();
     git(repo, ['symbolic-ref', 'refs/heads/alias', 'refs/heads/main']);
     writeFileSync(join(repo, '.git', 'HEAD'), 'ref: refs/heads/alias\n');
-    expect(await readGitEvidence(repo)).toEqual({
-      branch: 'alias',
-      commit_sha: git(repo, ['rev-parse', 'main']),
-    });
-
-    writeFileSync(join(repo, '.git', 'refs', 'heads', 'alias'), 'ref: refs/heads/alias\n');
 
     expect(await readGitEvidence(repo)).toEqual({ branch: 'alias' });
   });

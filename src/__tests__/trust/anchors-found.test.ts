@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { findAnchors } from '../../trust/anchors.ts';
-import { ANCHOR_REF, anchorInGit } from '../../trust/anchors-git.ts';
+import { anchorInGit } from '../../trust/anchors-git.ts';
 import { KeyFolder } from '../../trust/key-folder.ts';
 import { scratchFolder } from '../storage/scratch.ts';
 
@@ -19,7 +19,7 @@ test('anchors are found where they were put, and those of another log in the sam
     [other, 2],
     [own, 3],
   ] as const)
-    anchorInGit(workspace, ANCHOR_REF, noteOf(folder, size), size);
+    anchorInGit(workspace, noteOf(folder, size), size);
   writeFileSync(kept, noteOf(own, 2));
   own.addAnchor('files', kept);
   own.addAnchor('files', join(scratch, 'gone'));

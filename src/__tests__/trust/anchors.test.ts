@@ -22,12 +22,12 @@ describe('where heads are kept', () => {
     memory.addAnchor('files', '/a');
     memory.addAnchor('files', '/b');
     memory.addAnchor('files', '/a');
-    memory.addAnchor('git', { repository: '/repository', ref: 'refs/x' });
-    memory.addAnchor('git', { repository: '/repository', ref: 'refs/x' });
+    memory.addAnchor('git', '/repository');
+    memory.addAnchor('git', '/repository');
 
     expect(new KeyFolder(folder, memory.origin).anchors()).toEqual({
       files: ['/a', '/b'],
-      git: [{ repository: '/repository', ref: 'refs/x' }],
+      git: ['/repository'],
     });
   });
 

@@ -1,5 +1,6 @@
 import { exactText, sha256Hex } from '../../integrity/digest.ts';
 import { headIn } from '../../trust/opening.ts';
+import { ANCHOR_REF } from '../../trust/origin.ts';
 
 // Files in anchors/ are named by the SHA-256 of their bytes, so that a changed byte shows whatever the sums say: commits as
 // git keeps them, and answers of time-stamping authorities. This module also runs in the page.
@@ -10,8 +11,6 @@ type AnchorKind = 'git' | 'tsr';
 interface AnchorText {
   /** The id of a commit, computed from its bytes so that it cannot be claimed; absent in a browser that hashes nothing. */
   readonly commit?: string;
-  /** The reference that a commit was made for, where its message says so. */
-  readonly ref?: string;
   /** The time that a token or a commit claims, in ISO 8601. */
   readonly time?: string;
 }
@@ -24,6 +23,13 @@ export interface CarriedAnchor extends AnchorText {
   /** The checkpoint it names, and the audit rows that this one claims to cover. */
   readonly note: string;
   readonly size: number;
+}
+
+/** How to find out whether somebody else has it. */
+export function howToCheck({ kind, commit = 'ID' }: Pick<CarriedAnchor, 'kind' | 'commit'>): string {
+  return kind === 'tsr'
+    ? 'With the certificate of its authority: colibri verify … --ca FILE, or openssl ts -verify with the checkpoint as data'
+    : `In a clone of the repository it was pushed to: git fetch origin ${ANCHOR_REF} && git cat-file commit ${commit}`;
 }
 
 export function anchorFile(kind: AnchorKind, bytes: Uint8Array): string {
@@ -51,15 +57,13 @@ export async function openAnchor(
 async function readCommit(bytes: Uint8Array, note: string): Promise<AnchorText | undefined> {
   const text = exactText(bytes);
   if (text?.endsWith(`\n\n${note}`) !== true) return undefined;
-  const message = text.slice(text.indexOf('\n\n') + 2);
-  const ref = /^colibri checkpoint at \d+ audit rows on (refs\/[\w./-]{1,200})\n/.exec(message)?.[1];
   const seconds = /^committer .* (\d{1,12}) [+-]\d{4}$/m.exec(text)?.[1];
   // SHA-1 in most repositories, SHA-256 in some, as the name of its tree tells.
   const algorithm = text.indexOf('\n') === 'tree '.length + 64 ? 'SHA-256' : 'SHA-1';
   const object = Buffer.concat([Buffer.from(`commit ${bytes.length}\0`), bytes]);
   const digest = await globalThis.crypto?.subtle?.digest(algorithm, object);
   const commit = digest && Buffer.from(new Uint8Array(digest)).toString('hex');
-  return { ...(commit && { commit }), ...(ref !== undefined && { ref }), ...timeOf(Number(seconds) * 1_000) };
+  return { ...(commit && { commit }), ...timeOf(Number(seconds) * 1_000) };
 }
 
 /** `YYYYMMDDhhmmss`, a fraction perhaps, `Z`: how DER writes a GeneralizedTime behind its tag and its length. */

@@ -1,8 +1,9 @@
 /// <reference lib="dom" />
+import { howToCheck } from '../../../verify/sources/anchor-file.ts';
 import type { VerdictView } from '../worker/verdict.ts';
 import type { Comparison } from '../worker/worker.ts';
 import { type Child, h, replace } from './dom.ts';
-import { card, facts, growing, hash, note, number, plural, said, table, tag, time } from './parts.ts';
+import { card, facts, growing, note, number, plural, said, table, tag, time } from './parts.ts';
 
 const STATES = { holds: '✓ holds', wrong: '✕ wrong', unchecked: '– not checked' };
 const FINDINGS_STEP = 50;
@@ -72,20 +73,23 @@ function compareBox(compare: Compare): HTMLElement {
   ]);
 }
 
-/** What others may hold. Whether they do is for the reader to find out. */
-function anchors(all: VerdictView['anchors']): HTMLElement {
-  if (all.length === 0) return note('It names none that could be used.');
-  const newestFirst = all.slice(-ANCHORS_MAX).reverse();
-  const rows = newestFirst.map(({ size, kind, claims, commit }) => [
-    number(size),
-    kind === 'git' ? 'git commit' : 'time stamp',
-    claims === '' ? '–' : time(claims),
-    commit === '' ? '–' : hash(commit),
-    'not here',
-  ]);
+/** What others may hold, the newest first. Whether they do is for the reader to find out. */
+function anchors(all: VerdictView['anchors']): Child[] {
+  const none =
+    'It names none that could be used. A checkpoint you kept elsewhere shows that nothing before it was rewritten: compare it here.';
+  if (all.length === 0) return [note(none)];
+  const rows = all
+    .slice(-ANCHORS_MAX)
+    .reverse()
+    .map((anchor) => [
+      number(anchor.size),
+      anchor.kind === 'git' ? 'git commit' : 'time stamp',
+      time(anchor.time ?? '–'),
+      howToCheck(anchor),
+    ]);
   const left = all.length - ANCHORS_MAX;
-  return h('div', [
-    table('Anchors', ['Rows', 'Kind', 'Claims', 'Id', 'Looked up'], rows),
+  return [
+    table('Anchors', ['Rows', 'Kind', 'Claims', 'Not checked here; to check it'], rows),
     left > 0 && note(`and ${number(left)} older ones, treated alike`),
-  ]);
+  ];
 }

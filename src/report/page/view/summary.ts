@@ -89,8 +89,7 @@ function actors(calls: readonly Call[], tasks: readonly Task[]): HTMLElement {
 }
 
 /** What the verdict stands on and what it does not, in sentences. */
-function grounds(verdict: VerdictView): Part[] {
-  const { keys, rows, size, remarks } = verdict;
+function grounds({ keys, rows, size, remarks }: VerdictView): Part[] {
   return [
     `${plural(rows, 'audit row')} of ${number(size)} checked in this browser by the rules of “colibri verify”, not taken on trust.`,
     ...keys.map(({ id }) => [
@@ -99,32 +98,6 @@ function grounds(verdict: VerdictView): Part[] {
       ' came with it: it shows that one key signed, not whose it is. Compare it under Checks.',
     ]),
     ...remarks.map((remark) => said(remark, 400)),
-    ...anchorGrounds(verdict),
     'A page that comes with its data could be made to lie. To be sure, check the bundle with a verify.html or a Colibri that you got elsewhere.',
   ];
-}
-
-/** What others may hold, and how to find out; of each kind the oldest, which would say since when, and the newest. */
-function anchorGrounds({ anchors }: VerdictView): Part[] {
-  if (anchors.length === 0)
-    return [
-      'It carries no anchor. A checkpoint you kept elsewhere shows that nothing before it was rewritten; compare it under Checks.',
-    ];
-  return ['git', 'tsr'].flatMap((kind) => {
-    const some = anchors.filter((anchor) => anchor.kind === kind);
-    return some.filter((_, i) => i === 0 || i === some.length - 1).map(anchorGround);
-  });
-}
-
-function anchorGround({ kind, size, commit, ref, claims }: VerdictView['anchors'][number]): Child[] {
-  const dated = claims === '' ? 'no date' : time(claims);
-  const [what, proves, how] =
-    kind === 'tsr'
-      ? ['a time stamp', 'its authority holds', 'colibri verify BUNDLE --ca CERTIFICATE']
-      : [
-          ...['a git commit', 'a clone you trust has it'],
-          `git fetch origin ${ref || 'REF'} && git cat-file commit ${commit || 'ID'}`,
-        ];
-  const rows = ` for the first ${plural(size, 'row')}. If ${proves}, they existed then: `;
-  return [`Not checked here: ${what} that claims `, dated, rows, h('code.break', how)];
 }

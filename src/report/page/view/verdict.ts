@@ -97,7 +97,7 @@ function anchorLine({ anchors }: VerdictView): string {
   const newest = anchors.at(-1);
   return newest === undefined
     ? 'No anchor comes with it: only the key’s owner vouches that the whole log was not recreated.'
-    : `${anchors.length === 1 ? 'An anchor is' : 'Anchors are'} named for the first ${number(newest.size)} rows. This page has no network and did not look; the summary says how to.`;
+    : `${anchors.length === 1 ? 'An anchor is' : 'Anchors are'} named for the first ${number(newest.size)} rows. This page has no network and did not look; Checks says how to.`;
 }
 
 /** Intact, replayed, checkpointed and anchored, each through a row, as bars of one length. */

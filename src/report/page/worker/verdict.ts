@@ -25,15 +25,7 @@ export function verdictView(verdict: Verdict, watched: Watched, findings: Findin
       .filter(({ known }) => known)
       .map((signed) => ({ ...signed, id: keyId(signed.key) })),
     /** What others may hold of checkpoints that the rows agree with, the oldest first. The page has no network to look. */
-    anchors: anchors
-      .filter(({ note }) => good.has(note))
-      .map(({ kind, size, commit = '', ref = '', time: claims = '' }) => ({
-        kind,
-        size,
-        commit,
-        ref,
-        claims,
-      })),
+    anchors: anchors.filter(({ note }) => good.has(note)),
     checks: checksOf(verdict, watched, heads, stateRows, findings.checks),
     findingCount: findings.count,
     /** The first ones. */
