@@ -6,9 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../config.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { chainHash, GENESIS } from '../log/row.ts';
-import { type Fields, textOf } from '../report/telling.ts';
+import { textOf } from '../report/telling.ts';
 import { loadDriver, type SqliteConnection } from '../storage/sqlite/driver.ts';
-import { isObject, members } from '../verify/sources/forms.ts';
+import { isObject, type JsonObject } from '../verify/rules/payloads.ts';
+import { members } from '../verify/sources/forms.ts';
 import { command, EXIT } from './command.ts';
 import type { Output } from './output.ts';
 
@@ -84,7 +85,7 @@ function startRun(out: Output) {
     step(start('cli.js', args).code === 0, text, detail);
 
   /** Sends these requests to a server, as a client would, and answers what it says to each. */
-  function talk(requests: readonly { readonly method: string; readonly params: object }[]): Fields[] {
+  function talk(requests: readonly { readonly method: string; readonly params: object }[]): JsonObject[] {
     const lines = requests.map((request, id) => `${JSON.stringify({ jsonrpc: '2.0', id, ...request })}\n`);
     const { stdout } = start('server.js', [], dbAt, lines.join(''));
     const answers = stdout.split('\n').map(members);
@@ -99,7 +100,7 @@ const session_id = 'A-0001';
 const WHY = 'Rotate the staging key first: it has one consumer, so a mistake stays small.';
 
 /** What the agent calls, what that shows, and the code it must be refused with. */
-const WORK: readonly (readonly [text: string, tool: string, args: Fields, refusedWith?: string])[] = [
+const WORK: readonly (readonly [text: string, tool: string, args: JsonObject, refusedWith?: string])[] = [
   [
     'creates T-0001, proof-grade',
     'task_create',
@@ -136,7 +137,7 @@ function workOnTask(run: DemoRun): void {
 }
 
 /** The data of a call that succeeded, or why it was refused, in either pattern. */
-function readAnswer(result: unknown): { data?: Fields; code?: string; message?: string } {
+function readAnswer(result: unknown): { data?: JsonObject; code?: string; message?: string } {
   const envelope = isObject(result) ? result.structuredContent : undefined;
   if (!isObject(envelope)) return { code: 'there was no answer' };
   const data = isObject(envelope.data) ? envelope.data : {};
@@ -205,7 +206,7 @@ function rewriteHistory(db: SqliteConnection): void {
   }
 }
 
-function rowsOf(db: SqliteConnection, sql: string): Fields[] {
+function rowsOf(db: SqliteConnection, sql: string): JsonObject[] {
   const rows = db.prepare(sql).all();
   return rows.map((row) => ({ ...row }));
 }

@@ -1,8 +1,9 @@
 import { UNSAID } from '../log/row.ts';
 import { parseId, SESSIONS } from '../log/tables.ts';
 import { ERASED, readTexts } from '../log/texts.ts';
-import { type Fields, fieldsOf, textFields } from '../report/telling.ts';
+import { textFields } from '../report/telling.ts';
 import type { Reader } from '../storage/engine.ts';
+import { type JsonObject, objectIn } from '../verify/rules/payloads.ts';
 import { isText, members } from '../verify/sources/forms.ts';
 import { effectsOf } from '../verify/sources/rows.ts';
 
@@ -83,8 +84,8 @@ async function withTexts(tx: Reader, calls: readonly PastCall[]) {
 /** Puts the text of each of these fields in the place of its digest, or says that it was erased. */
 export async function restoreTexts(
   tx: Reader,
-  parts: readonly (readonly [fields: Fields, names: readonly string[]])[],
-): Promise<Fields[]> {
+  parts: readonly (readonly [fields: JsonObject, names: readonly string[]])[],
+): Promise<JsonObject[]> {
   const digests = parts.flatMap(([fields, names]) => names.map((name) => fields[name]).filter(isText));
   const texts = await readTexts(tx, digests);
   return parts.map(([fields, names]) => {
@@ -96,8 +97,8 @@ export async function restoreTexts(
 
 /** `position` is that of the exit row. Texts in `args` are digests until `withTexts`. */
 function readCall({ position, text, body, enter_body }: Found) {
-  const row: Fields = { ...UNSAID, ...members(text) };
-  const result = fieldsOf(members(body ?? undefined).result);
-  const args: Fields = members(enter_body ?? undefined);
+  const row: JsonObject = { ...UNSAID, ...members(text) };
+  const result = objectIn(members(body ?? undefined).result) ?? {};
+  const args: JsonObject = members(enter_body ?? undefined);
   return { position, row, args, result };
 }

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { asError } from '../errors.ts';
-import { isObject } from '../verify/sources/forms.ts';
+import { isObject } from '../verify/rules/payloads.ts';
 import { command, UsageError } from './command.ts';
 
 /** What starts the server. */

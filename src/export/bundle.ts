@@ -2,7 +2,6 @@ import { canonicalJson } from '../integrity/canonical-json.ts';
 import { formatTlogProof } from '../integrity/checkpoint.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { Frontier } from '../integrity/tree.ts';
-import { chainHash, GENESIS } from '../log/row.ts';
 import { formatId, rowText, SESSIONS, STATE_TABLES } from '../log/tables.ts';
 import type { Reader, Row, StorageEngine } from '../storage/engine.ts';
 import { headIn } from '../trust/opening.ts';
@@ -76,16 +75,14 @@ async function writeLog(
 ): Promise<void> {
   const { size } = heads;
   const tree = new Frontier();
-  const last = { position: 0, chainHash: GENESIS };
+  let last = 0;
   await target.write(forms.LOG, logLines());
   async function* logLines() {
     const rows = 'SELECT position, text FROM actions WHERE';
     type Stored = { readonly position: number; readonly text: string };
     for await (const { position, text } of inPages<Stored>(tx, rows, 'position', [], 0)) {
-      const hash = sha256Hex(text);
-      tree.add(hash);
-      last.chainHash = chainHash(hash, last.chainHash);
-      last.position = position;
+      tree.add(sha256Hex(text));
+      last = position;
       if (tree.size % 1_000 === 0) onProgress?.(tree.size, 2 * size);
       yield `${text}\n`;
     }
@@ -98,8 +95,8 @@ async function writeLog(
   await target.write(forms.STATE, stateLines(tx));
   await writeHeads(target, heads);
   await writeSeals(tx, target, heads);
-  const marker = { size: last.position, root: tree.root(), chain_hash: last.chainHash };
-  await target.write(forms.MARKER, [forms.markerText({ origin: heads.origin ?? null, ...marker })]);
+  const marker = { origin: heads.origin ?? null, size: last, root: tree.root() };
+  await target.write(forms.MARKER, [forms.markerText(marker)]);
   onProgress?.(2 * size, 2 * size);
 }
 

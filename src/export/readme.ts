@@ -20,7 +20,7 @@ It holds the whole log ${origin}: ${size} audit rows, of which a signed checkpoi
 Everything here can be checked without Colibri, with sha256sum, openssl and a few lines of any language.
 
   SHA256SUMS        run "sha256sum -c SHA256SUMS"
-  bundle.json       what this is; size, root and chain_hash of the log as exported
+  bundle.json       what this is; size and root of the log as exported
   log.jsonl         one audit row a line, in order; the SHA-256 of a line is the row's content_hash
   payloads.jsonl    what calls were given and answered: SHA-256(salt, body) is the row's args_hash or result_hash. The salt
                     is 16 bytes, written here as 32 hex digits; the body is hashed as UTF-8

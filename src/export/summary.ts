@@ -1,9 +1,8 @@
 import { formatId, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../log/tables.ts';
 import { auditRow } from '../verify/finding.ts';
+import { isObject, type JsonObject } from '../verify/rules/payloads.ts';
 import { parseCertificate } from '../verify/sources/certificate.ts';
 import * as forms from '../verify/sources/forms.ts';
-
-type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
  * What a certificate shows, for people, a line each. It stands nowhere in the file, so nobody can make it say something
@@ -36,7 +35,7 @@ function transitions(subject: string, log: readonly JsonObject[], payloads: read
   const bodies = new Map(payloads.map(({ position, body }) => [position, forms.members(String(body))]));
   return log.flatMap(({ position, stage, outcome, actor, at }) => {
     const result = bodies.get(position)?.result;
-    if (stage !== 'exit' || outcome !== 'ok' || !forms.isObject(result)) return [];
+    if (stage !== 'exit' || outcome !== 'ok' || !isObject(result)) return [];
     const { task_id, previous_status, status } = result;
     if (task_id !== subject || !forms.isText(status)) return [];
     if (forms.isText(previous_status)) return [`${at} ${previous_status} to ${status} by ${actor}`];
@@ -47,7 +46,7 @@ function transitions(subject: string, log: readonly JsonObject[], payloads: read
 function skills({ skills: list }: JsonObject): string[] {
   const { all } = forms.members(forms.isText(list) ? `{"all":${list}}` : undefined);
   return Array.isArray(all)
-    ? all.filter(forms.isObject).map(({ name, digest }) => `skill in force: ${name} ${digest}`)
+    ? all.filter(isObject).map(({ name, digest }) => `skill in force: ${name} ${digest}`)
     : [];
 }
 

@@ -1,22 +1,16 @@
 import { RULES } from '../domains/rules.ts';
-import { isObject, isText } from '../verify/sources/forms.ts';
+import type { JsonObject } from '../verify/rules/payloads.ts';
+import { isText } from '../verify/sources/forms.ts';
 import { effectsOf } from '../verify/sources/rows.ts';
 
 // What a call did, in words: one telling for the page and for the command line. Every field is a stranger's.
-
-/** An object by a stranger, whose fields may be anything. */
-export type Fields = Readonly<Record<string, unknown>>;
-
-export function fieldsOf(value: unknown): Fields {
-  return isObject(value) ? value : {};
-}
 
 export function textOf(value: unknown): string {
   return typeof value === 'number' ? String(value) : isText(value) ? value : '';
 }
 
 /** The arguments of a tool that are texts, as far as they were given. */
-export function textFields({ rules: version, tool }: Fields, args: Fields): readonly string[] {
+export function textFields({ rules: version, tool }: JsonObject, args: JsonObject): readonly string[] {
   const rules = typeof version === 'number' ? RULES[version] : undefined;
   if (!isText(tool) || rules === undefined || !Object.hasOwn(rules, tool)) return [];
   return (rules[tool]?.texts ?? []).filter((field) => args[field] !== undefined);
@@ -26,7 +20,7 @@ export type Kind = 'thought' | 'task' | 'session' | 'owner' | 'read' | 'failure'
 type Telling = readonly [kind: Kind, verb: string, text: string];
 
 /** Tells a call by its last row, its arguments with their texts, and its result. */
-export function tellCall({ row, args, result }: Readonly<Record<'row' | 'args' | 'result', Fields>>) {
+export function tellCall({ row, args, result }: Readonly<Record<'row' | 'args' | 'result', JsonObject>>) {
   const { at, actor, tool, outcome, error_code } = row;
   const isWhole = [at, actor, tool, outcome].every(isText);
   const error = textOf(error_code);
@@ -68,7 +62,7 @@ const FAILURES: ReadonlyMap<string, string> = new Map([
   ['denied', 'not admitted'],
 ]);
 
-type Tell = (args: Fields, result: Fields, session: string) => Telling;
+type Tell = (args: JsonObject, result: JsonObject, session: string) => Telling;
 const owner =
   (verb: string): Tell =>
   (args) => ['owner', verb, tellArguments(args)];
@@ -96,14 +90,14 @@ const TELLINGS = new Map(
   }),
 );
 
-function tellUpdate({ status, ...others }: Fields, { previous_status }: Fields): Telling {
+function tellUpdate({ status, ...others }: JsonObject, { previous_status }: JsonObject): Telling {
   const rest = tellArguments(others);
   if (status === undefined) return ['task', 'changed', rest];
   const step = `${textOf(previous_status) && `${textOf(previous_status)} `}→ ${textOf(status)}`;
   return ['task', 'moved', rest === '' ? step : `${step}; ${rest}`];
 }
 
-function tellArguments({ task_id: _, ...args }: Fields): string {
+function tellArguments({ task_id: _, ...args }: JsonObject): string {
   return Object.entries(args)
     .map(([name, value]) => `${name} ${isText(value) ? value : JSON.stringify(value)}`)
     .join(', ');

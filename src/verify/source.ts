@@ -92,7 +92,6 @@ export interface Walked {
   readonly size: number;
   readonly rows: number;
   readonly root: string;
-  readonly chainHash: string;
   /** Undefined for a row that is not there or not as it was written, and in a source that drops them. */
   readonly contentHashAt: (position: number) => string | undefined;
   /** Writing calls that have no exit row yet, with the process that began each. */

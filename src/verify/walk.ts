@@ -119,7 +119,6 @@ export class Walk {
       size: this.links.position,
       rows: this.links.rows,
       root: this.links.root(),
-      chainHash: this.links.chainHash,
       contentHashAt: (position) => this.#hashes?.get(position),
       open,
       doubtful,

@@ -5,7 +5,6 @@ import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { sha256Hex } from '../../src/integrity/digest.ts';
 import { generateNoteKey, type NoteSigner, noteSigner, signNote } from '../../src/integrity/signed-note.ts';
 import { treeRoot } from '../../src/integrity/tree.ts';
-import { chainHash, GENESIS } from '../../src/log/row.ts';
 import { originOfKey } from '../../src/trust/origin.ts';
 
 /** A bundle as a folder, in the hands of somebody who knows how it is made. */
@@ -52,7 +51,6 @@ export class DamagedBundle {
       ...JSON.parse(this.read('bundle.json')),
       size: hashes.length,
       root: treeRoot(hashes),
-      chain_hash: hashes.reduce((before, hash) => chainHash(hash, before), GENESIS),
       ...change,
     };
     this.write('bundle.json', `${canonicalJson(marker)}\n`);

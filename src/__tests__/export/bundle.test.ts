@@ -218,10 +218,6 @@ const FORGERIES: Readonly<Record<string, (folder: string) => void>> = {
   'a sealed record left out': (folder) => dropLine(folder, 'seals/A-0001', 1),
   'another root': (folder) =>
     editLines(folder, 'bundle.json', ([marker = '']) => [marker.replace(/"root":"../, '"root":"zz')]),
-  'another chain': (folder) =>
-    editLines(folder, 'bundle.json', ([marker = '']) => [
-      marker.replace(/"chain_hash":"../, '"chain_hash":"zz'),
-    ]),
   'an anchor of nothing here': (folder) => addAnchor(folder, `${sha256Hex('')}.tsr`, ''),
   'an anchor of another log': (folder) => addAnchor(folder, `${sha256Hex(COMMIT)}.commit`, COMMIT),
   'a file that is no anchor': (folder) => addAnchor(folder, 'letter.txt', 'Trust me.\n'),

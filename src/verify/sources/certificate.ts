@@ -1,8 +1,9 @@
 import { decodeBase64 } from '../../integrity/signed-note.ts';
 import { isOrigin } from '../../trust/origin.ts';
+import { isObject } from '../rules/payloads.ts';
 import type { Given } from './carried.ts';
 import { isEntryName, SourceError } from './files.ts';
-import { isObject, isText, members } from './forms.ts';
+import { isText, members } from './forms.ts';
 
 const MARKED = { kind: 'colibri-certificate', version: 3 };
 

@@ -1,6 +1,7 @@
 import { canonicalJson } from '../../integrity/canonical-json.ts';
 import { isHash } from '../../integrity/digest.ts';
 import { isOrigin } from '../../trust/origin.ts';
+import { type JsonObject, parseBody } from '../rules/payloads.ts';
 
 // What the files of a bundle and of a certificate are called, and one text for each thing a line of them says. The writers
 // in src/export and the sources here agree on both. Whoever reads makes the line again and compares: a second spelling, a
@@ -61,10 +62,9 @@ export interface ProofLine {
 
 export interface Marker {
   readonly origin: string | null;
-  /** The last position, and the tree and the chain up to there. */
+  /** The last position, and the root of the tree up to there. */
   readonly size: number;
   readonly root: string;
-  readonly chain_hash: string;
 }
 
 export const payloadLine: (payload: PayloadLine) => string = canonicalJson;
@@ -72,8 +72,8 @@ export const textLine: (text: TextLine) => string = canonicalJson;
 export const proofLine: (proof: ProofLine) => string = canonicalJson;
 
 /** All of the file, its newline too. */
-export function markerText({ origin, size, root, chain_hash }: Marker): string {
-  return `${canonicalJson({ kind: 'colibri-bundle', version: 3, origin, size, root, chain_hash })}\n`;
+export function markerText(marker: Marker): string {
+  return `${canonicalJson({ kind: 'colibri-bundle', version: 3, ...marker })}\n`;
 }
 
 const BODY_START = '{"body":'.length;
@@ -85,11 +85,19 @@ export function readPayload(line: string | undefined): PayloadLine | undefined {
   const [, position, salt] = (line !== undefined && end > 0 && PAYLOAD_END.exec(line.slice(end))) || [];
   if (line?.startsWith('{"body":"') && position !== undefined && salt !== undefined) {
     const quoted = line.slice(BODY_START, end + 1);
-    const body = parse(quoted);
-    if (isText(body) && body.isWellFormed() && JSON.stringify(body) === quoted)
+    const body = textIn(quoted);
+    if (body?.isWellFormed() && JSON.stringify(body) === quoted)
       return { body, position: Number(position), salt };
   }
   return readOddPayload(line);
+}
+
+function textIn(quoted: string): string | undefined {
+  try {
+    return String(JSON.parse(quoted));
+  } catch {
+    return undefined;
+  }
 }
 
 function readOddPayload(line: string | undefined): PayloadLine | undefined {
@@ -111,10 +119,10 @@ export function readProof(line: string): ProofLine | undefined {
 }
 
 export function readMarker(text: string | undefined): Marker | undefined {
-  const { origin, size, root, chain_hash } = members(text);
+  const { origin, size, root } = members(text);
   const hasName = origin === null || (isText(origin) && isOrigin(origin));
-  if (!hasName || !isCount(size) || !isHashText(root) || !isHashText(chain_hash)) return undefined;
-  return exact(text, { origin, size, root, chain_hash }, markerText);
+  if (!hasName || !isCount(size) || !isHashText(root)) return undefined;
+  return exact(text, { origin, size, root }, markerText);
 }
 
 export function isText(value: unknown): value is string {
@@ -133,25 +141,9 @@ export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
-/** Of a JSON object by a stranger. */
-export type Members = Readonly<Record<string, unknown>>;
-
-/** The members of a JSON object; nothing where the text is none. */
-export function members(text: string | undefined): Members {
-  const value = parse(text);
-  return isObject(value) ? value : {};
-}
-
-function parse(text = ''): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-export function isObject(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** The members of a JSON object by a stranger; nothing where the text is none. */
+export function members(text = ''): JsonObject {
+  return parseBody(text) ?? {};
 }
 
 function exact<T>(line: string | undefined, value: T, write: (value: T) => string): T | undefined {

@@ -1,7 +1,8 @@
 import { parseId, STATE_TABLES, type StateTable } from '../../log/tables.ts';
+import { isObject, type JsonObject } from '../rules/payloads.ts';
 import type { Source, SourceRow } from '../source.ts';
 import type { LinePage } from './files.ts';
-import { isObject, type Members, type PayloadLine, readPayload } from './forms.ts';
+import { type PayloadLine, readPayload } from './forms.ts';
 
 /** Rows that are handed on together. */
 const PAGE_ROWS = 1_000;
@@ -115,12 +116,12 @@ export class PayloadCursor {
 }
 
 /** The effects that a row names, as far as they are objects. */
-export function effectsOf({ effects }: Members): Members[] {
+export function effectsOf({ effects }: JsonObject): JsonObject[] {
   return Array.isArray(effects) ? effects.filter(isObject) : [];
 }
 
 /** The rows of state that effects name, as they are now. */
-export async function statesNamed(source: Pick<Source, 'states'>, effects: readonly Members[]) {
+export async function statesNamed(source: Pick<Source, 'states'>, effects: readonly JsonObject[]) {
   const state = new Map<StateTable, ReadonlyMap<number, string>>();
   for (const table of STATE_TABLES) {
     const own = effects.filter((effect) => effect.table === table.name);

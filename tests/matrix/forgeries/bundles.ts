@@ -151,13 +151,6 @@ export const SPOILINGS: readonly Spoiling[] = [
     },
   },
   {
-    id: 'marker: another chain hash',
-    spoil(bundle) {
-      bundle.mark({ chain_hash: 'a'.repeat(64) });
-      return file('altered', 'bundle.json');
-    },
-  },
-  {
     id: 'rows: the last is cut off',
     spoil(bundle) {
       const rows = bundle.lines('log.jsonl', (lines) => lines.slice(0, -1));

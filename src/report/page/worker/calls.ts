@@ -1,20 +1,21 @@
 import { ERASED } from '../../../log/texts.ts';
+import { type JsonObject, objectIn } from '../../../verify/rules/payloads.ts';
 import type { Source, SourceRow } from '../../../verify/source.ts';
 import { isText, members } from '../../../verify/sources/forms.ts';
-import { type Fields, fieldsOf, tellCall, textFields } from '../../telling.ts';
+import { tellCall, textFields } from '../../telling.ts';
 
 /** The two rows of a call with their attached data. Every field is a stranger's. */
 export interface Told {
   readonly position: number;
   /** Its position, or 0 where the call never ended. */
   readonly exit: number;
-  readonly enter: Fields;
+  readonly enter: JsonObject;
   /** The last one that is here. */
-  readonly row: Fields;
-  readonly args: Fields;
+  readonly row: JsonObject;
+  readonly args: JsonObject;
   /** Which of them are digests of texts. */
   readonly texts: readonly string[];
-  readonly result: Fields;
+  readonly result: JsonObject;
 }
 
 /** Pairs the two rows of each call, in the order in which the calls began. */
@@ -27,7 +28,7 @@ export function pairRows(rows: Iterable<SourceRow>): Told[] {
       const begun = calls.get(Number(row.sequence_no));
       const alone = { position, exit: 0, enter: row, args: {}, texts: [] };
       const call = begun?.exit === 0 ? begun : alone;
-      calls.set(call.position, { ...call, exit: position, row, result: fieldsOf(body.result) });
+      calls.set(call.position, { ...call, exit: position, row, result: objectIn(body.result) ?? {} });
     } else {
       const texts = textFields(row, body);
       calls.set(position, { position, exit: 0, enter: row, row, args: body, texts, result: {} });

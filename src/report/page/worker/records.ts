@@ -8,16 +8,17 @@ import {
   THOUGHTS,
 } from '../../../log/tables.ts';
 import { auditRow } from '../../../verify/finding.ts';
+import type { JsonObject } from '../../../verify/rules/payloads.ts';
 import type { Source, SourceRow } from '../../../verify/source.ts';
 import { isPosition, isText, members } from '../../../verify/sources/forms.ts';
 import { effectsOf, statesNamed } from '../../../verify/sources/rows.ts';
-import { type Fields, textOf } from '../../telling.ts';
+import { textOf } from '../../telling.ts';
 import type { Call, ShowText, Told } from './calls.ts';
 
 const LABEL_CHARACTERS_MAX = 160;
 
 /** Rows of state by id, for each table. Every field is a stranger's. */
-export type State = ReadonlyMap<StateTable, ReadonlyMap<number, Fields>>;
+export type State = ReadonlyMap<StateTable, ReadonlyMap<number, JsonObject>>;
 
 /** Reads the rows of state that the calls wrote. */
 export async function readState(source: Pick<Source, 'states'>, calls: readonly Told[]): Promise<State> {
@@ -68,7 +69,7 @@ export function tasksOf({ state, text, wrong }: Shown) {
 function columnsOf<Name extends string>(
   { texts }: StateTable,
   names: readonly Name[],
-  fields: Fields,
+  fields: JsonObject,
   text: ShowText,
 ) {
   const shown = names.map((name) => [name, texts.includes(name) ? text(fields[name]) : textOf(fields[name])]);
@@ -130,7 +131,7 @@ function leavesOf(shown: Shown): ReadonlyMap<number, Leaf[]> {
   return leaves;
 }
 
-function leafOf({ state, text, rows }: Shown, record: Fields, told: ReadonlyMap<number, string>) {
+function leafOf({ state, text, rows }: Shown, record: JsonObject, told: ReadonlyMap<number, string>) {
   const { task_id, kind, ref } = record;
   if (!isPosition(task_id) || !isPosition(ref)) return undefined;
   const task = formatId(TASKS, task_id);
