@@ -1,9 +1,8 @@
 /// <reference lib="dom" />
 import type { Kind } from '../../telling.ts';
 import type { Call } from '../worker/calls.ts';
-import { h } from './dom.ts';
-import { choice, field, note, number, plural, said, searchField, tag, time } from './parts.ts';
-import { virtualList } from './virtual-list.ts';
+import { h, replace } from './dom.ts';
+import { choice, field, growing, note, number, plural, said, searchField, tag, time } from './parts.ts';
 
 const KINDS: readonly (readonly [Kind, string])[] = [
   ['thought', 'Thoughts'],
@@ -14,17 +13,11 @@ const KINDS: readonly (readonly [Kind, string])[] = [
   ['failure', 'Failures'],
 ];
 
-/** The calls as a timeline. Tens of thousands of them are filtered and drawn at once, because only those in view exist. */
+const CALLS_STEP = 300;
+
+/** The calls as a timeline. Tens of thousands of them are filtered at once, and shown a part at a time. */
 export function trailView(calls: readonly Call[], openCall: (call: Call) => void) {
-  let shown: readonly Call[] = calls;
-  const list = virtualList({
-    label: 'Trail of calls',
-    draw: (index) => entry(shown[index]),
-    open: (index) => {
-      const call = shown[index];
-      if (call !== undefined) openCall(call);
-    },
-  });
+  const list = h('div');
   const count = note({ role: 'status', 'aria-live': 'polite' });
   const search = searchField('trail-search', 'Words, T-0001, a tool, an error', apply);
   const names = calls.map((call) => call.actor);
@@ -49,10 +42,11 @@ export function trailView(calls: readonly Call[], openCall: (call: Call) => void
         (actor.value === '' || call.actor === actor.value) &&
         needles.every((needle) => haystacks?.[i]?.includes(needle)),
     );
-    shown = newest.checked ? found.reverse() : found;
+    const shown = newest.checked ? found.reverse() : found;
     const all = plural(calls.length, 'call');
     count.textContent = shown.length === calls.length ? all : `${number(shown.length)} of ${all}`;
-    list.show(shown.length);
+    const draw = (call: Call) => h('li', h('button.list-row', { click: () => openCall(call) }, entry(call)));
+    replace(list, growing(h('ol.list', { 'aria-label': 'Trail of calls' }), shown, CALLS_STEP, draw));
   }
   apply();
 
@@ -64,7 +58,7 @@ export function trailView(calls: readonly Call[], openCall: (call: Call) => void
       h('label.kind', newest, ' Newest first'),
     ]),
     count,
-    list.element,
+    list,
   ]);
   return {
     element,
@@ -82,8 +76,7 @@ function haystack({ position, task, tool, actor, verb, error, text }: Call): str
   return `#${position} ${task} ${tool} ${actor} ${verb} ${error} ${text}`.toLowerCase();
 }
 
-function entry(call: Call | undefined): Node[] {
-  if (call === undefined) return [];
+function entry(call: Call): Node[] {
   const { kind, isWrong, task, error } = call;
   return [
     h('span.dot', { 'data-kind': kind, 'data-wrong': isWrong, 'aria-hidden': true }),
