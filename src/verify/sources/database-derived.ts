@@ -173,14 +173,15 @@ async function checkTasks(rest: Rest): Promise<void> {
     if (page.length < PAGE || !(end > last)) break;
     last = end;
   }
-  for (const { table, entries } of stored) for (const id of entries.keys()) tellList(rest, table, id);
+  for (const { table, entries } of stored) for (const id of entries.keys()) tellList(rest, table, Number(id));
 }
 
-async function entriesIn({ from }: Rest, table: string, entry: string): Promise<Map<number, Set<unknown>>> {
-  const stored = new Map<number, Set<unknown>>();
+async function entriesIn({ from }: Rest, table: string, entry: string): Promise<Map<unknown, Set<unknown>>> {
+  // Bytes that only read like a number are no number, and so are left over.
+  const stored = new Map<unknown, Set<unknown>>();
   for (const [id, value] of await from(table).lists(`SELECT task_id, ${entry} FROM ${table}`)) {
-    const list = stored.get(Number(id));
-    if (list === undefined) stored.set(Number(id), new Set([value]));
+    const list = stored.get(id);
+    if (list === undefined) stored.set(id, new Set([value]));
     else list.add(value);
   }
   return stored;
