@@ -69,14 +69,15 @@ class BundleSource:
         return lines
 
     def objects(self, name, **members):
-        """The lines of a file as objects with exactly these members, by the first of them."""
-        found, first = {}, next(iter(members))
+        """The lines of a file as objects with exactly these members, by the first of them, which grows."""
+        found, first, last = {}, next(iter(members)), None
         for number, line in enumerate(self.lines(name), 1):
             value = read_canonical(line) or {}
-            if {member: type(part) for member, part in value.items()} != members or value[first] in found:
-                self.faults.append((name, f"line {number} is not as it must be, or is there twice"))
+            has_form = {member: type(part) for member, part in value.items()} == members
+            if not has_form or (last is not None and value[first] <= last):
+                self.faults.append((name, f"line {number} is not as it must be, or not in its place"))
             else:
-                found[value[first]] = value
+                found[value[first]], last = value, value[first]
         return found
 
     def read_marker(self):

@@ -1,3 +1,4 @@
+import type { AuditSink } from './audit-sink.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
 import type { Diagnostics } from './diagnostics.ts';
@@ -5,7 +6,6 @@ import { asError, type ColibriError } from './errors.ts';
 import { readHead, UNSIGNED } from './log/append.ts';
 import { createAuditLog, recoverOpenCalls } from './log/audit-log.ts';
 import { processIdentity } from './log/process-identity.ts';
-import { createStderrSink } from './log/stderr-sink.ts';
 import type { Backing } from './middleware/compose.ts';
 import { capabilitiesFor } from './modes.ts';
 import { createNoStorage, type StorageEngine } from './storage/engine.ts';
@@ -81,4 +81,17 @@ async function withDatabase({ config, clock, diagnostics, onUncertain }: BootDep
     await opened.close();
     throw error;
   }
+}
+
+/** Where calls are written down when there is no database to write them to. Arguments stay out of it: it is plain text. */
+function createStderrSink(diagnostics: Diagnostics): AuditSink {
+  return {
+    // One line a call is enough here, and only the exit knows how it ended.
+    enter: () => undefined,
+    exit({ tool, correlationId, outcome, errorCode, durationMs, entered }) {
+      const call = { tool, actor: entered.actor, correlationId, outcome, errorCode, durationMs };
+      // Whatever the level is set to: this line is the call's only record.
+      diagnostics.error('call', JSON.stringify(call));
+    },
+  };
 }

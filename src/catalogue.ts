@@ -1,11 +1,12 @@
 import type { Booted } from './boot.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
-import { type ProofDeps, proofTools } from './domains/proof/index.ts';
-import { createSkillRegistry, type SkillRegistry, skillTools } from './domains/skills/index.ts';
-import { type SystemFacts, systemTools } from './domains/system/index.ts';
-import { type TaskSettings, taskTools } from './domains/tasks/index.ts';
-import { type TrailDeps, trailTools } from './domains/trail/index.ts';
+import { type ProofDeps, proofTools } from './domains/proof/tools.ts';
+import { createSkillRegistry, type SkillRegistry } from './domains/skills/registry.ts';
+import { skillTools } from './domains/skills/tools.ts';
+import { type SystemFacts, systemTools } from './domains/system/tools.ts';
+import { type TaskSettings, taskTools } from './domains/tasks/tools.ts';
+import { type TrailDeps, trailTools } from './domains/trail/tools.ts';
 import { readGitEvidence } from './integrations/git.ts';
 import { capabilitiesFor } from './modes.ts';
 import { redactText } from './secrets.ts';

@@ -20,7 +20,7 @@ import {
 } from 'vitest';
 import * as z from 'zod';
 import { readConfig } from '../config.ts';
-import { systemTools } from '../domains/system/index.ts';
+import { systemTools } from '../domains/system/tools.ts';
 import { ColibriError } from '../errors.ts';
 import * as serverModule from '../server.ts';
 import {

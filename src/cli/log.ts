@@ -1,6 +1,4 @@
-import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../config.ts';
 import { READING_TOOLS } from '../domains/rules.ts';
 import { parseInstant } from '../instant.ts';
 import { formatId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
@@ -50,7 +48,6 @@ export const log = command({
     const filter = filterOf(ids, readTime(values.since), values.all === true);
     const limit = readLimit(values.limit);
     const stopping = values.follow === true ? untilStopped() : undefined;
-    if (stopping !== undefined) await waitForDatabase(config, stopping, out);
     if (stopping?.aborted === true) return EXIT.fine;
     return await withDatabase(config, async (storage) => {
       const reported = new Set<string>();
@@ -105,17 +102,6 @@ function untilStopped(): AbortSignal {
 /** Ends early when it is time to stop. */
 function pause(signal: AbortSignal): Promise<void> {
   return sleep(FOLLOW_MS, undefined, { signal }).catch(() => undefined);
-}
-
-/** --follow may start before the first call. The file is complete when it can be opened; until then it is being created. */
-async function waitForDatabase(config: Config, stopping: AbortSignal, out: Output): Promise<void> {
-  if (existsSync(config.dbPath)) return;
-  out.error(`There is no database at ${config.dbPath} yet. Waiting for the first call.`);
-  while (!stopping.aborted) {
-    await pause(stopping);
-    const opens = existsSync(config.dbPath) && withDatabase(config, async () => true);
-    if (opens !== false && (await opens.catch(() => false))) return;
-  }
 }
 
 /** The records of a session grow, so each read asks again. */

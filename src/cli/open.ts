@@ -3,7 +3,7 @@ import { wiredTools } from '../catalogue.ts';
 import { systemClock } from '../clock.ts';
 import { type Config, packageVersion } from '../config.ts';
 import { createDiagnostics, type Diagnostics } from '../diagnostics.ts';
-import { ownerTools } from '../domains/owner/index.ts';
+import { ownerTools } from '../domains/owner/tools.ts';
 import { composeCall } from '../middleware/compose.ts';
 import { createToolLock } from '../middleware/tool-lock.ts';
 import { capabilitiesFor } from '../modes.ts';

@@ -1,5 +1,6 @@
-import type { Priority, Status, TaskType, Workflow } from './tasks/index.ts';
-import type { ThoughtType } from './trail/index.ts';
+import type { Priority, TaskType } from './tasks/schema.ts';
+import type { Status, Workflow } from './tasks/workflows.ts';
+import type { ThoughtType } from './trail/schema.ts';
 
 // The rows of state as they are stored and hashed. A column that holds a text holds its digest; lists and objects are
 // canonical JSON. Derived columns are not facts and are not here. docs/reference/database.md explains every column.

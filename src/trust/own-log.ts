@@ -50,7 +50,9 @@ export async function readView(tx: Reader) {
     first === undefined || first.position === null
       ? EMPTY_LOG
       : { position: first.position, chainHash: first.last_chain_hash, at: timeIn(first.text) };
-  return { origin: first?.origin ?? undefined, heads, last };
+  // What is not a text is no name that anybody gave it.
+  const origin = first === undefined || first.origin === null ? undefined : String(first.origin);
+  return { origin, heads, last };
 }
 
 /** Not the database's own reading of it: a forged text that is not JSON must not stop every call. */

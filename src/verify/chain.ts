@@ -1,5 +1,6 @@
 import { type Clock, pauseEvery } from '../clock.ts';
-import type { BrokenLink, ChainReport, TraceEntry } from '../domains/trail/index.ts';
+import type { BrokenLink, TraceEntry } from '../domains/trail/schema.ts';
+import type { ChainReport } from '../domains/trail/tools.ts';
 import {
   formatId,
   parseId,

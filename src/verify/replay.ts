@@ -9,6 +9,7 @@ import { formatId, rowText, type StateTable, tableNamed } from '../log/tables.ts
 import { auditRow } from './finding.ts';
 import { type Claims, type Memory, type RowsById, UnknownFact } from './memory.ts';
 import { ownText, sharedText } from './own-text.ts';
+import { ofTool } from './rules/outside.ts';
 import { type JsonObject, objectIn } from './rules/payloads.ts';
 import type { ReadEffect, ReadRow } from './rules/row-form.ts';
 
@@ -55,14 +56,10 @@ export interface Difference {
 
 /** The rules of a writing tool, or undefined for a tool that only reads. */
 export function writingRule(version: number, tool: string): WritingRule | undefined {
-  return RULES_BY_TOOL.get(version)?.get(tool);
+  return ofTool<WritingRule>(RULES, version, tool);
 }
 
-const RULES_BY_TOOL: ReadonlyMap<number, ReadonlyMap<string, WritingRule>> = new Map(
-  Object.entries(RULES).map(([version, rules]) => [Number(version), new Map(Object.entries(rules))]),
-);
-
-export const NEWEST_RULES = Math.max(...RULES_BY_TOOL.keys());
+export const NEWEST_RULES = Math.max(...Object.keys(RULES).map(Number));
 
 /** Codes that no rule gives: the machine failed, not the call. */
 const NOT_OF_RULES: ReadonlySet<string | null> = new Set([

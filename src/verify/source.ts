@@ -1,6 +1,6 @@
 import type { StateTable } from '../log/tables.ts';
 import type { Report } from './finding.ts';
-import type { TaskCalls } from './task-calls.ts';
+import type { TaskCalls } from './named.ts';
 
 /**
  * Everything a verifier reads, wherever it lies: a database, a bundle, a certificate, a map of files in a browser.

@@ -12,6 +12,7 @@ import {
 import { ContentHashes } from './content-hashes.ts';
 import { auditRow, type Report, rowFinding } from './finding.ts';
 import { Memory, type RowsById } from './memory.ts';
+import { TaskCalls } from './named.ts';
 import { sharedText } from './own-text.ts';
 import { type Difference, NEWEST_RULES, replay, writingRule } from './replay.ts';
 import { checkArguments } from './rules/arguments.ts';
@@ -26,7 +27,6 @@ import { checkStateRow, differingColumns } from './rules/state.ts';
 import { collectDigests, erasedDigests, Texts } from './rules/texts.ts';
 import { Times } from './rules/times.ts';
 import type { Source, SourceRow, SourceText, Walked } from './source.ts';
-import { TaskCalls } from './task-calls.ts';
 
 /** A row as it was read, before anything about it is believed. */
 interface Read {
@@ -227,7 +227,7 @@ export class Walk {
       this.#doubtfulExits.add(position);
       this.#notReplayed(position);
       this.#writes.check(exit);
-      this.#distrust(exit, contentHash, new StoredRows(effects, page.states));
+      this.#distrust(exit, contentHash, storedRows(effects, page.states));
       return;
     }
     const call = ended === 'lost' ? undefined : ended;
@@ -256,7 +256,7 @@ export class Walk {
     const { position, effects } = exit;
     const arePossible = this.#writes.check(exit);
     const args = arePossible && call?.isFit === true ? call.args : undefined;
-    const rows = new StoredRows(effects, states);
+    const rows = storedRows(effects, states);
     const replayed = replay(
       { rule, exit, contentHash, args, body, rows, content: call?.content },
       this.#memory,
@@ -365,18 +365,12 @@ function readSourceRow(source: SourceRow): Read {
 }
 
 /** The rows of state that a call left, as far as they are still there. */
-class StoredRows implements RowsById {
-  readonly #effects: readonly ReadEffect[];
-  readonly #states: Page['states'];
-
-  constructor(effects: readonly ReadEffect[], states: Page['states']) {
-    this.#effects = effects;
-    this.#states = states;
-  }
-
-  get(id: string): JsonObject | undefined {
-    const effect = this.#effects.find((one) => one.id === id);
-    const text = effect === undefined ? undefined : this.#states.get(effect.of.name)?.get(effect.number);
-    return text !== undefined && sha256Hex(text) === effect?.hash ? parseBody(text) : undefined;
-  }
+function storedRows(effects: readonly ReadEffect[], states: Page['states']): RowsById {
+  return {
+    get(id) {
+      const effect = effects.find((one) => one.id === id);
+      const text = effect === undefined ? undefined : states.get(effect.of.name)?.get(effect.number);
+      return text !== undefined && sha256Hex(text) === effect?.hash ? parseBody(text) : undefined;
+    },
+  };
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type CommandOptions, runColibri, StayingCommand } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
-import { type ServerProcess, sleepMs, until } from '../driver/server-process.ts';
+import type { ServerProcess } from '../driver/server-process.ts';
 
 let colibri: Playground;
 let server: ServerProcess;
@@ -105,24 +105,6 @@ describe('log --follow', () => {
     await command.printed('after the pings');
 
     expect(command.lines.filter((line) => line.includes('server_ping'))).toHaveLength(700);
-  });
-
-  test('waits for the first call where there is no database yet', async () => {
-    const elsewhere = { COLIBRI_DB_PATH: colibri.path('other', 'colibri.db') };
-    const command = new StayingCommand(colibri, ['log', '--follow'], { env: elsewhere });
-    await until(
-      () => command.stderr.includes('Waiting for the first call'),
-      20_000,
-      () => command.stderr,
-    );
-
-    await sleepMs(1_200);
-
-    const first = await colibri.start({ env: elsewhere });
-    await first.call('task_create', { title: 'the very first', project: 'demo' });
-    await command.printed('the very first');
-
-    expect(await command.ended('SIGINT')).toEqual({ code: 0, signal: null });
   });
 
   test.each(['SIGINT', 'SIGTERM'] as const)(

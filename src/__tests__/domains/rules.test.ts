@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ownerTools } from '../../domains/owner/index.ts';
-import { proofTools } from '../../domains/proof/index.ts';
+import { ownerTools } from '../../domains/owner/tools.ts';
+import { proofTools } from '../../domains/proof/tools.ts';
 import { ask, type Lookup, type Steps, settle, settleAsync } from '../../domains/rule.ts';
 import { RULES } from '../../domains/rules.ts';
-import { taskTools } from '../../domains/tasks/index.ts';
+import { taskTools } from '../../domains/tasks/tools.ts';
 import { ARROWS } from '../../domains/tasks/workflows.ts';
-import { trailTools } from '../../domains/trail/index.ts';
+import { trailTools } from '../../domains/trail/tools.ts';
 import { treeRoot } from '../../integrity/tree.ts';
 import { RULES_VERSION } from '../../log/row.ts';
 import { STATE_TABLES } from '../../log/tables.ts';

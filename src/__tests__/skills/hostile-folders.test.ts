@@ -292,7 +292,7 @@ describe('R35: what lies in a skills folder is refused with its file and reason,
 describe('R35: what the operating system saw', () => {
   const STRACE = 'strace';
   const TRACED = `
-    import { createSkillRegistry } from ${JSON.stringify(join(import.meta.dirname, '../../domains/skills/index.ts'))};
+    import { createSkillRegistry } from ${JSON.stringify(join(import.meta.dirname, '../../domains/skills/registry.ts'))};
     const workspace = process.argv[2];
     const registry = createSkillRegistry({ roots: [workspace + '/.agents/skills'], workspace });
     process.stdout.write(JSON.stringify(await registry.list()));

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { createSkillRegistry } from '../../domains/skills/index.ts';
+import { createSkillRegistry } from '../../domains/skills/registry.ts';
 
 const REPOSITORY = join(import.meta.dirname, '..', '..', '..');
 

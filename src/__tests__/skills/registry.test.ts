@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { createSkillRegistry } from '../../domains/skills/index.ts';
+import { createSkillRegistry } from '../../domains/skills/registry.ts';
 import { spend } from '../../domains/skills/skill-folder.ts';
 import { makePipe, makeWorkspace, skillText } from './workspace.ts';
 

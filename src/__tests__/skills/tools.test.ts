@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { skillTools } from '../../domains/skills/index.ts';
 import type { SkillRegistry } from '../../domains/skills/registry.ts';
-import { SkillListOutput } from '../../domains/skills/tools.ts';
+import { SkillListOutput, skillTools } from '../../domains/skills/tools.ts';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
 import type { Tool } from '../../tool.ts';
 import { aCall } from '../middleware/a-tool.ts';

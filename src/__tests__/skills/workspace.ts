@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../clock.ts';
-import { createSkillRegistry, type SkillRegistry } from '../../domains/skills/index.ts';
+import { createSkillRegistry, type SkillRegistry } from '../../domains/skills/registry.ts';
 
 export interface Workspace {
   readonly path: string;

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../../clock.ts';
-import { proofTools } from '../../domains/proof/index.ts';
-import { type TaskSettings, taskTools } from '../../domains/tasks/index.ts';
-import { trailTools } from '../../domains/trail/index.ts';
+import { proofTools } from '../../domains/proof/tools.ts';
+import { type TaskSettings, taskTools } from '../../domains/tasks/tools.ts';
+import { trailTools } from '../../domains/trail/tools.ts';
 import { UNSIGNED } from '../../log/append.ts';
 import { createAuditLog } from '../../log/audit-log.ts';
 import { composeCall } from '../../middleware/compose.ts';

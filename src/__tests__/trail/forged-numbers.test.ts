@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { proofTools } from '../../domains/proof/index.ts';
-import type { ChainReport } from '../../domains/trail/index.ts';
+import { proofTools } from '../../domains/proof/tools.ts';
+import type { ChainReport } from '../../domains/trail/tools.ts';
 import { listThoughts } from '../../domains/trail/tools.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Reader, StorageEngine, Transaction } from '../../storage/engine.ts';

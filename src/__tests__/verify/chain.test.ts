@@ -1,7 +1,7 @@
 import type Sqlite from 'better-sqlite3';
 import { beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../clock.ts';
-import type { ChainReport } from '../../domains/trail/index.ts';
+import type { ChainReport } from '../../domains/trail/tools.ts';
 import { verifyChain } from '../../verify/chain.ts';
 import type { Subject } from '../../verify/sources/part.ts';
 import { freshBench, tellStory } from './history.ts';

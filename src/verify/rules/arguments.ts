@@ -5,6 +5,7 @@ import { LIMITS } from '../../limits.ts';
 import type { AuditRow } from '../../log/row.ts';
 import { type Report, rowFinding } from '../finding.ts';
 import type { SourceText } from '../source.ts';
+import { ofTool } from './outside.ts';
 import { isObject, type JsonObject } from './payloads.ts';
 
 // What the arguments of a writing call can be. The schemas that the server checks them with say the same, and a test
@@ -142,7 +143,7 @@ export function checkArguments(
   badTexts: ReadonlySet<string>,
   report: Report,
 ): boolean {
-  const forms = FORMS[rules]?.[tool];
+  const forms = ofTool(FORMS, rules, tool);
   const wrong = forms === undefined ? undefined : wrongArgument(forms, args, texts, badTexts);
   if (wrong !== undefined) {
     const message = `Nobody can have called ${tool} with the arguments of audit row ${position}: ${JSON.stringify(wrong)} is missing or is not what it takes.`;

@@ -39,11 +39,12 @@ export class Writes {
   /** Answers whether these effects can be what a call did. */
   check({ position, tool, effects }: CallEffects): boolean {
     const faults: string[] = [];
-    let earlier = NONE;
+    const earlier: Earlier = { ids: new Set(), made: new Map() };
     for (const effect of effects) {
       const fault = this.#faultOf(position, tool, effect, earlier);
       if (fault !== undefined) faults.push(fault);
-      if (effects.length > 1) earlier = [...earlier, effect];
+      earlier.ids.add(effect.id);
+      if (effect.previous === 0) earlier.made.set(effect.of, (earlier.made.get(effect.of) ?? 0) + 1);
     }
     if (faults.length === 0) return true;
     const message = `Audit row ${position} cannot have written what it says: ${faults.join('; ')}.`;
@@ -66,15 +67,15 @@ export class Writes {
     position: number,
     tool: string,
     { of, id, number, previous, seal }: ReadEffect,
-    earlier: readonly ReadEffect[],
+    earlier: Earlier,
   ): string | undefined {
-    if (earlier.some((other) => other.id === id)) return `${id} is named twice`;
+    if (earlier.ids.has(id)) return `${id} is named twice`;
     if (seal !== undefined && (of !== SESSIONS || tool !== 'merkle_finalize')) return `${id} has a seal`;
     if (previous >= position) return `${id} was written before by row ${previous}, which comes later`;
     if (of.appendOnly && previous !== 0) return `${id} is written a second time`;
     const made = this.created.get(of.name) ?? 0;
     if (previous === 0) {
-      const count = made + earlier.filter((other) => other.of === of && other.previous === 0).length;
+      const count = made + (earlier.made.get(of) ?? 0);
       if (number <= count) return `${id} was there already`;
       // Where rows in between are not shown, or are lost, others may have been made.
       if (number === count + 1 || !this.#whole || !this.#lost.isEmpty) return undefined;
@@ -89,6 +90,7 @@ export class Writes {
   }
 }
 
-const NONE: readonly ReadEffect[] = [];
+/** The effects of the same call that were looked at: their ids, and how many rows of each table they made. */
+type Earlier = { readonly ids: Set<string>; readonly made: Map<StateTable, number> };
 
 type CallEffects = Pick<AuditRow, 'position' | 'tool'> & { readonly effects: readonly ReadEffect[] };

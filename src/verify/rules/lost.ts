@@ -15,7 +15,14 @@ export class LostRows {
     return this.#ranges.at(-1)?.to ?? 0;
   }
 
+  /** They were added in order. In a damaged log every second row may be one, so looking through all would take too long. */
   has(position: number): boolean {
-    return this.#ranges.some(({ from, to }) => position >= from && position <= to);
+    let [low, high] = [0, this.#ranges.length];
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      if ((this.#ranges[middle]?.to ?? 0) < position) low = middle + 1;
+      else high = middle;
+    }
+    return (this.#ranges[low]?.from ?? Number.POSITIVE_INFINITY) <= position;
   }
 }

@@ -36,6 +36,16 @@ const FORMS: Readonly<Record<number, Readonly<Record<string, Form>>>> = {
 
 /** Whether a call of this tool can have been told this from outside. A rule is run on it, so nothing else may be in it. */
 export function isOutside(rules: number, tool: string, outside: unknown): boolean {
-  const form = FORMS[rules]?.[tool];
+  const form = ofTool(FORMS, rules, tool);
   return form === undefined ? isRecord(outside) : form(outside);
+}
+
+/** What a table by version of the rules has for a tool. In a forged row a tool may be called `constructor`. */
+export function ofTool<T>(
+  table: Readonly<Record<number, Readonly<Record<string, T>>>>,
+  rules: number,
+  tool: string,
+): T | undefined {
+  const tools = table[rules];
+  return tools !== undefined && Object.hasOwn(tools, tool) ? tools[tool] : undefined;
 }

@@ -1,6 +1,7 @@
 import { digestUnder, isHash } from '../../integrity/digest.ts';
 import type { AuditRow } from '../../log/row.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
+import { NamedTexts } from '../named.ts';
 import type { SourceText } from '../source.ts';
 import { isObject, type JsonObject } from './payloads.ts';
 
@@ -23,6 +24,7 @@ export class Texts {
   readonly bad = new Set<string>();
   /** Texts that are not there and that no later row has erased yet. */
   readonly #absent = new Map<string, Pick<ErasedText, 'position' | 'field'>>();
+  readonly #named = new NamedTexts();
   readonly #report: Report;
 
   constructor(report: Report) {
@@ -63,6 +65,11 @@ export class Texts {
 
   /** After the last row: texts that are gone without an erasure. */
   end(): void {
+    for (const position of this.#named.repeated()) {
+      this.present -= 1;
+      const message = `Audit row ${position} names a text that was named before, and each call has texts of its own.`;
+      this.#tell('malformed', position, message, { table: 'action_payloads' });
+    }
     for (const [digest, { position, field }] of this.#absent) {
       this.bad.add(digest);
       const message = `The ${field} of audit row ${position} is missing, and no row says that it was erased.`;
@@ -78,6 +85,7 @@ export class Texts {
   ): boolean {
     const kept = typeof digest === 'string' ? found.get(digest) : undefined;
     const actual = kept === undefined ? undefined : digestUnder(kept.salt, kept.text);
+    if (typeof digest === 'string' && isHash(digest)) this.#named.add(digest, position);
     if (actual !== undefined && actual === digest) {
       this.present += 1;
       return true;

@@ -76,8 +76,9 @@ export class Cells {
 
   /** The next texts in the order in which they were stored. Answers where to go on. */
   async addNextTexts(last: number, count: number, to: Map<string, SourceText>): Promise<number> {
-    const sql = 'SELECT digest, salt, text, rowid FROM texts WHERE rowid > ? ORDER BY rowid LIMIT ?';
-    const rows = await this.from('texts').lists(sql, last, count);
+    const sql =
+      'SELECT digest, salt, text, rowid FROM texts WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT ?';
+    const rows = await this.from('texts').lists(sql, last, Number.MAX_SAFE_INTEGER, count);
     await this.#addTexts(rows, to);
     return Number(rows.at(-1)?.[3] ?? last);
   }
@@ -95,10 +96,9 @@ export class Cells {
     const found = new Map<number, string>();
     const select = `SELECT ${table.facts.join(', ')} FROM ${table.name} WHERE id`;
     const idAt = table.facts.indexOf('id');
-    const [first = 0, last = 0] = [ids[0], ids.at(-1)];
     // Ids are given one after the other, and calls are read in their order: most pages are one piece of the table.
-    const isOnePiece = last - first === ids.length - 1 && ids.every((id, i) => id === first + i);
-    const rows = isOnePiece
+    const [first = 0, last = 0] = [ids[0], ids.at(-1)];
+    const rows = ids.every((id, i) => id === first + i)
       ? await this.from(table.name).lists(`${select} BETWEEN ? AND ?`, first, last)
       : await this.among(table.name, select, ids);
     for (const values of rows) {
@@ -112,12 +112,10 @@ export class Cells {
   async #readOdd(row: SqlList, payload: SqlList | undefined): Promise<SourceRow> {
     const [position = null, stored = null] = row;
     const { text } = await this.#exact('actions', 'position', { position, text: stored }, ['text']);
-    const read = asRead(row, payload && [position, payload[1] ?? null, await this.#exactBody(payload)]);
+    const kept = { position, body: payload?.[2] ?? null };
+    const { body = null } = await this.#exact('action_payloads', 'position', kept, ['body']);
+    const read = asRead(row, payload && [position, payload[1] ?? null, body]);
     return { ...read, text: typeof text === 'string' && text !== NO_TEXT ? text : undefined };
-  }
-
-  async #exactBody([position = null, , body = null]: SqlList): Promise<SqlValue> {
-    return (await this.#exact('action_payloads', 'position', { position, body }, ['body'])).body ?? null;
   }
 
   async #exactState(table: StateTable, values: SqlList): Promise<string> {

@@ -1,8 +1,8 @@
 import { formatId, TASKS } from '../../log/tables.ts';
 import type { SqlList, SqlValue } from '../../storage/engine.ts';
 import { auditRow, type Finding } from '../finding.ts';
+import type { TaskCall } from '../named.ts';
 import { BLOCK_ROWS } from '../rules/links.ts';
-import type { TaskCall } from '../task-calls.ts';
 import { PAGE, type Parts, type Rest } from './database-cells.ts';
 
 /** Everything that repeats what the log already says, so that finding is fast. Each must be exactly what it is derived from. */
@@ -180,9 +180,12 @@ async function entriesIn({ from }: Rest, table: string, entry: string): Promise<
   // Bytes that only read like a number are no number, and so are left over.
   const stored = new Map<unknown, Set<unknown>>();
   for (const [id, value] of await from(table).lists(`SELECT task_id, ${entry} FROM ${table}`)) {
-    const list = stored.get(id);
-    if (list === undefined) stored.set(id, new Set([value]));
-    else list.add(value);
+    // Bytes that are not UTF-8 read as U+FFFD, and so does a label that holds that character.
+    const isOdd = typeof value === 'string' && value.includes('\ufffd');
+    const sql = `SELECT 1 AS same FROM ${table} WHERE task_id = ? AND ${entry} = ?`;
+    const isRead = !isOdd || (await from(table).get(sql, id ?? null, value)) !== undefined;
+    const list = stored.get(id) ?? new Set();
+    stored.set(id, list.add(isRead ? value : undefined));
   }
   return stored;
 }

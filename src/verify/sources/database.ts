@@ -40,7 +40,8 @@ export class DatabaseSource implements Source {
 
   /** Texts are stored in the order of their calls: going on from the last ones takes a quarter of looking each up. */
   async texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>> {
-    if (this.#ahead.size > AHEAD_MAX) this.#ahead.clear();
+    // More than that are not what the rows ask for.
+    if (this.#ahead.size > 2 * PAGE) this.#ahead.clear();
     const wanted = digests.length - this.#ahead.size;
     if (wanted > 0) this.#lastText = await this.#cells.addNextTexts(this.#lastText, wanted, this.#ahead);
     const found = new Map<string, SourceText>();
@@ -137,9 +138,6 @@ export class DatabaseSource implements Source {
     return row !== undefined && (badTexts.has(row.title) || badTexts.has(row.description));
   }
 }
-
-/** More than that are not what the rows ask for. */
-const AHEAD_MAX = 2 * PAGE;
 
 function numberOf(value: SqlValue | undefined): number {
   return typeof value === 'number' ? value : Number.NaN;

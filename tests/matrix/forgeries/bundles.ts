@@ -229,6 +229,13 @@ export const SPOILINGS: readonly Spoiling[] = [
       return file('malformed', 'texts.jsonl');
     },
   },
+  ...['payloads.jsonl', 'texts.jsonl'].map((name) => ({
+    id: `${name}: two lines change places`,
+    spoil(bundle: BundleFolder) {
+      bundle.lines(name, ([first = '', second = '', ...rest]) => [second, first, ...rest]);
+      return file('malformed', name);
+    },
+  })),
   {
     id: 'seals: a leaf is another',
     spoil(bundle) {

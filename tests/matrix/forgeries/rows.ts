@@ -253,6 +253,15 @@ export const ROW_FORGERIES: readonly Forgery[] = [
     },
   },
   {
+    id: 'a row of millions of escapes',
+    holds: 'everywhere',
+    forge(log) {
+      const exit = ping(log);
+      exit.spell = (text) => text.replace(/"actor":"[^"]*"/, `"actor":"${'\\\\n'.repeat(2_500_000)}"`);
+      return malformed(exit);
+    },
+  },
+  {
     id: 'a row that says another position',
     holds: 'everywhere',
     forge(log) {

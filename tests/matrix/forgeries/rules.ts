@@ -709,6 +709,13 @@ export const RULE_FORGERIES: readonly Forgery[] = [
     forge: (log) =>
       row('forbidden', log.enterOf(legal.read(log, 'task_peek', { task_id: 'T-0001' })), 'tool'),
   },
+  ...['constructor', '__proto__'].map(
+    (tool): Forgery => ({
+      id: `a tool called ${tool} has answered`,
+      holds: 'everywhere',
+      forge: (log) => row('forbidden', log.enterOf(legal.read(log, tool, {})), 'tool'),
+    }),
+  ),
   {
     id: 'effects in another order than they were written',
     holds: 'everywhere',

@@ -185,7 +185,20 @@ export const STATE_FORGERIES: readonly Forgery[] = [
       log.texts.delete(own);
       Object.assign(log.argsOf(second), { title });
       log.written(second, TASKS).row.title = title;
-      return { kind: 'stray', record: 'rows' };
+      return row('malformed', log.enterOf(second));
+    },
+  },
+  {
+    id: 'texts: two calls name one text, and one is named by none',
+    holds: 'everywhere',
+    forge(log) {
+      const first = legal.create(log);
+      const second = legal.create(log);
+      const title = String(log.written(first, TASKS).row.title);
+      const own = String(log.written(second, TASKS).row.title);
+      Object.assign(log.argsOf(second), { title });
+      log.written(second, TASKS).row.title = title;
+      return [row('malformed', log.enterOf(second)), strayText(own)];
     },
   },
   {
@@ -241,6 +254,19 @@ export const DERIVED_FORGERIES: readonly Forgery[] = [
     (db) => void db.exec("DELETE FROM task_labels WHERE task_id = 11 AND label = 'c'"),
     { kind: 'index', record: 'T-0011' },
   ),
+  {
+    id: 'derived: a label of bytes that are not UTF-8',
+    holds: 'database',
+    isBesideRows: true,
+    forge(log) {
+      const exit = legal.create(log, { labels: ['odd \ufffd'] });
+      const id = Number(log.written(exit, TASKS).row.id);
+      log.edit((db) =>
+        db.prepare("UPDATE task_labels SET label = CAST(x'6f646420ff' AS TEXT) WHERE task_id = ?").run(id),
+      );
+      return { kind: 'index', record: formatId(TASKS, id) };
+    },
+  },
   derived('a label too many', (db) => void db.exec("INSERT INTO task_labels VALUES ('z', 8)"), {
     kind: 'index',
     record: 'T-0008',

@@ -1,1 +1,0 @@
-export { ownerTools } from './tools.ts';

@@ -1,1 +1,0 @@
-export { type ProofDeps, proofTools } from './tools.ts';

@@ -1,2 +1,0 @@
-export { createSkillRegistry, type SkillRegistry } from './registry.ts';
-export { skillTools } from './tools.ts';

@@ -1,1 +1,0 @@
-export { type SystemFacts, systemTools } from './tools.ts';

@@ -1,0 +1,68 @@
+// What calls name, for as many calls as there are: a few bytes each, outside the heap.
+
+export interface TaskCall {
+  readonly task: number;
+  readonly position: number;
+}
+
+/** Pairs of a task and the exit row of a call on it. */
+export class TaskCalls {
+  #tasks = new Uint32Array(1_024);
+  #positions = new Float64Array(1_024);
+  #size = 0;
+
+  add(task: number, position: number): void {
+    if (this.#size === this.#tasks.length) {
+      this.#tasks = copied(this.#tasks, new Uint32Array(2 * this.#size));
+      this.#positions = copied(this.#positions, new Float64Array(2 * this.#size));
+    }
+    this.#tasks[this.#size] = task;
+    this.#positions[this.#size] = position;
+    this.#size += 1;
+  }
+
+  /** By task, then by position: the order of the table's key. */
+  *inOrder(): Generator<TaskCall> {
+    const [tasks, positions] = [this.#tasks, this.#positions];
+    // Pairs were added by position, so that their place decides between two of one task.
+    const order = new Uint32Array(this.#size).map((_, i) => i);
+    order.sort((a, b) => (tasks[a] ?? 0) - (tasks[b] ?? 0) || a - b);
+    for (const i of order) yield { task: tasks[i] ?? 0, position: positions[i] ?? 0 };
+  }
+}
+
+/** Digests of texts and the enter rows that name them. Sixteen digits of a digest tell ten million apart. */
+export class NamedTexts {
+  #digests = new BigUint64Array(1_024);
+  #positions = new Float64Array(1_024);
+  #size = 0;
+
+  add(digest: string, position: number): void {
+    if (this.#size === this.#digests.length) {
+      this.#digests = copied(this.#digests, new BigUint64Array(2 * this.#size));
+      this.#positions = copied(this.#positions, new Float64Array(2 * this.#size));
+    }
+    this.#digests[this.#size] = BigInt(`0x${digest.slice(0, 16)}`);
+    this.#positions[this.#size] = position;
+    this.#size += 1;
+  }
+
+  /** The positions that name a digest again. */
+  repeated(): number[] {
+    const sorted = this.#digests.slice(0, this.#size).sort();
+    const twice = new Set(sorted.filter((digest, i) => digest === sorted[i + 1]));
+    const again: number[] = [];
+    const seen = new Set<bigint>();
+    for (let i = 0; twice.size > 0 && i < this.#size; i += 1) {
+      const digest = this.#digests[i] ?? 0n;
+      if (seen.has(digest)) again.push(this.#positions[i] ?? 0);
+      else if (twice.has(digest)) seen.add(digest);
+    }
+    return again;
+  }
+}
+
+function copied<T extends { set(from: T): void }>(from: T, to: T): T {
+  to.set(from);
+  return to;
+}
