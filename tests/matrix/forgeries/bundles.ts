@@ -229,13 +229,13 @@ export const SPOILINGS: readonly Spoiling[] = [
       return file('malformed', 'texts.jsonl');
     },
   },
-  ...['payloads.jsonl', 'texts.jsonl'].map((name) => ({
-    id: `${name}: two lines change places`,
-    spoil(bundle: BundleFolder) {
-      bundle.lines(name, ([first = '', second = '', ...rest]) => [second, first, ...rest]);
-      return file('malformed', name);
+  {
+    id: 'payloads: two lines change places',
+    spoil(bundle) {
+      bundle.lines('payloads.jsonl', ([first = '', second = '', ...rest]) => [second, first, ...rest]);
+      return [file('malformed', 'payloads.jsonl'), { kind: 'missing', record: '#1', position: 1 }];
     },
-  })),
+  },
   {
     id: 'seals: a leaf is another',
     spoil(bundle) {

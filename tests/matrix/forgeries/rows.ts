@@ -254,7 +254,7 @@ export const ROW_FORGERIES: readonly Forgery[] = [
   },
   {
     id: 'a row of millions of escapes',
-    holds: 'everywhere',
+    holds: 'database',
     forge(log) {
       const exit = ping(log);
       exit.spell = (text) => text.replace(/"actor":"[^"]*"/, `"actor":"${'\\\\n'.repeat(2_500_000)}"`);
