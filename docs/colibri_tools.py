@@ -9,8 +9,7 @@ WRITING_TOOLS = {
     "thought_record": ["content", "tests_run", "blockers", "metadata"],
     "audit_session_start": ["reason"],
     "merkle_finalize": [],
-    "owner_adopt": ["reason"], "owner_erase": ["reason"],
-    "owner_trust": [], "owner_transfer": [], "owner_receive": [], "key_join": [],
+    "owner_adopt": ["reason"],
 }
 
 # What the ids of each table of state begin with.
