@@ -8,7 +8,7 @@ import { sha256Hex } from '../integrity/digest.ts';
 import { formatId, rowText, type StateTable, tableNamed } from '../log/tables.ts';
 import { auditRow } from './finding.ts';
 import { type Claims, type Memory, type RowsById, UnknownFact } from './memory.ts';
-import { ownText, sharedText } from './own-text.ts';
+import { ownText } from './own-text.ts';
 import { ofTool } from './rules/outside.ts';
 import { type JsonObject, objectIn } from './rules/payloads.ts';
 import type { ReadEffect, ReadRow } from './rules/row-form.ts';
@@ -100,11 +100,9 @@ function run(
   body: JsonObject,
   memory: Memory,
 ): Ruled | undefined {
-  const { source, position } = exit;
+  const { actor, source, process, position } = exit;
   const outside = objectIn(body.outside) ?? {};
-  // These three become part of rows that are kept.
-  const actor = sharedText(exit.actor);
-  const process = sharedText(exit.process);
+  // It becomes part of rows that are kept.
   const call: Call = { actor, source, process, at: ownText(exit.at), position, outside };
   try {
     // The rule takes the arguments of its tool. Whether these are such is what running it shows.

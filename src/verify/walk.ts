@@ -13,7 +13,6 @@ import { ContentHashes } from './content-hashes.ts';
 import { auditRow, type Report, rowFinding } from './finding.ts';
 import { Memory, type RowsById } from './memory.ts';
 import { TaskCalls } from './named.ts';
-import { sharedText } from './own-text.ts';
 import { type Difference, NEWEST_RULES, replay, writingRule } from './replay.ts';
 import { checkArguments } from './rules/arguments.ts';
 import { Writes } from './rules/effects.ts';
@@ -62,7 +61,6 @@ export class Walk {
   readonly #times = new Times();
   readonly #pairing: Pairing;
   readonly #lastSeen = new Map<string, string>();
-  #process = '';
   readonly #taskCalls = new TaskCalls();
   readonly #hashes: ContentHashes | undefined;
   #payloads = 0;
@@ -174,9 +172,7 @@ export class Walk {
     const mark = this.links.marks.get(row.position);
     if (mark !== undefined) mark.at = row.at;
     this.#times.follow(row.position, row.at, this.#report);
-    // Most rows are of the process that wrote the one before.
-    if (row.process !== this.#process) this.#process = sharedText(row.process);
-    this.#lastSeen.set(this.#process, row.at);
+    this.#lastSeen.set(row.process, row.at);
     if (row.stage === 'enter') this.#judgeEnter(row, read, page);
     else this.#judgeExit(row, contentHash, read, page);
   }

@@ -39,10 +39,11 @@ export class Writes {
   /** Answers whether these effects can be what a call did. */
   check({ position, tool, effects }: CallEffects): boolean {
     const faults: string[] = [];
-    const earlier: Earlier = { ids: new Set(), made: new Map() };
+    const earlier = effects.length > 1 ? { ids: new Set<string>(), made: new Map() } : NONE;
     for (const effect of effects) {
       const fault = this.#faultOf(position, tool, effect, earlier);
       if (fault !== undefined) faults.push(fault);
+      if (effects.length === 1) break;
       earlier.ids.add(effect.id);
       if (effect.previous === 0) earlier.made.set(effect.of, (earlier.made.get(effect.of) ?? 0) + 1);
     }
@@ -92,5 +93,7 @@ export class Writes {
 
 /** The effects of the same call that were looked at: their ids, and how many rows of each table they made. */
 type Earlier = { readonly ids: Set<string>; readonly made: Map<StateTable, number> };
+
+const NONE: Earlier = { ids: new Set(), made: new Map() };
 
 type CallEffects = Pick<AuditRow, 'position' | 'tool'> & { readonly effects: readonly ReadEffect[] };

@@ -2,6 +2,7 @@ import { ERRORS } from '../../errors.ts';
 import type { AuditRow } from '../../log/row.ts';
 import { STATE_TABLES, type StateTable } from '../../log/tables.ts';
 import type { Effect } from '../../tool.ts';
+import { sharedText } from '../own-text.ts';
 
 /** Says in its message what is wrong with the text of an audit row. */
 export class FormError extends Error {}
@@ -79,7 +80,7 @@ function rowIn(match: RegExpExecArray): ReadRow {
   const duration = match[5];
   const code = match[7] ?? null;
   const repaired = match[11];
-  const tool = unescaped(match[18]);
+  const tool = name(match[18]);
   if (tool.length > TOOL_CHARS_MAX) throw new FormError('tool is longer than 64 characters');
   if (code !== null && !Object.hasOwn(ERRORS, code))
     throw new FormError('error_code is not one of Colibri’s');
@@ -87,7 +88,7 @@ function rowIn(match: RegExpExecArray): ReadRow {
   if (at.slice(DAY_AT, DAY_AT + 2) > '28' && new Date(Date.parse(at)).toISOString() !== at)
     throw new FormError('at is a day that does not exist');
   return {
-    actor: unescaped(match[1]),
+    actor: name(match[1]),
     args_hash: match[2] ?? null,
     at,
     correlation_id: match[4] ?? '',
@@ -96,7 +97,7 @@ function rowIn(match: RegExpExecArray): ReadRow {
     error_code: code,
     outcome: match[8] as AuditRow['outcome'],
     position: Number(match[9]),
-    process: unescaped(match[10]),
+    process: name(match[10]),
     repaired: repaired === undefined ? NONE : (JSON.parse(repaired) as string[]),
     result_hash: match[12] ?? null,
     rules: Number(match[13]),
@@ -110,8 +111,9 @@ function rowIn(match: RegExpExecArray): ReadRow {
 
 const NONE: readonly never[] = [];
 
-function unescaped(text = ''): string {
-  return text.includes('\\') ? String(JSON.parse(`"${text}"`)) : text;
+/** Names come again and again, and some are kept. */
+function name(text = ''): string {
+  return sharedText(text.includes('\\') ? String(JSON.parse(`"${text}"`)) : text);
 }
 
 /** An id has at least four digits, and no more zeros before them than that takes. */
