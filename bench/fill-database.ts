@@ -108,10 +108,11 @@ async function createOne(call: Caller, i: number): Promise<void> {
   if (i % 6 === 0) await call('task_update', { task_id, status: 'cancelled' });
 }
 
+/** Two changes for each thought: the loop that agents are taught has four moves and one or two thoughts. */
 async function workOn(call: Caller, tasks: number, i: number): Promise<void> {
   const task = 1 + ((i * 7919) % tasks);
-  if (i % 3 === 0) await call('task_update', { task_id: idOf(task), progress: i % 100 });
-  else await think(call, task, i);
+  if (i % 3 === 0) await think(call, task, i);
+  else await call('task_update', { task_id: idOf(task), progress: i % 100 });
 }
 
 async function think(call: Caller, task: number, i: number): Promise<void> {
