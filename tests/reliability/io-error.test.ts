@@ -21,7 +21,7 @@ async function judge(question: Question): Promise<Verdict> {
 
 battery(
   'R5',
-  `an I/O error or a full disk at any write or sync of a call: a code that says so, nothing acked lost (${tier('15 points', 'all points')})`,
+  `an I/O error or a full disk at any write or sync of a call: a code that says so, nothing acked lost (${tier('10 points, two errors each', 'all points')})`,
   async () => {
     const random = seededRandom('R5');
     const points = (await pointsOf(TARGETS)).filter(({ syscall }) => syscall !== 'write');
