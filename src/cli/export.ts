@@ -33,8 +33,8 @@ export const exportBundle = command({
         const held = anchors === 0 ? '' : `, with ${anchors === 1 ? 'an anchor' : `${anchors} anchors`}`;
         out.line(`${path}: ${size} audit rows${held}`);
         warnUnsigned(written, out);
-        const how = 'Check it with "colibri verify", or with sha256sum and openssl: see README.txt inside.';
-        out.line(out.paint('dim', how));
+        out.line(out.paint('dim', `Check it with: colibri verify ${path}`));
+        out.line(out.paint('dim', 'or with sha256sum and openssl: see README.txt inside.'));
       });
     });
   },
