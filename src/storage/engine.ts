@@ -9,7 +9,7 @@ export type SqlList = readonly SqlValue[];
 export interface Reader {
   get<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T | undefined>;
   all<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T[]>;
-  /** Each row as the list of its columns: half the cost of objects, for whoever reads a million. */
+  /** Each row as the list of its columns: half the cost of objects, which counts where a million are read. */
   lists(sql: string, ...params: readonly SqlValue[]): Promise<SqlList[]>;
 }
 

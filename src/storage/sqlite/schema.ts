@@ -56,8 +56,8 @@ export const SCHEMA = `
   ) STRICT;
 
   -- Every free text, under SHA-256(salt, text). Arguments and rows hold the digest, so that a text can be erased with
-  -- its salt and every other digest, link and proof still holds. With a rowid, so that the verifier reads texts in the
-  -- order of the calls.
+  -- its salt and every other digest, link and proof still holds. The verifier reads them by rowid, which is the order of
+  -- the calls; an engine without rowids needs a column of that name.
   CREATE TABLE texts (
     digest TEXT PRIMARY KEY NOT NULL,
     salt   TEXT NOT NULL,

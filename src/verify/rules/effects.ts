@@ -43,7 +43,7 @@ export class Writes {
     for (const effect of effects) {
       const fault = this.#faultOf(position, tool, effect, earlier);
       if (fault !== undefined) faults.push(fault);
-      if (effects.length === 1) break;
+      if (earlier === NONE) continue;
       earlier.ids.add(effect.id);
       if (effect.previous === 0) earlier.made.set(effect.of, (earlier.made.get(effect.of) ?? 0) + 1);
     }
@@ -94,6 +94,7 @@ export class Writes {
 /** The effects of the same call that were looked at: their ids, and how many rows of each table they made. */
 type Earlier = { readonly ids: Set<string>; readonly made: Map<StateTable, number> };
 
+/** Of a call with one effect, as most are. Stays empty. */
 const NONE: Earlier = { ids: new Set(), made: new Map() };
 
 type CallEffects = Pick<AuditRow, 'position' | 'tool'> & { readonly effects: readonly ReadEffect[] };

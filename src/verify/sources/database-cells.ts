@@ -179,7 +179,7 @@ export function textOf(value: SqlValue | undefined): string {
 /** What stands in a decoded text for bytes that are not UTF-8, and for itself. Only then is it worth asking for them. */
 const REPLACEMENT = /\ufffd/;
 
-function isPlain(text: SqlValue | undefined): text is string {
+export function isPlain(text: SqlValue | undefined): text is string {
   return typeof text === 'string' && !REPLACEMENT.test(text);
 }
 

@@ -3,7 +3,7 @@ import type { SqlList, SqlValue } from '../../storage/engine.ts';
 import { auditRow, type Finding } from '../finding.ts';
 import type { TaskCall } from '../named.ts';
 import { BLOCK_ROWS } from '../rules/links.ts';
-import { PAGE, type Parts, type Rest } from './database-cells.ts';
+import { isPlain, PAGE, type Parts, type Rest } from './database-cells.ts';
 
 /** Everything that repeats what the log already says, so that finding is fast. Each must be exactly what it is derived from. */
 export const DERIVED: Parts = {
@@ -180,10 +180,10 @@ async function entriesIn({ from }: Rest, table: string, entry: string): Promise<
   // Bytes that only read like a number are no number, and so are left over.
   const stored = new Map<unknown, Set<unknown>>();
   for (const [id, value] of await from(table).lists(`SELECT task_id, ${entry} FROM ${table}`)) {
-    // Bytes that are not UTF-8 read as U+FFFD, and so does a label that holds that character.
-    const isOdd = typeof value === 'string' && value.includes('\ufffd');
+    // Bytes that are not UTF-8 may read like a label that is one. The engine compares bytes.
     const sql = `SELECT 1 AS same FROM ${table} WHERE task_id = ? AND ${entry} = ?`;
-    const isRead = !isOdd || (await from(table).get(sql, id ?? null, value)) !== undefined;
+    const isSure = typeof value !== 'string' || isPlain(value);
+    const isRead = isSure || (await from(table).get(sql, id ?? null, value)) !== undefined;
     const list = stored.get(id) ?? new Set();
     stored.set(id, list.add(isRead ? value : undefined));
   }

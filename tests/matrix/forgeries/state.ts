@@ -178,13 +178,8 @@ export const STATE_FORGERIES: readonly Forgery[] = [
     id: 'texts: two calls name one text',
     holds: 'everywhere',
     forge(log) {
-      const first = legal.create(log);
-      const second = legal.create(log);
-      const title = String(log.written(first, TASKS).row.title);
-      const own = String(log.written(second, TASKS).row.title);
+      const { second, own } = nameTwice(log);
       log.texts.delete(own);
-      Object.assign(log.argsOf(second), { title });
-      log.written(second, TASKS).row.title = title;
       return row('malformed', log.enterOf(second));
     },
   },
@@ -192,12 +187,7 @@ export const STATE_FORGERIES: readonly Forgery[] = [
     id: 'texts: two calls name one text, and one is named by none',
     holds: 'everywhere',
     forge(log) {
-      const first = legal.create(log);
-      const second = legal.create(log);
-      const title = String(log.written(first, TASKS).row.title);
-      const own = String(log.written(second, TASKS).row.title);
-      Object.assign(log.argsOf(second), { title });
-      log.written(second, TASKS).row.title = title;
+      const { second, own } = nameTwice(log);
       return [row('malformed', log.enterOf(second)), strayText(own)];
     },
   },
@@ -223,6 +213,15 @@ export const STATE_FORGERIES: readonly Forgery[] = [
     },
   },
 ];
+
+/** Two tasks under one title: the second call names the text of the first, and its own is left over. */
+function nameTwice(log: ForgedLog) {
+  const [first, second] = [legal.create(log), legal.create(log)];
+  const [title, own] = [first, second].map((exit) => String(log.written(exit, TASKS).row.title));
+  Object.assign(log.argsOf(second), { title });
+  log.written(second, TASKS).row.title = title ?? '';
+  return { second, own: own ?? '' };
+}
 
 const THOUGHTS_TABLE: StateTable = STATE_TABLES.find(({ name }) => name === 'thoughts') ?? TASKS;
 
