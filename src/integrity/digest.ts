@@ -14,6 +14,7 @@ export function startSha256() {
 }
 
 const HASH = /^[0-9a-f]{64}$/;
+export const HASH_CHARS = 64;
 
 /** Whether a text is a SHA-256 as Colibri writes it: 64 characters of lowercase hex. */
 export function isHash(text: string): boolean {

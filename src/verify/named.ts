@@ -1,19 +1,14 @@
 // What calls name, for as many calls as there are: a few bytes each, outside the heap.
 
-export interface TaskCall {
-  readonly task: number;
-  readonly position: number;
-}
-
 /** Pairs of a task and the exit row of a call on it. */
 export class TaskCalls {
-  #tasks = new Uint32Array(1_024);
+  #tasks = new Float64Array(1_024);
   #positions = new Float64Array(1_024);
   #size = 0;
 
   add(task: number, position: number): void {
     if (this.#size === this.#tasks.length) {
-      this.#tasks = copied(this.#tasks, new Uint32Array(2 * this.#size));
+      this.#tasks = copied(this.#tasks, new Float64Array(2 * this.#size));
       this.#positions = copied(this.#positions, new Float64Array(2 * this.#size));
     }
     this.#tasks[this.#size] = task;
@@ -22,12 +17,13 @@ export class TaskCalls {
   }
 
   /** By task, then by position: the order of the table's key. */
-  *inOrder(): Generator<TaskCall> {
-    const [tasks, positions] = [this.#tasks, this.#positions];
+  inOrder(): { readonly tasks: Float64Array; readonly positions: Float64Array } {
+    const tasks = this.#tasks;
     // Pairs were added by position, so that their place decides between two of one task.
     const order = new Uint32Array(this.#size).map((_, i) => i);
     order.sort((a, b) => (tasks[a] ?? 0) - (tasks[b] ?? 0) || a - b);
-    for (const i of order) yield { task: tasks[i] ?? 0, position: positions[i] ?? 0 };
+    const sorted = (values: Float64Array) => Float64Array.from(order, (i) => values[i] ?? 0);
+    return { tasks: sorted(tasks), positions: sorted(this.#positions) };
   }
 }
 

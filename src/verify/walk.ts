@@ -85,7 +85,9 @@ export class Walk {
   async page(rows: readonly SourceRow[]): Promise<void> {
     const read = rows.map(readSourceRow);
     const page = await this.#fetch(read);
-    for (const one of read) this.#judge(one, page);
+    // From the end, and gone when it was judged: what is no longer needed is not moved by the garbage collector.
+    read.reverse();
+    for (let one = read.pop(); one !== undefined; one = read.pop()) this.#judge(one, page);
     for (const difference of page.differences) await this.#tellDifference(difference);
     for (const { exit, digests } of page.erasing)
       this.texts.erase(exit, digests, await this.#source.texts(digests));

@@ -36,7 +36,8 @@ export async function findSchemaProblems(driver: SqliteDriver, tx: Reader): Prom
   // By our own list, not by what the file says of itself: a table that calls itself something else is checked all the same.
   for (const { type, name } of expected.values()) {
     if (!present.has(name)) tell(name, `${name} was removed from the schema.`);
-    else if (type === 'table') problems.push(...(await checkPages(tx, name)));
+    // Of actions SQLite would compute the 17 columns shown of each text, 4.3 us a row; the verifier finds each by its key.
+    else if (type === 'table' && name !== 'actions') problems.push(...(await checkPages(tx, name)));
   }
   const inWords = await findWordIndexProblems(tx);
   // What names the task or the page says more than SQLite's words about the whole index.
@@ -51,7 +52,7 @@ async function checkPages(tx: Reader, table: string): Promise<StorageProblem[]> 
   const told = (line: unknown) => ({ table, record: table, message: `SQLite says of ${table}: ${line}` });
   try {
     if (table === 'task_words') await tx.get(FRESHEN);
-    const rows = await tx.all(table === 'actions' ? ACTIONS_BY_KEY : `PRAGMA integrity_check("${table}")`);
+    const rows = await tx.all(`PRAGMA integrity_check("${table}")`);
     return rows
       .flatMap((row) => Object.values(row))
       .filter((line) => line !== 'ok')
@@ -60,15 +61,6 @@ async function checkPages(tx: Reader, table: string): Promise<StorageProblem[]> 
     return [told(asError(thrown).message)];
   }
 }
-
-/**
- * Whether a search finds every row that a scan does. SQLite's own check computes the 17 columns that actions shows
- * of each row's text, 4.3 us a row; this takes 0.4, and what the rows hold is hashed by the verifier. Backwards: from one
- * row to the next SQLite takes a short cut that never looks at the keys inside the tree.
- */
-const ACTIONS_BY_KEY = `SELECT iif(count(*) = count(b.position), 'ok',
-    'the tree is damaged: a search misses ' || (count(*) - count(b.position)) || ' of its rows')
-  FROM (SELECT position FROM actions ORDER BY position DESC LIMIT -1) a LEFT JOIN actions b ON b.position = a.position`;
 
 function expectedObjects(driver: SqliteDriver): Map<string, SchemaObject> {
   const db = driver.open(':memory:', { readOnly: false });

@@ -35,7 +35,8 @@ export class Pairing {
       return this.#tell(exit, ['sequence_no'], `ends call ${exit.sequence_no}, which was not running`);
     }
     this.open.delete(exit.sequence_no);
-    const wrong: string[] = SHARED.filter((field) => call.enter[field] !== exit[field]);
+    const wrong: string[] = [];
+    for (const field of SHARED) if (call.enter[field] !== exit[field]) wrong.push(field);
     if (exit.outcome !== 'crashed' && call.enter.process !== exit.process) wrong.push('process');
     if (wrong.length === 0) return call;
     return this.#tell(exit, wrong, `does not agree with row ${call.enter.position}, which began its call`);

@@ -1,4 +1,4 @@
-import { digestUnder, isHash } from '../../integrity/digest.ts';
+import { digestUnder, HASH_CHARS, isHash } from '../../integrity/digest.ts';
 import type { AuditRow } from '../../log/row.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
 import { NamedTexts } from '../named.ts';
@@ -85,15 +85,17 @@ export class Texts {
   ): boolean {
     const kept = typeof digest === 'string' ? found.get(digest) : undefined;
     const actual = kept === undefined ? undefined : digestUnder(kept.salt, kept.text);
-    if (typeof digest === 'string' && isHash(digest)) this.#named.add(digest, position);
-    if (actual !== undefined && actual === digest) {
+    if (typeof digest !== 'string' || (digest !== actual && !isHash(digest))) {
+      const message = `In the place of ${field}, audit row ${position} does not keep the digest of a text.`;
+      this.#tell('malformed', position, message, { table: 'action_payloads', columns: [field] });
+      return false;
+    }
+    this.#named.add(digest, position);
+    if (digest === actual) {
       this.present += 1;
       return true;
     }
-    if (typeof digest !== 'string' || !isHash(digest)) {
-      const message = `In the place of ${field}, audit row ${position} does not keep the digest of a text.`;
-      this.#tell('malformed', position, message, { table: 'action_payloads', columns: [field] });
-    } else if (kept === undefined) this.#absent.set(digest, { position, field });
+    if (kept === undefined) this.#absent.set(digest, { position, field });
     else {
       this.present += 1;
       this.bad.add(digest);
@@ -109,11 +111,11 @@ export class Texts {
   }
 }
 
-/** Adds the digests of the texts in these arguments, as far as they have the form of one. */
+/** Adds the digests of the texts in these arguments, and whatever else has their length. */
 export function collectDigests(args: JsonObject, fields: readonly string[], into: string[]): void {
   for (const field of fields) {
     const value = args[field];
-    if (typeof value === 'string' && isHash(value)) into.push(value);
+    if (typeof value === 'string' && value.length === HASH_CHARS) into.push(value);
   }
 }
 

@@ -1,7 +1,6 @@
 import { formatId, TASKS } from '../../log/tables.ts';
-import type { SqlList, SqlValue } from '../../storage/engine.ts';
+import type { SqlList } from '../../storage/engine.ts';
 import { auditRow, type Finding } from '../finding.ts';
-import type { TaskCall } from '../named.ts';
 import { BLOCK_ROWS } from '../rules/links.ts';
 import { isPlain, PAGE, type Parts, type Rest } from './database-cells.ts';
 
@@ -95,10 +94,10 @@ async function checkBlocks(rest: Rest): Promise<void> {
 }
 
 /** Walks two lists in the same order, so that what is in one of them only shows at once. */
-async function checkTaskCalls(rest: Rest): Promise<void> {
-  const { taskCalls, doubtfulExits } = rest.walked;
+async function checkTaskCalls({ from, walked, report }: Rest): Promise<void> {
+  const { taskCalls, doubtfulExits } = walked;
   if (taskCalls === undefined) return;
-  const tell = (kind: 'missing' | 'stray', { task, position }: TaskCall) => {
+  const tell = (kind: 'missing' | 'stray', task: number, position: number) => {
     if (doubtfulExits.has(position)) return;
     const record = formatId(TASKS, task);
     const call = `the call of audit row ${position} was about ${record}`;
@@ -106,38 +105,35 @@ async function checkTaskCalls(rest: Rest): Promise<void> {
       kind === 'missing'
         ? `task_calls does not say that ${call}.`
         : `task_calls says that ${call}, and it was not.`;
-    rest.report({ kind, table: 'task_calls', record, message });
+    report({ kind, table: 'task_calls', record, message });
   };
-  const expected = taskCalls.inOrder();
-  let next = expected.next();
-  const isBefore = (a: TaskCall, b: TaskCall) =>
-    a.task < b.task || (a.task === b.task && a.position < b.position);
-  for await (const page of storedCalls(rest.from))
-    for (const here of page) {
-      for (; next.done !== true && isBefore(next.value, here); next = expected.next())
-        tell('missing', next.value);
-      if (next.done !== true && !isBefore(here, next.value)) next = expected.next();
-      else tell('stray', here);
+  const { tasks, positions } = taskCalls.inOrder();
+  let next = 0;
+  // Those that come before this one are not stored.
+  const isDue = (task: number, position: number) => {
+    for (; next < tasks.length; next += 1) {
+      const [dueTask = 0, duePosition = 0] = [tasks[next], positions[next]];
+      if (dueTask > task || (dueTask === task && duePosition > position)) return false;
+      if (dueTask === task && duePosition === position) return true;
+      tell('missing', dueTask, duePosition);
     }
-  for (; next.done !== true; next = expected.next()) tell('missing', next.value);
-}
-
-async function* storedCalls(from: Rest['from']): AsyncGenerator<TaskCall[]> {
-  let last = { task: Number.NEGATIVE_INFINITY, position: Number.NEGATIVE_INFINITY };
+    return false;
+  };
+  const sql =
+    'SELECT task_id, position FROM task_calls WHERE (task_id, position) > (?, ?) ORDER BY task_id, position LIMIT 2000';
+  let [task, position] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (;;) {
-    const rows = await from('task_calls').lists(
-      'SELECT task_id, position FROM task_calls WHERE (task_id, position) > (?, ?) ORDER BY task_id, position LIMIT 2000',
-      last.task,
-      last.position,
-    );
-    // Bytes that only read like a number compare like one, and are none.
-    const number = (value: SqlValue | undefined) => (typeof value === 'number' ? value : Number.MAX_VALUE);
-    const page = rows.map(([task, position]) => ({ task: number(task), position: number(position) }));
-    yield page;
-    const end = page.at(-1);
-    if (end === undefined || (end.task === last.task && end.position <= last.position)) return;
-    last = end;
+    const before = [task, position] as const;
+    for (const row of await from('task_calls').lists(sql, task, position)) {
+      // Bytes that only read like a number compare like one, and are none.
+      task = typeof row[0] === 'number' ? row[0] : Number.MAX_VALUE;
+      position = typeof row[1] === 'number' ? row[1] : Number.MAX_VALUE;
+      if (isDue(task, position)) next += 1;
+      else tell('stray', task, position);
+    }
+    if (task === before[0] && position <= before[1]) break;
   }
+  isDue(Number.POSITIVE_INFINITY, 0);
 }
 
 const TASK_COLUMNS = ['id', 'labels', 'depends_on', ...TASKS.derived];

@@ -11,7 +11,7 @@ import {
   type SourceText,
   type Walked,
 } from '../source.ts';
-import { Cells, PAGE, PAYLOAD_COLUMNS, type Rest, ROW_COLUMNS, textOf } from './database-cells.ts';
+import { Cells, PAGE, type Rest, ROWS, textOf } from './database-cells.ts';
 import { DERIVED } from './database-derived.ts';
 import { STRAYS } from './database-strays.ts';
 
@@ -26,7 +26,7 @@ export class DatabaseSource implements Source {
   readonly #tx: Reader;
   readonly #cells: Cells;
   /** Texts that were read before a row asked for them, and where they end. */
-  readonly #ahead = new Map<string, SourceText>();
+  #ahead = new Map<string, SourceText>();
   #lastText = 0;
 
   constructor(storage: StorageEngine, tx: Reader) {
@@ -41,16 +41,14 @@ export class DatabaseSource implements Source {
   /** Texts are stored in the order of their calls: going on from the last ones takes a quarter of looking each up. */
   async texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>> {
     // More than that are not what the rows ask for.
-    if (this.#ahead.size > 2 * PAGE) this.#ahead.clear();
-    const wanted = digests.length - this.#ahead.size;
-    if (wanted > 0) this.#lastText = await this.#cells.addNextTexts(this.#lastText, wanted, this.#ahead);
-    const found = new Map<string, SourceText>();
-    const missing: string[] = [];
-    for (const digest of digests) {
-      const text = this.#ahead.get(digest);
-      if (text === undefined) missing.push(digest);
-      else found.set(digest, text);
-      this.#ahead.delete(digest);
+    const found = this.#ahead.size > 2 * PAGE ? new Map<string, SourceText>() : this.#ahead;
+    this.#ahead = new Map();
+    const due = digests.length - found.size;
+    if (due > 0) this.#lastText = await this.#cells.addNextTexts(this.#lastText, due, found);
+    const missing = digests.filter((digest) => !found.has(digest));
+    if (found.size + missing.length > digests.length) {
+      const wanted = new Set(digests);
+      for (const [digest, text] of found) if (!wanted.has(digest)) this.#ahead.set(digest, text);
     }
     if (missing.length > 0)
       for (const [digest, text] of await this.#cells.texts(missing)) found.set(digest, text);
@@ -92,24 +90,14 @@ export class DatabaseSource implements Source {
   }
 
   async *rows(): AsyncGenerator<SourceRow[]> {
-    const [actions, payloads] = [this.#cells.from('actions'), this.#cells.from('action_payloads')];
     for (let last = 0; ; ) {
-      const rows = await actions.lists(
-        `SELECT ${ROW_COLUMNS} FROM actions WHERE position > ? AND position <= ? ORDER BY position LIMIT ?`,
-        last,
-        Number.MAX_SAFE_INTEGER,
-        PAGE,
-      );
-      if (rows.length === 0) return;
-      const end = Number(rows.at(-1)?.[0]);
+      const sql = `${ROWS} > ? AND a.position <= ? ORDER BY a.position LIMIT ${PAGE}`;
+      const rows = await this.#cells.rows((actions) => actions.lists(sql, last, Number.MAX_SAFE_INTEGER));
+      const end = rows.at(-1)?.position;
+      if (end === undefined) return;
       // In a damaged file a search may come upon any row. Going on from there might never end.
       if (!(end > last)) throw new DamagedSource('actions', `behind row ${last} comes row ${end}`);
-      const kept = await payloads.lists(
-        `SELECT ${PAYLOAD_COLUMNS} FROM action_payloads WHERE position > ? AND position <= ?`,
-        last,
-        end,
-      );
-      yield await this.#cells.withPayloads(rows, kept);
+      yield rows;
       last = end;
     }
   }

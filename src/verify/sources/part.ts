@@ -17,7 +17,7 @@ import { headIn } from '../../trust/opening.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
 import type { Source, SourceHead, SourceRow, Walked } from '../source.ts';
 import { historyOf } from './carried.ts';
-import { Cells, inPages, PAYLOAD_COLUMNS, pagesOf, ROW_COLUMNS } from './database-cells.ts';
+import { Cells, inPages, pagesOf, ROWS } from './database-cells.ts';
 import { isPosition } from './forms.ts';
 import { isIncluded } from './proofs.ts';
 
@@ -104,14 +104,8 @@ export class PartSource implements Source {
   }
 
   async #read(page: readonly number[]): Promise<SourceRow[]> {
-    const rows = await this.#cells.among(
-      'actions',
-      `SELECT ${ROW_COLUMNS} FROM actions WHERE position`,
-      page,
-    );
-    const select = `SELECT ${PAYLOAD_COLUMNS} FROM action_payloads WHERE position`;
-    const kept = await this.#cells.among('action_payloads', select, page);
-    const read = new Map((await this.#cells.withPayloads(rows, kept)).map((row) => [row.position, row]));
+    const rows = await this.#cells.rows(() => this.#cells.among('actions', ROWS, page));
+    const read = new Map(rows.map((row) => [row.position, row]));
     return page.map((position) => read.get(position) ?? { position, text: undefined });
   }
 
