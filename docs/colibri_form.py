@@ -48,7 +48,7 @@ def form_faults(row, position):
         "position": is_count(row["position"]) and row["position"] == position > 0,
         "sequence_no": is_count(number) and (number == position if enter else 0 < number < position),
         "stage": row["stage"] in ("enter", "exit"),
-        "tool": is_text(row["tool"]) and 0 < len(row["tool"]) <= 64,
+        "tool": is_text(row["tool"]) and len(row["tool"]) <= 64,
         "actor": is_text(row["actor"]) and row["actor"] != "",
         "process": is_text(row["process"]) and row["process"] != "",
         "source": row["source"] in ("mcp", "cli"),

@@ -141,6 +141,12 @@ describe('the schema', () => {
       `PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = sql || ' ' WHERE name = 'tasks'`,
       'tasks',
     ],
+    [
+      'two tables have the same pages',
+      `PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage =
+       (SELECT rootpage FROM sqlite_schema WHERE name = 'log_blocks') WHERE name = 'open_calls'`,
+      'log_blocks, open_calls',
+    ],
   ];
 
   test.each(cases)(proving('detect.column', 'R18: %s, and that is found by name'), async (_, sql, name) => {

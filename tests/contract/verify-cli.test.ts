@@ -38,14 +38,19 @@ describe('colibri verify', () => {
     },
   );
 
-  proves('detect.read-only', 'finds nothing wrong in calls on tasks of any number', async (desk) => {
-    const server = await desk.colibri.start();
-    for (const number of [1, 2 ** 31, 2 ** 32, 5_000_000_000, Number.MAX_SAFE_INTEGER])
-      await server.call('task_update', { task_id: `T-${String(number).padStart(4, '0')}`, progress: 1 });
-    await server.closeInput();
+  proves(
+    'detect.read-only',
+    'finds nothing wrong in calls on tasks of any number or of no tool',
+    async (desk) => {
+      const server = await desk.colibri.start();
+      for (const name of ['', 5, undefined]) await server.request('tools/call', { name, arguments: {} });
+      for (const number of [1, 2 ** 31, 2 ** 32, 5_000_000_000, Number.MAX_SAFE_INTEGER])
+        await server.call('task_update', { task_id: `T-${String(number).padStart(4, '0')}`, progress: 1 });
+      await server.closeInput();
 
-    expect((await desk.verify()).findings).toEqual([]);
-  });
+      expect((await desk.verify()).findings).toEqual([]);
+    },
+  );
 
   proves('tree.hex', 'every hash that tools, verdicts and bundles show is lowercase hex', async (desk) => {
     const server = await desk.colibri.start();

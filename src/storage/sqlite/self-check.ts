@@ -15,6 +15,9 @@ interface SchemaObject {
 const OBJECTS = `SELECT type, name, tbl_name, sql FROM sqlite_schema
   WHERE type <> 'table' OR name NOT IN ('sqlite_stat1', 'sqlite_stat4') ORDER BY name`;
 
+const SHARED_ROOTS = `SELECT group_concat(name, ', ') AS names
+  FROM (SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0 ORDER BY name) GROUP BY rootpage HAVING count(*) > 1`;
+
 /** Compares the file's schema with the one this version makes, then lets SQLite check every table, index and page. */
 export async function findSchemaProblems(driver: SqliteDriver, tx: Reader): Promise<StorageProblem[]> {
   const problems: StorageProblem[] = [];
@@ -30,6 +33,8 @@ export async function findSchemaProblems(driver: SqliteDriver, tx: Reader): Prom
     else if (JSON.stringify(wanted) !== JSON.stringify(object))
       tell(name, `The definition of the ${wanted.type} ${name} was changed.`);
   }
+  for (const { names } of await tx.all<{ names: string }>(SHARED_ROOTS))
+    tell(names, `These have the same pages, and each must have its own: ${names}.`);
   const version = Object.values((await tx.get('PRAGMA user_version')) ?? {})[0];
   const told = `The file calls itself schema ${version}; this Colibri makes schema ${SCHEMA_VERSION}.`;
   if (version !== SCHEMA_VERSION) tell('user_version', told);

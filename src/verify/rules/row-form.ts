@@ -67,7 +67,7 @@ const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12
 const INSTANT =
   '\\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\\d|3[01])T(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d\\.\\d{3}Z';
 const ROW = new RegExp(
-  `^\\{"actor":"(${SOME_TEXT})",(?:"args_hash":"(${HASH})",)?"at":"(${INSTANT})","correlation_id":"(${UUID})",(?:"duration_ms":(0|${COUNT}),)?(?:"effects":\\[([^\\]]+)\\],)?(?:"error_code":"([A-Z_]+)",)?"outcome":"(running|ok|error|rejected|denied|crashed)","position":(${COUNT}),"process":"(${SOME_TEXT})",(?:"repaired":(\\["${TEXT}"(?:,"${TEXT}")*\\]),)?(?:"result_hash":"(${HASH})",)?"rules":([1-9][0-9]{0,8}),"schema_valid":(true|false),"sequence_no":(${COUNT}),"source":"(mcp|cli)","stage":"(enter|exit)","tool":"(${SOME_TEXT})"\\}$`,
+  `^\\{"actor":"(${SOME_TEXT})",(?:"args_hash":"(${HASH})",)?"at":"(${INSTANT})","correlation_id":"(${UUID})",(?:"duration_ms":(0|${COUNT}),)?(?:"effects":\\[([^\\]]+)\\],)?(?:"error_code":"([A-Z_]+)",)?"outcome":"(running|ok|error|rejected|denied|crashed)","position":(${COUNT}),"process":"(${SOME_TEXT})",(?:"repaired":(\\["${TEXT}"(?:,"${TEXT}")*\\]),)?(?:"result_hash":"(${HASH})",)?"rules":([1-9][0-9]{0,8}),"schema_valid":(true|false),"sequence_no":(${COUNT}),"source":"(mcp|cli)","stage":"(enter|exit)","tool":"(${TEXT})"\\}$`,
 );
 
 const TOOL_CHARS_MAX = 64;

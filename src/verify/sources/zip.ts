@@ -32,9 +32,9 @@ const MADE_BY = 0x0300 | VERSION;
 const PRIVATE_FILE = 0o100600 * 0x10000;
 /** The first day the format knows: the same contents make the same zip. */
 const NO_DATE = 0x0021;
-/** Audit rows shrink about tenfold; Deflate itself cannot do more than 1,032. */
+/** Audit rows shrink about tenfold, but texts may repeat themselves; Deflate cannot do more than 1,032. */
 const RATIO_MAX = 200;
-const RATIO_FREE_BYTES = 1_048_576;
+const RATIO_FREE_BYTES = 64 * 1_048_576;
 
 /**
  * Opens a zip by a stranger, and only one as Colibri makes them: nothing before, between or behind the entries. So no
