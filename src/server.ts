@@ -7,7 +7,7 @@ import type { Booted } from './boot.ts';
 import { INSTRUCTIONS, wiredTools } from './catalogue.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, packageVersion, readConfig } from './config.ts';
-import { createDiagnostics, type Diagnostics, type Logger, withoutSecrets } from './diagnostics.ts';
+import { createDiagnostics, type Diagnostics, harmless, type Logger } from './diagnostics.ts';
 import { asError, ColibriError } from './errors.ts';
 import { LIMITS } from './limits.ts';
 import { type Backing, composeCall } from './middleware/compose.ts';
@@ -113,7 +113,7 @@ export async function main(): Promise<void> {
   } catch (thrown) {
     const error = asError(thrown);
     const code = error instanceof ColibriError ? `${error.code}: ` : 'fatal: ';
-    console.error(redactText(`[colibri] ${code}${error.message}`));
+    console.error(harmless(`[colibri] ${code}${error.message}`));
     process.exit(error instanceof StartupTimeoutError ? EXIT.startupTimeout : EXIT.refused);
   }
 }
@@ -267,7 +267,7 @@ function installGlobalHandlers(logger: Logger, exit: (code: number) => void): vo
   for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
     if (process.listenerCount(event) > 0) continue;
     process.on(event, (reason: unknown) => {
-      logger(`[colibri] ${event}:`, withoutSecrets(reason));
+      logger(`[colibri] ${event}:`, harmless(reason));
       exit(EXIT.refused);
     });
   }

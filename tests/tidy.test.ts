@@ -153,6 +153,12 @@ const RESERVED: readonly {
     home: /^(transport|cli)\//,
     because: {},
   },
+  {
+    what: 'a terminal is written to',
+    pattern: /\bstd(?:out|err)\.write\(|\bconsole\.error\(/,
+    home: /^cli\/output\.ts$/,
+    because: { 'server.ts': 'The server says on stderr why it cannot start, through the same rule.' },
+  },
 ];
 
 describe('only there', () => {

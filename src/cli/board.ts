@@ -3,10 +3,11 @@ import { ARROWS } from '../domains/tasks/workflows.ts';
 import { formatId, TASKS } from '../log/tables.ts';
 import { ERASED } from '../log/texts.ts';
 import type { Reader } from '../storage/engine.ts';
+import { visibleLine } from '../untrusted.ts';
 import { command } from './command.ts';
 import { withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
-import { printable, toWidth, wrap } from './text.ts';
+import { toWidth, wrap } from './text.ts';
 
 /** A status with no arrows out is final. */
 const FINISHED = Object.values(ARROWS).flatMap((arrows) =>
@@ -54,12 +55,12 @@ export const board = command({
 function nothingHere(project: string | undefined, projects: readonly string[]): string {
   if (project === undefined || projects.length === 0)
     return 'There are no tasks yet. An agent makes one with task_create.';
-  return `There are no tasks in project ${printable(project)}. There are some in ${projects.join(', ')}.`;
+  return `There are no tasks in project ${project}. There are some in ${projects.join(', ')}.`;
 }
 
 async function readProjects(tx: Reader): Promise<string[]> {
   const found = await tx.all<{ project: string }>('SELECT DISTINCT project FROM tasks ORDER BY project');
-  return found.map(({ project }) => printable(project));
+  return found.map(({ project }) => project);
 }
 
 /** Every status of each workflow that is in use. */
@@ -115,7 +116,7 @@ function drawColumns(columns: readonly Column[], width: number, out: Output): vo
 }
 
 function cardLines({ id, title, priority, unmet, progress, assignee }: Card, width: number, out: Output) {
-  const lines = wrap(printable(title), width, 0);
+  const lines = wrap(visibleLine(title), width, 0);
   const rest = lines.slice(TITLE_LINES_MAX - 1).join(' ');
   const [mark, colour] = MARKS.get(priority) ?? ['', 'cyan'];
   const waiting = unmet > 0 && `⧗${unmet}`;
@@ -124,7 +125,7 @@ function cardLines({ id, title, priority, unmet, progress, assignee }: Card, wid
   return [
     out.paint(colour, toWidth(head, width)),
     ...[...lines.slice(0, TITLE_LINES_MAX - 1), rest].filter(Boolean).map((line) => toWidth(line, width)),
-    out.paint('dim', toWidth(printable(assignee), width)),
+    out.paint('dim', toWidth(visibleLine(assignee), width)),
   ];
 }
 

@@ -18,7 +18,7 @@ export const call = command({
     const config = readConfig();
     try {
       const envelope = await withTools(config, out, (stages) => stages.call(tool, args, actorOf(config)));
-      out.verbatim(JSON.stringify(envelope, null, 2));
+      out.value(envelope, 2);
       return isFailure(envelope) ? EXIT.found : EXIT.fine;
     } catch (error) {
       if (!(error instanceof UnknownToolError)) throw error;

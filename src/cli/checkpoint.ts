@@ -32,7 +32,7 @@ export const checkpoint = command({
         out.line();
       }
       if ('refused' in kept) out.error(kept.refused);
-      else process.stdout.write(kept.note);
+      else out.verbatim(kept.note.trimEnd());
     };
     return out.data({ ...kept, ...adoption }, printKept, !('refused' in kept));
   },

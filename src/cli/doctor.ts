@@ -11,7 +11,6 @@ import { isObject } from '../verify/rules/payloads.ts';
 import { members } from '../verify/sources/forms.ts';
 import { command } from './command.ts';
 import { withDatabase } from './open.ts';
-import { printable } from './text.ts';
 
 /** One thing that was checked: fine, worth knowing, or wrong with a remedy. */
 type Check = ReturnType<typeof ok>;
@@ -144,13 +143,12 @@ async function checkLog(storage: StorageEngine, config: Config, bytes: number): 
   // What the signer checks before it goes on. `colibri verify` checks everything.
   const { folder, refused } = await signability(storage, config);
   const signed = Math.max(0, ...heads.map(({ size }) => size));
-  const name = printable(origin ?? 'without a name');
   return [
     ok('database', `${config.dbPath}, schema ${storage.facts.schemaVersion}, ${bytes} bytes`),
     last.position === 0
       ? note('log', 'empty')
-      : ok('log', `${name}, ${last.position} rows, signed through ${signed}`),
+      : ok('log', `${origin ?? 'without a name'}, ${last.position} rows, signed through ${signed}`),
     ...(folder === undefined ? [] : [ok('key', folder)]),
-    ...(refused === undefined ? [] : [wrong('signing', `refused: ${printable(refused)}`)]),
+    ...(refused === undefined ? [] : [wrong('signing', `refused: ${refused}`)]),
   ];
 }

@@ -4,6 +4,7 @@ import { parseInstant } from '../instant.ts';
 import { formatId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
 import { tellCall } from '../report/telling.ts';
 import type { Reader } from '../storage/engine.ts';
+import { visibleLine } from '../untrusted.ts';
 import { isText } from '../verify/sources/forms.ts';
 import { command, EXIT, UsageError } from './command.ts';
 import { callsAfter, concerning, newestCalls, newestPosition, type PastCall } from './history.ts';
@@ -11,7 +12,7 @@ import { withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { type ProofState, type ProvedCall, proveCalls, readSignedLog } from './proof-status.ts';
 import { parseRecordId } from './record-id.ts';
-import { displayWidth, printable, toWidth, wrap } from './text.ts';
+import { displayWidth, toWidth, wrap } from './text.ts';
 
 const MARKS: Readonly<Record<ProofState, readonly [mark: string, colour: Colour, meaning: string]>> = {
   anchored: ['◆', 'green', 'anchored'],
@@ -56,7 +57,7 @@ export const log = command({
         const signed = await readSignedLog(config, storage);
         const proved = await storage.read((tx) => proveCalls(signed, tx, calls));
         for (const call of proved.calls)
-          if (out.json) out.verbatim(JSON.stringify(call));
+          if (out.json) out.value(call);
           else printCall(call, out);
         const findings = [...signed.refusal, ...proved.findings];
         reportNew(new Set(findings.map(({ message }) => message)), reported, out);
@@ -85,7 +86,7 @@ const MESSAGES_MAX = 5;
 /** Says what is wrong, each thing once. One deleted row may leave hundreds of others without a proof. */
 function reportNew(messages: ReadonlySet<string>, reported: Set<string>, out: Output): void {
   const news = [...messages].filter((message) => !reported.has(message));
-  for (const message of news.slice(0, MESSAGES_MAX)) out.error(printable(message));
+  for (const message of news.slice(0, MESSAGES_MAX)) out.error(visibleLine(message));
   if (news.length > MESSAGES_MAX) out.error(`… and ${news.length - MESSAGES_MAX} more.`);
   if (news.length > 0) out.error('"colibri verify" checks everything.');
   for (const message of news) reported.add(message);
@@ -144,12 +145,12 @@ const ACTOR_WIDTH = 14;
 export function printCall(call: ProvedCall, out: Output, indent = 0): void {
   const { at, actor, kind, verb, error, tool, task, text } = tellCall(call);
   const [mark, colour] = MARKS[call.proof];
-  const when = toWidth(`${printable(at).replace('T', ' ').slice(0, 19)}Z`, 20);
-  const who = out.paint('cyan', toWidth(printable(actor), ACTOR_WIDTH));
+  const when = toWidth(`${visibleLine(at).replace('T', ' ').slice(0, 19)}Z`, 20);
+  const who = out.paint('cyan', toWidth(visibleLine(actor), ACTOR_WIDTH));
   const head = `${' '.repeat(indent)}${out.paint(colour, mark)} ${out.paint('dim', when)} ${who}`;
-  const failed = printable(`${verb}${error && ` with ${error}`}: ${tool}`);
-  const did = kind === 'failure' ? out.paint('red', failed) : printable(kind === 'read' ? tool : verb);
-  const what = [did, printable(task), printable(text)].filter(Boolean).join(' ');
+  const failed = visibleLine(`${verb}${error && ` with ${error}`}: ${tool}`);
+  const did = kind === 'failure' ? out.paint('red', failed) : visibleLine(kind === 'read' ? tool : verb);
+  const what = [did, task, visibleLine(text)].filter(Boolean).join(' ');
   const hang = out.wrapWidth < ONE_LINE_WIDTH_MIN ? indent + 4 : displayWidth(head) + 1;
   const lines = wrap(`${head} ${what}`, out.wrapWidth, hang);
   for (const line of lines.slice(0, LINES_MAX)) out.verbatim(line);

@@ -1,11 +1,17 @@
 import type { Writable } from 'node:stream';
+import { systemClock } from '../clock.ts';
+import { jsonText, visible, visibleLine } from '../untrusted.ts';
 import { EXIT } from './command.ts';
 import { wrap } from './text.ts';
 
 const COLOURS = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, cyan: 36 } as const;
 export type Colour = keyof typeof COLOURS;
 
-/** Where a command prints. Colour and progress appear only on a terminal; with `--json` it prints one value and nothing else. */
+/**
+ * Where a command prints; nothing else writes to the terminal. Whatever is printed may quote a stranger: every character
+ * that acts is spelled out here, except in the colours of `paint`. Colour and progress appear only on a terminal; with
+ * `--json` it prints one value and nothing else.
+ */
 export type Output = ReturnType<typeof createOutput>;
 
 export type OnProgress = (done: number, total: number) => void;
@@ -26,6 +32,8 @@ export function createOutput(options: {
   const isColoured = options.colour && stdout.isTTY === true;
   const columns = stdout.columns ?? (Math.max(0, Math.trunc(Number(options.columns))) || undefined);
   const wrapWidth = columns ?? Number.POSITIVE_INFINITY;
+  const styles = createStyles();
+  const value = (data: unknown, indent?: number): void => void stdout.write(`${jsonText(data, indent)}\n`);
   return {
     json,
     /** Columns to lay things out in. */
@@ -34,27 +42,45 @@ export function createOutput(options: {
     wrapWidth,
     /** Wrapped between words on a narrow terminal; later lines begin with `hang` spaces. */
     line(text = '', hang?: number): void {
-      stdout.write(`${wrap(text, wrapWidth, hang).join('\n')}\n`);
+      stdout.write(`${wrap(styles.show(text, visibleLine), wrapWidth, hang).join('\n')}\n`);
     },
-    /** Exactly as it is: for what is copied or read by a program. */
-    verbatim: (text: string): void => void stdout.write(`${text}\n`),
+    /** Never wrapped, and line breaks stay: for what is copied or laid out already. */
+    verbatim: (text: string): void => void stdout.write(`${styles.show(text, visible)}\n`),
+    /** One value for programs. */
+    value,
     /** With --json prints `value`; otherwise runs `people`. Answers the exit code. */
-    data(value: unknown, people: () => void, isFine = true): number {
-      if (json) stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+    data(data: unknown, people: () => void, isFine = true): number {
+      if (json) value(data, 2);
       else people();
       return isFine ? EXIT.fine : EXIT.found;
     },
-    paint: (colour: Colour, text: string) =>
-      isColoured ? `\u001b[${COLOURS[colour]}m${text}\u001b[0m` : text,
+    paint: (colour: Colour, text: string) => (isColoured ? styles.paint(colour, text) : text),
     /** Shows how far `work` is; only where a person looks. */
     progress: <T>(label: string, work: (onProgress: OnProgress) => Promise<T>): Promise<T> =>
       stderr.isTTY === true && !json
         ? work(drawProgress(stderr, label)).finally(() => stderr.write('\r\u001b[K'))
         : work(() => undefined),
+    /** Later lines are indented, so that none that a message quotes looks like one of ours. */
     error(text: string): void {
-      for (const line of text.split('\n'))
+      for (const line of visible(text).replaceAll('\n', '\n  ').split('\n'))
         stderr.write(`${wrap(line, stderr.columns ?? Number.POSITIVE_INFINITY).join('\n')}\n`);
     },
+  };
+}
+
+/** Colours carry a number that no stranger can know until they are shown, so that a text cannot bring its own. */
+function createStyles() {
+  const digits = BigInt(`0x${systemClock.salt()}`).toString();
+  const own = digits.match(/\d{1,4}/g)?.join(';');
+  const begun = new RegExp(`(\\u001b\\[\\d+);${own}m`);
+  return {
+    paint: (colour: Colour, text: string) => `\u001b[${COLOURS[colour]};${own}m${text}\u001b[0;${own}m`,
+    /** Spells out what acts in everything but these colours. */
+    show: (text: string, spell: (text: string) => string) =>
+      text
+        .split(begun)
+        .map((part, i) => (i % 2 === 1 ? `${part}m` : spell(part)))
+        .join(''),
   };
 }
 

@@ -25,7 +25,7 @@ export const prove = command({
     const certificate = await withDatabase(config, (storage) => buildCertificate(storage, config, id));
     const text = formatCertificate(certificate);
     if (output === '-') {
-      process.stdout.write(text);
+      out.verbatim(text.trimEnd());
       return EXIT.fine;
     }
     // Plain on every shell and file system: Θ-0001 becomes thought-0001.

@@ -12,7 +12,6 @@ import { withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { proveCalls, proveUnder, readSignedLog, rowsOf, type SignedLog } from './proof-status.ts';
 import { parseRecordId } from './record-id.ts';
-import { printable } from './text.ts';
 import { ANCHOR_NAMES } from './verdict.ts';
 
 const HISTORY_MAX = 200;
@@ -113,12 +112,15 @@ function draw({ id, row, history, findings, checkpoint, anchors, remarks }: Show
   );
   const width = Math.max(...entries.map(([column]) => column.length));
   for (const [column, value] of entries)
-    out.line(`  ${out.paint('dim', column.padEnd(width))}  ${printable(describe(column, value))}`, width + 4);
+    for (const [i, line] of describe(column, value).split('\n').entries()) {
+      const name = i === 0 ? out.paint('dim', column.padEnd(width)) : ' '.repeat(width);
+      out.line(`  ${name}  ${line}`.trimEnd(), width + 4);
+    }
   out.line();
   if (history.length > 0) out.line(out.paint('bold', `History  ${out.paint('dim', PROOF_LEGEND)}`));
   for (const call of history) printCall(call, out, 2);
   out.line();
-  for (const finding of findings) out.line(out.paint('red', `✗ ${printable(finding.message)}`));
+  for (const finding of findings) out.line(out.paint('red', `✗ ${finding.message}`));
   if (findings.length === 0)
     out.line(`${out.paint('green', '✓ intact')}: as audit row ${row.position} left it`);
   const say = (colour: Colour, mark: string, text: string) => out.line(`${out.paint(colour, mark)}: ${text}`);
@@ -126,12 +128,12 @@ function draw({ id, row, history, findings, checkpoint, anchors, remarks }: Show
   if (checkpoint === null) say('yellow', '○ not signed', `no signed head covers ${writer} as it is`);
   else say('green', '● checkpointed', `${writer} is under the signed head of ${checkpoint} rows`);
   for (const { source, where, size } of anchors) {
-    const anchor = `${ANCHOR_NAMES[source]}, the checkpoint of ${size} rows, ${printable(where)}`;
+    const anchor = `${ANCHOR_NAMES[source]}, the checkpoint of ${size} rows, ${where}`;
     say('green', '◆ anchored', anchor);
   }
   if (anchors.length === 0 && checkpoint !== null)
     say('yellow', '○ not anchored', 'only this machine vouches for it; see "colibri anchor"');
-  for (const remark of remarks) out.line(out.paint('yellow', printable(remark)));
+  for (const remark of remarks) out.line(out.paint('yellow', remark));
 }
 
 const LISTS: readonly string[] = ['labels', 'depends_on', 'tests_run', 'blockers', 'observed'];

@@ -1,28 +1,24 @@
 import { stripVTControlCharacters } from 'node:util';
 
-/** Text by somebody else, made safe for a terminal: control and direction characters become visible. */
-export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) =>
-    c === '\n' || c === '\t' ? ' ' : `\\u{${c.codePointAt(0)?.toString(16)}}`,
-  );
-}
-
 const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
 
+// What a reader sees as one character: a letter with its marks, an emoji with all its joiners.
+const CHARACTERS = new Intl.Segmenter('en', { granularity: 'grapheme' });
+const charactersOf = (text: string) => Array.from(CHARACTERS.segment(text), ({ segment }) => segment);
+
 /** Columns a terminal needs for `text`: wide scripts and emoji take two, combining marks and colours none. */
 export function displayWidth(text: string): number {
-  let width = 0;
-  for (const c of stripVTControlCharacters(text))
-    width += /\p{Mn}|\p{Me}/u.test(c) ? 0 : WIDE.test(c) ? 2 : 1;
-  return width;
+  const shown = stripVTControlCharacters(text);
+  if (/^[ -~]*$/.test(shown)) return shown.length;
+  return charactersOf(shown).reduce((width, c) => width + (WIDE.test(c) ? 2 : /^\p{M}/u.test(c) ? 0 : 1), 0);
 }
 
 /** `text` in exactly `width` columns: cut with an ellipsis, or padded. */
 export function toWidth(text: string, width: number): string {
   if (displayWidth(text) <= width) return text + ' '.repeat(width - displayWidth(text));
   let cut = '';
-  for (const c of text) {
+  for (const c of charactersOf(text)) {
     if (displayWidth(cut + c) > width - 1) break;
     cut += c;
   }
@@ -32,9 +28,13 @@ export function toWidth(text: string, width: number): string {
 /** Below this width, wrapping is left to the terminal. */
 const WIDTH_MIN = 10;
 
+/** No line begins with one of these. */
+const CLOSING = /^[、。，．！？：；」』）】〉》〕ー々]/;
+
 /**
- * `text` in lines of at most `width` columns, broken between words; later lines begin with `hang` spaces. A word that is
- * too long stays whole, so that a path or a hash can still be copied.
+ * `text` in lines of at most `width` columns, broken between words, and between wide characters, which are written without
+ * spaces; later lines begin with `hang` spaces. Any other word that is too long stays whole, so that a path or a hash can
+ * still be copied.
  */
 export function wrap(text: string, width: number, hang = text.search(/\S|$/)): string[] {
   if (displayWidth(text) <= width) return [text];
@@ -43,13 +43,30 @@ export function wrap(text: string, width: number, hang = text.search(/\S|$/)): s
   const lines: string[] = [];
   let line = '';
   for (const [, gap = '', word = ''] of text.matchAll(/( *)([^ ]+)/g)) {
-    const begun = line.trim() !== '';
-    if (begun && displayWidth(line) + gap.length + displayWidth(word) > room) {
-      lines.push(line);
-      line = indent + word;
-    } else {
-      line += gap + word;
+    for (const [i, piece] of piecesOf(word).entries()) {
+      const before = i === 0 ? gap : '';
+      const begun = line.trim() !== '';
+      if (begun && displayWidth(line) + before.length + displayWidth(piece) > room) {
+        lines.push(line);
+        line = indent + piece;
+      } else {
+        line += before + piece;
+      }
     }
   }
   return [...lines, line];
+}
+
+/** Where a word may be broken: around a wide character. */
+function piecesOf(word: string): string[] {
+  if (!WIDE.test(word)) return [word];
+  const pieces: string[] = [];
+  let isOpen = false;
+  for (const c of charactersOf(word)) {
+    const isWide = WIDE.test(c);
+    if (CLOSING.test(c) || (isOpen && !isWide)) pieces.push(`${pieces.pop() ?? ''}${c}`);
+    else pieces.push(c);
+    isOpen = !isWide;
+  }
+  return pieces;
 }

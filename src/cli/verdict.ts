@@ -3,7 +3,6 @@ import type { Finding } from '../verify/finding.ts';
 import type { Anchoring, Verdict } from '../verify/verdict.ts';
 import type { Against } from './brought.ts';
 import type { Output } from './output.ts';
-import { printable } from './text.ts';
 
 /** A file to verify, and what the user brings along. */
 export interface ToVerify {
@@ -42,14 +41,14 @@ export function showVerified(verified: Verified, { path, out }: ToVerify): numbe
   const against = verdict && comparisonIn(verdict);
   const printAll = () => {
     for (const { kind, record, message } of findings.slice(0, FINDINGS_SHOWN_MAX))
-      out.line(`${out.paint('red', kind.padEnd(14))} ${printable(record)}  ${printable(message)}`, 15);
+      out.line(`${out.paint('red', kind.padEnd(14))} ${record}  ${message}`, 15);
     const more = findings.length - FINDINGS_SHOWN_MAX;
     if (more > 0) out.line(`… and ${more} more; --json prints all of them.`);
     if (!ok) out.line();
     if (verdict) printRanges(verdict, whole, out);
-    if (against) out.line(`against               ${against.verdict}: ${printable(against.message)}`);
+    if (against) out.line(`against               ${against.verdict}: ${against.message}`);
     print?.();
-    for (const remark of remarks) out.line(out.paint('yellow', printable(remark)));
+    for (const remark of remarks) out.line(out.paint('yellow', remark));
     const count = findings.length === 1 ? 'One thing is wrong.' : `${findings.length} things are wrong.`;
     out.line(ok ? out.paint('green', 'Nothing is wrong.') : out.paint('red', count));
   };
@@ -107,9 +106,9 @@ function printRanges(verdict: Verdict, whole: boolean, out: Output): void {
       out.line(`${label.padEnd(22)}${rows.toLocaleString('en').padStart(12)} ${more}`.trimEnd());
 }
 
-/** The short name of a key in its text form. It may come from a stranger's file. */
+/** The short name of a key in its text form. */
 export function keyId(key: string): string {
-  return printable(key.split('+')[1] ?? '');
+  return key.split('+')[1] ?? '';
 }
 
 export const ANCHOR_NAMES: Readonly<Record<Anchoring, string>> = {

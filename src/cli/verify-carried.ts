@@ -18,7 +18,6 @@ import { checkProofFile, isProofFile } from '../verify/sources/proofs.ts';
 import type { Verdict } from '../verify/verdict.ts';
 import { check, folderOf, outsideFinding, ownKey } from './evidence.ts';
 import type { Output } from './output.ts';
-import { printable } from './text.ts';
 import { keyId, type ToVerify, type Verified } from './verdict.ts';
 
 /** Verifies a bundle: a folder or a zip. */
@@ -76,7 +75,7 @@ async function verifyCarried(
       printKeys(verdict, keyFrom, out);
       printAnchors(anchors, out);
       // Only what is proved is told: of one that is wrong, the findings are all there is to say.
-      if (findings.length === 0) for (const line of tell()) out.line(printable(line));
+      if (findings.length === 0) for (const line of tell()) out.line(line);
     },
   };
 }
@@ -168,7 +167,7 @@ function printAnchor({ size, commit, claimed_time = 'no time', found, check }: L
   const token = commit === undefined ? `time stamp claiming ${claimed_time}` : `git commit ${commit}`;
   const what = `${token}, of the checkpoint of ${size} rows`;
   const line = found ? `Anchored: ${what}, in ${found}.` : `Not checked here: ${what}. ${check}`;
-  out.line(out.paint(found ? 'green' : 'yellow', printable(line)));
+  out.line(out.paint(found ? 'green' : 'yellow', line));
 }
 
 /** A file that proves one thing: it has no ranges, only what it shows. */
@@ -177,7 +176,7 @@ function verifyProofFile(text: string, given: ToVerify): Verified {
   const keyOf = (origin: string) => given.key ?? folderOf(given.config, origin)?.verifierKey();
   try {
     const { line, ...shown } = checkProofFile(text, keyOf, given.against?.note);
-    const print = () => out.line(printable(line));
+    const print = () => out.line(line);
     return { what: 'proof', findings: [], data: { ...shown, proves: [line] }, print };
   } catch (error) {
     const message = `It shows nothing: the proof does not hold: ${asError(error).message}.`;

@@ -1,3 +1,4 @@
+import { visibleLine } from '../untrusted.ts';
 import type { WrittenBundle } from './bundle.ts';
 
 const PAGE = `  verify.html       shows all of it in a browser and checks it there, with no network; take the page from a source you
@@ -16,7 +17,7 @@ export function readmeText(written: WrittenBundle, hasPage: boolean): string {
   return `A Colibri bundle
 ================
 
-It holds the whole log ${origin}: ${size} audit rows, of which a signed checkpoint covers ${checkpointedThrough}.
+It holds the whole log ${visibleLine(origin)}: ${size} audit rows, of which a signed checkpoint covers ${checkpointedThrough}.
 Everything here can be checked without Colibri, with sha256sum, openssl and a few lines of any language.
 
   SHA256SUMS        run "sha256sum -c SHA256SUMS"

@@ -6,6 +6,7 @@ import { pick } from '../domains/records.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { formatId, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../log/tables.ts';
 import type { Reader } from '../storage/engine.ts';
+import { jsonText, markdownLine, visibleLine } from '../untrusted.ts';
 
 /** What verification said of the log: findings by record (`T-0001`), and how far a signed head reaches. */
 export interface LogProof {
@@ -32,27 +33,27 @@ export async function renderNotes(tx: Reader, proof: LogProof): Promise<Note[]> 
 
 function taskNote(task: TaskRow, thoughts: readonly ThoughtRow[], proof: LogProof): Note {
   const id = formatId(TASKS, task.id);
-  const { status, status_since, status_by, priority, assignee, project } = task;
+  const { status, status_since, status_by, priority, assignee, project, blocked_reason } = task;
   const fields = {
     colibri: 'task',
     id,
     aliases: [task.title],
     ...pick(task, 'project', 'status', 'workflow', 'priority', 'progress', 'assignee', 'type'),
     estimate_hours: task.estimate_hours,
-    labels: JSON.parse(task.labels) as string[],
+    labels: listIn(task.labels).filter((label) => typeof label === 'string'),
     proof_grade: task.proof_grade === 1,
     parent: task.parent_id === null ? null : taskLink(task.parent_id),
-    depends_on: (JSON.parse(task.depends_on) as number[]).map(taskLink),
+    depends_on: listIn(task.depends_on).map(taskLink),
     created: task.created_at,
     updated: task.updated_at,
   };
   const records = [named(TASKS, task), ...thoughts.map((thought) => named(THOUGHTS, thought))];
   return note(`Tasks/${id}.md`, fields, proof, records, [
-    `# ${id} ${inert(task.title)}`,
-    `**${status}** since ${status_since} by ${inert(status_by)} · ${priority} · ${inert(assignee)} · ${project}`,
-    task.blocked_reason === null ? '' : `> [!warning] Blocked\n${quoted(task.blocked_reason)}`,
+    md`# ${id} ${task.title}`,
+    md`**${status}** since ${status_since} by ${status_by} · ${priority} · ${assignee} · ${project}`,
+    blocked_reason === null ? NOTHING : md`> [!warning] Blocked\n${quoted(blocked_reason)}`,
     quoted(task.description ?? ''),
-    thoughts.length === 0 ? '' : '## Thoughts',
+    thoughts.length === 0 ? NOTHING : md`## Thoughts`,
     ...thoughts.map(thoughtSection),
   ]);
 }
@@ -61,11 +62,13 @@ function sessionNote(session: SessionRow, leaves: readonly Leaf[], proof: LogPro
   const id = formatId(SESSIONS, session.id);
   const { merkle_root, auditor_id, started_at, started_by, finalized_at } = session;
   const task = taskLink(session.task_id);
-  const records = leaves.map(
-    ({ kind, ref, hash }, i) =>
-      `${i + 1}. ${kind === 'thought' ? formatId(THOUGHTS, ref) : `audit row ${ref}`} \`${hash ?? 'gone'}\``,
-  );
-  const skills = JSON.parse(session.skills) as readonly { readonly name: string; readonly digest: string }[];
+  const records = leaves.map(({ kind, ref, hash }, i) => {
+    const record = kind === 'thought' ? formatId(THOUGHTS, ref) : `audit row ${ref}`;
+    return md`${i + 1}. ${record} ${code(hash ?? 'gone')}`;
+  });
+  const skills = listIn(session.skills).map((skill) => ({
+    ...(skill as { name?: unknown; digest?: unknown }),
+  }));
   const fields = {
     colibri: 'session',
     id,
@@ -82,14 +85,17 @@ function sessionNote(session: SessionRow, leaves: readonly Leaf[], proof: LogPro
     proof,
     [named(SESSIONS, session)],
     [
-      `# ${id}`,
-      `Proof session on ${task}, opened by ${inert(started_by)} for ${inert(auditor_id)} at ${started_at}.`,
+      md`# ${id}`,
+      md`Proof session on ${task}, opened by ${started_by} for ${auditor_id} at ${started_at}.`,
       quoted(session.reason ?? ''),
-      merkle_root === null ? 'Still open.' : `Sealed at ${finalized_at} with root \`${merkle_root}\`.`,
-      skills.length === 0 ? '' : '## Skills in force',
-      skills.map(({ name, digest }) => `- ${inert(name)} \`${digest}\``).join('\n'),
-      records.length === 0 ? '' : '## Records',
-      records.join('\n'),
+      merkle_root === null ? md`Still open.` : md`Sealed at ${finalized_at} with root ${code(merkle_root)}.`,
+      skills.length === 0 ? NOTHING : md`## Skills in force`,
+      joined(
+        skills.map(({ name, digest }) => md`- ${name} ${code(digest)}`),
+        '\n',
+      ),
+      records.length === 0 ? NOTHING : md`## Records`,
+      joined(records, '\n'),
     ],
   );
 }
@@ -100,61 +106,98 @@ function note(
   fields: Readonly<Record<string, unknown>>,
   proof: LogProof,
   records: readonly ReturnType<typeof named>[],
-  sections: readonly string[],
+  sections: readonly Markdown[],
 ) {
   const findings = records.flatMap(({ name }) => proof.findings.get(name) ?? []);
   const checkpointed = records.every(({ position }) => position <= proof.checkpointedThrough);
   const lines = Object.entries({ ...fields, intact: findings.length === 0, checkpointed })
     .filter(([, value]) => value !== null)
-    .map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
+    .map(([key, value]) => `${key}: ${jsonText(property(value))}`);
   const verification = [
     ...(findings.length === 0
-      ? ['[!success] Intact: every column is as the log recorded it.']
-      : ['[!danger] Not intact', ...findings.map((finding) => `- ${inert(finding)}`)]),
-    `${checkpointed ? 'Covered' : 'Not covered yet'} by a signed checkpoint.`,
+      ? [md`> [!success] Intact: every column is as the log recorded it.`]
+      : [md`> [!danger] Not intact`, ...findings.map((finding) => md`> - ${finding}`)]),
+    checkpointed ? md`> Covered by a signed checkpoint.` : md`> Not covered yet by a signed checkpoint.`,
   ];
-  const text = [
-    ['---', ...lines, '---'].join('\n'),
-    ...sections.filter((section) => section !== ''),
-    '## Verification',
-    verification.map((line) => `> ${line}`).join('\n'),
+  const body = [
+    ...sections.filter(({ text }) => text !== ''),
+    md`## Verification`,
+    joined(verification, '\n'),
   ];
-  return { path, text: `${text.join('\n\n')}\n` };
+  return { path, text: `---\n${lines.join('\n')}\n---\n\n${joined(body, '\n\n').text}\n` };
 }
 
 function named(table: StateTable, { id, position }: Pick<TaskRow, 'id' | 'position'>) {
   return { name: formatId(table, id), position };
 }
 
-function taskLink(id: number): string {
-  return `[[${formatId(TASKS, id)}]]`;
+function taskLink(id: unknown): Markdown {
+  return typeof id === 'number' ? new Markdown(`[[${formatId(TASKS, id)}]]`) : md`${id}`;
 }
 
-function thoughtSection(thought: ThoughtRow): string {
+function thoughtSection(thought: ThoughtRow): Markdown {
   const { id, type, recorded_at, recorded_by, branch, commit_sha, content, hash } = thought;
   const facts = [
-    `${formatId(THOUGHTS, id)} by ${inert(recorded_by)}`,
-    ...(branch === null ? [] : [`branch ${inert(branch)}`]),
-    ...(commit_sha === null ? [] : [`commit ${inert(commit_sha)}`]),
-    `\`${hash}\``,
+    md`${formatId(THOUGHTS, id)} by ${recorded_by}`,
+    ...(branch === null ? [] : [md`branch ${branch}`]),
+    ...(commit_sha === null ? [] : [md`commit ${commit_sha}`]),
+    code(hash),
   ];
-  return [`### ${recorded_at} ${type} ^th-${id}`, quoted(content), facts.join(' · ')].join('\n\n');
+  return joined([md`### ${recorded_at} ${type} ^th-${id}`, quoted(content), joined(facts, ' · ')], '\n\n');
 }
 
-/** Text of strangers as Markdown that only shows it: a query block, script or link in it would be run by the vault. */
-function inert(text: string): string {
-  return text
-    .replace(/[\\`*_{}[\]<>#|$%~^=!&]/g, '\\$&')
-    .replace(/^(\s*)([-+:]|\d+[.)])/gm, '$1\\$2')
-    .replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, (c) =>
-      c === '\n' || c === '\t' ? c : '\ufffd',
-    );
+/** Markdown of ours, told by its class from anything that a stranger's JSON can hold. */
+class Markdown {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+const NOTHING = new Markdown('');
+
+/** Markdown in which every value is text that only shows, unless it was made here. */
+function md(ours: TemplateStringsArray, ...values: readonly unknown[]): Markdown {
+  const shown = values.map((value) => (value instanceof Markdown ? value.text : markdownLine(String(value))));
+  return new Markdown(ours.map((text, i) => `${text}${shown[i] ?? ''}`).join(''));
+}
+
+function joined(parts: readonly Markdown[], separator: string): Markdown {
+  return new Markdown(parts.map(({ text }) => text).join(separator));
 }
 
 /** Several lines of text as a quote, or inside a callout. */
-function quoted(text: string): string {
-  const lines = inert(text).split('\n');
-  return text === '' ? '' : lines.map((line) => `> ${line}`.trimEnd()).join('\n');
+function quoted(text: string): Markdown {
+  const lines = text.split(/\r\n?|\n/).map((line) => new Markdown(md`> ${line}`.text.trimEnd()));
+  return text === '' ? NOTHING : joined(lines, '\n');
+}
+
+/** A hash. In code nothing can be escaped, and some code is run: whatever is not a hash is text. */
+function code(hash: unknown): Markdown {
+  return /^(?:[0-9a-f]+|gone)$/.test(String(hash)) ? new Markdown(`\`${hash}\``) : md`${hash}`;
+}
+
+/**
+ * A value of the front matter. Queries show it as Markdown and templates run what is in it. One without their syntax stays
+ * exactly as it is, so that it can be searched for.
+ */
+function property(value: unknown): unknown {
+  if (value instanceof Markdown) return value.text;
+  if (Array.isArray(value)) return value.map(property);
+  const isLive = typeof value === 'string' && (LIVE.test(value) || visibleLine(value) !== value);
+  return isLive ? markdownLine(value) : value;
+}
+
+const LIVE = /[`<$]|\[\[|\]\(|%%|::|(?<!\bhttps?):\/\//i;
+
+/** A JSON list; anybody may have changed the file, and then it may be anything. */
+function listIn(text: string): unknown[] {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? value : [];
+  } catch {
+    return [];
+  }
 }
 
 /** A note to be written: path inside the export folder, with forward slashes, and text. */

@@ -14,6 +14,7 @@ import { fileURLToPath } from 'node:url';
 import { type BundleRequest, type WrittenBundle, writeBundle } from '../export/bundle.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { readIfPresent } from '../trust/private-files.ts';
+import { jsonText } from '../untrusted.ts';
 
 /** The empty page holds this once; the data replaces it. */
 const NO_BUNDLE = '<script type="application/json" id="bundle">null</script>';
@@ -65,7 +66,7 @@ async function writePage(target: string, page: string, zip: string): Promise<voi
   if (after === undefined || more !== undefined)
     throw new Error('verify.html has no place for a bundle, or more than one');
   // JSON that cannot end the script element it is in.
-  const name = JSON.stringify(`${basename(target).replace(/\.html?$/i, '')}.zip`).replaceAll('<', '\\u003c');
+  const name = jsonText(`${basename(target).replace(/\.html?$/i, '')}.zip`).replaceAll('<', '\\u003c');
   const making = join(dirname(target), `.${basename(target)}.${process.pid}.new`);
   async function* parts() {
     yield `${before}${OPEN}${name},"zip":"`;

@@ -10,6 +10,9 @@ import { NODE } from '../driver/server-process.ts';
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const ESCAPE = '\u001b[';
 
+const CHINESE = '我们先发布第二版，然后再写说明。';
+const UNSPACED = `${CHINESE.repeat(20)}\n\n  - second line\nthird line`;
+
 let colibri: Playground;
 
 beforeAll(async () => {
@@ -25,6 +28,7 @@ beforeAll(async () => {
     type: 'decision',
     content: 'Because. '.repeat(100),
   });
+  await server.call('thought_record', { task_id: 'T-0001', type: 'plan', content: UNSPACED });
   await server.call('task_update', { task_id: 'T-0002', status: 'done' });
   await server.closeInput();
 });
@@ -54,6 +58,16 @@ describe.each([40, 60, 80])('in %d columns', (columns) => {
     expect(code).toBe(0);
     expect(tooWide(stdout, columns)).toEqual([]);
   });
+});
+
+test('show breaks text without spaces where it may be broken, and keeps the line breaks of a text', async () => {
+  const { stdout } = await runColibri(colibri, ['show', 'TH-2'], { env: { COLUMNS: '60' } });
+  const lines = stdout.split('\n');
+
+  expect(lines.filter((line) => displayWidth(line) > 60 && /[我们]/u.test(line))).toEqual([]);
+  expect(lines.filter((line) => /^\s*[，。]/u.test(line))).toEqual([]);
+  expect(stdout.replaceAll(/\s/g, '')).toContain(CHINESE.repeat(20));
+  expect(stdout).toMatch(/\n\n {10,}- second line\n {8,}third line\n/);
 });
 
 test('through a pipe nothing is broken or cut off, and nothing is coloured', async () => {

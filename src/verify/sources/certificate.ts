@@ -1,5 +1,6 @@
 import { decodeBase64 } from '../../integrity/signed-note.ts';
 import { isOrigin } from '../../trust/origin.ts';
+import { jsonText } from '../../untrusted.ts';
 import { isObject } from '../rules/payloads.ts';
 import type { Given } from './carried.ts';
 import { isEntryName, SourceError } from './files.ts';
@@ -20,12 +21,12 @@ export interface Certificate {
   readonly files: Readonly<Record<string, readonly string[] | string>>;
 }
 
-/** The one text of a certificate: names in order, two spaces, a newline at the end. Throws where nobody would read it. */
+/** The one text of a certificate: names in order, two spaces, a newline at the end, nothing that acts on a terminal. Throws where nobody would read it. */
 export function formatCertificate(certificate: Certificate): string {
   const inOrder = (value: object) =>
     Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
   const whole = inOrder({ ...MARKED, ...certificate, files: inOrder(certificate.files) });
-  const text = `${JSON.stringify(whole, null, 2)}\n`;
+  const text = `${jsonText(whole, 2)}\n`;
   if (Buffer.byteLength(text) <= CERTIFICATE_BYTES_MAX) return text;
   throw new SourceError('The certificate would be too large. Export a bundle instead: "colibri export".');
 }

@@ -1,5 +1,6 @@
 /// <reference lib="dom" />
 /// <reference lib="dom.iterable" />
+import { splitActing } from '../../../untrusted.ts';
 
 export type Child = Node | string | false | undefined;
 /** Attributes, and listeners under the name of their event. */
@@ -28,9 +29,17 @@ export function svg(spec: string, ...parts: readonly Part[]): SVGElement {
 function fill<E extends Element>(element: E, classes: readonly string[], parts: readonly Part[]): E {
   if (classes.length > 0) element.setAttribute('class', classes.join(' '));
   for (const part of parts.flat())
-    if (part instanceof Node || typeof part === 'string') element.append(part);
+    if (part instanceof Node) element.append(part);
+    else if (typeof part === 'string') element.append(...splitActing(part).map(spell));
     else if (part !== undefined && part !== false) setProps(element, part);
   return element;
+}
+
+/** Every second piece of a text is a character that nobody could see: its number is shown instead. */
+function spell(piece: string, i: number): Node | string {
+  if (i % 2 === 0) return piece;
+  const code = (piece.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
+  return h('span.tag', { 'data-tone': 'partly' }, `U+${code}`);
 }
 
 function setProps(element: Element, props: Props): void {

@@ -104,20 +104,12 @@ export function choice(
 
 const CHOICES_MAX = 500;
 
-// Characters that change the order of the text around them, or show nothing at all. Joiners stay: scripts and emoji need them.
-const HIDDEN = /((?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029])/u;
-
-/**
- * What an agent or a client wrote. It stays inside a box of its own, so that no direction mark in it reaches the text
- * around it, and marks that nobody could see are shown by their number.
- */
+/** What an agent or a client wrote. It stays inside a box of its own, so that its direction does not reach the text around it. */
 export function said(text: string, charactersMax = Number.POSITIVE_INFINITY): HTMLElement {
   // Cutting may split a pair of surrogates.
   const cut = text.slice(0, charactersMax).replace(/[\ud800-\udbff]$/, '');
   const shown = text.length > charactersMax ? `${cut}…` : text;
-  const nameOf = (c: string) => `U+${(c.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
-  const parts = shown.split(HIDDEN).map((part, i) => (i % 2 === 1 ? tag(nameOf(part), 'partly') : part));
-  return h('bdi', { dir: 'auto' }, parts);
+  return h('bdi', { dir: 'auto' }, shown);
 }
 
 export function number(value: number): string {

@@ -60,7 +60,14 @@ function recent(tasks: readonly Task[], openTask: (task: Task) => void, none: st
     ...latest.map((task) =>
       h('li', [
         lineButton(task.id, task.title, { click: () => openTask(task) }),
-        h('small', `${words(task.status)} by `, said(task.status_by, 60), ', ', time(task.status_since)),
+        h(
+          'small',
+          said(words(task.status), 40),
+          ' by ',
+          said(task.status_by, 60),
+          ', ',
+          time(task.status_since),
+        ),
       ]),
     ),
     tasks.length > RECENT_MAX && h('li.note', `and ${number(tasks.length - RECENT_MAX)} more on the board`),

@@ -1,0 +1,52 @@
+// Text by others: whatever comes out of a database, bundle, certificate, key folder, skill or repository, and every
+// error that quotes it. One rule says which characters act instead of showing; each medium has one function on top of it.
+
+/**
+ * Controls, line and paragraph separators, lone surrogates and format characters: they move the cursor, reorder the text
+ * around them, or hide. Line feeds and tabs are left to each medium. Joiners and the visible signs of Arabic stay, because
+ * scripts and emoji need them; so does a direction mark near a right-to-left letter, where it does no more than the letter.
+ */
+const ACTING = actingCharacters();
+
+function actingCharacters(): RegExp {
+  const letter = '[\\u05d0-\\u05f2\\u0620-\\u064a\\u066e-\\u06d3\\u06fa-\\u08c7]';
+  const mark = '[\\u200e\\u200f\\u061c]';
+  const shown =
+    '[\\n\\t\\u200c\\u200d\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u{110bd}\\u{110cd}]';
+  const kept = `${shown}|${letter}\\P{L}{0,8}${mark}|${mark}(?=\\P{L}{0,8}${letter})`;
+  return new RegExp(`([\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}])(?<!${kept})`, 'gu');
+}
+
+/** For several lines on a terminal, in a log or in a text file: what acts is spelled out, line feeds and tabs stay. */
+export function visible(text: string): string {
+  return text.replace(ACTING, (c) => `\\u{${c.codePointAt(0)?.toString(16)}}`);
+}
+
+/** The same for a part of one line, which no text can end. */
+export function visibleLine(text: string): string {
+  return visible(text.replace(/\r\n?|[\n\t]/g, ' '));
+}
+
+/** For a page: the text in pieces, of which every second one is a character that acts. */
+export function splitActing(text: string): string[] {
+  return text.split(ACTING);
+}
+
+/** JSON of the same value in which nothing acts, wherever it is printed. */
+export function jsonText(value: unknown, indent?: number): string {
+  const unit = (c: string) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value, null, indent).replace(ACTING, (c) => c.split('').map(unit).join(''));
+}
+
+/**
+ * For one line of Markdown that only shows the text: a vault would run a query, a script, a template, a comment, a field
+ * (`key:: value`), a tag or a link in it. Links to the web stay; those of other programs can make them do things.
+ */
+export function markdownLine(text: string): string {
+  return visibleLine(text)
+    .replace(/[\\`*_{}[\]<>#|$%~^=!&]/g, '\\$&')
+    .replace(/:(?=:)/g, ':\\')
+    .replace(/(?<!\bhttps?):\/\//gi, ':\\/\\/')
+    .replace(/^(\s*)([-+:])/, '$1\\$2')
+    .replace(/^(\s*\d+)([.)])/, '$1\\$2');
+}
