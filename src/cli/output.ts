@@ -48,7 +48,7 @@ export function createOutput(options: {
     verbatim: (text: string): void => void stdout.write(`${styles.show(text, visible)}\n`),
     /** One value for programs. */
     value,
-    /** With --json prints `value`; otherwise runs `people`. Answers the exit code. */
+    /** With --json prints `data`; otherwise runs `people`. Answers the exit code. */
     data(data: unknown, people: () => void, isFine = true): number {
       if (json) value(data, 2);
       else people();

@@ -28,8 +28,12 @@ export function toWidth(text: string, width: number): string {
 /** Below this width, wrapping is left to the terminal. */
 const WIDTH_MIN = 10;
 
-/** No line begins with one of these. */
-const CLOSING = /^[、。，．！？：；」』）】〉》〕ー々]/;
+// A gap and what must stay together after it: a wide character with its marks and joiners, or other characters up to a
+// space or a wide one. No line begins with punctuation that closes.
+const PIECES = new RegExp(
+  `( *)((?:\\p{RI}{2}|(?:${WIDE.source})(?:[\\p{M}\\p{EMod}]|\\u200d.)*|(?:(?!${WIDE.source})[^ ])+)[、。，．！？：；」』）】》]*)`,
+  'gu',
+);
 
 /**
  * `text` in lines of at most `width` columns, broken between words, and between wide characters, which are written without
@@ -42,31 +46,14 @@ export function wrap(text: string, width: number, hang = text.search(/\S|$/)): s
   const indent = ' '.repeat(Math.min(hang, room - WIDTH_MIN / 2));
   const lines: string[] = [];
   let line = '';
-  for (const [, gap = '', word = ''] of text.matchAll(/( *)([^ ]+)/g)) {
-    for (const [i, piece] of piecesOf(word).entries()) {
-      const before = i === 0 ? gap : '';
-      const begun = line.trim() !== '';
-      if (begun && displayWidth(line) + before.length + displayWidth(piece) > room) {
-        lines.push(line);
-        line = indent + piece;
-      } else {
-        line += before + piece;
-      }
+  for (const [, gap = '', word = ''] of text.matchAll(PIECES)) {
+    const begun = line.trim() !== '';
+    if (begun && displayWidth(line) + gap.length + displayWidth(word) > room) {
+      lines.push(line);
+      line = indent + word;
+    } else {
+      line += gap + word;
     }
   }
   return [...lines, line];
-}
-
-/** Where a word may be broken: around a wide character. */
-function piecesOf(word: string): string[] {
-  if (!WIDE.test(word)) return [word];
-  const pieces: string[] = [];
-  let isOpen = false;
-  for (const c of charactersOf(word)) {
-    const isWide = WIDE.test(c);
-    if (CLOSING.test(c) || (isOpen && !isWide)) pieces.push(`${pieces.pop() ?? ''}${c}`);
-    else pieces.push(c);
-    isOpen = !isWide;
-  }
-  return pieces;
 }

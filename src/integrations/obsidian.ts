@@ -40,20 +40,20 @@ function taskNote(task: TaskRow, thoughts: readonly ThoughtRow[], proof: LogProo
     aliases: [task.title],
     ...pick(task, 'project', 'status', 'workflow', 'priority', 'progress', 'assignee', 'type'),
     estimate_hours: task.estimate_hours,
-    labels: listIn(task.labels).filter((label) => typeof label === 'string'),
+    labels: listIn(task.labels),
     proof_grade: task.proof_grade === 1,
-    parent: task.parent_id === null ? null : taskLink(task.parent_id),
-    depends_on: listIn(task.depends_on).map(taskLink),
     created: task.created_at,
     updated: task.updated_at,
   };
+  const parent = task.parent_id === null ? null : taskLink(task.parent_id);
+  const links = { parent, depends_on: listIn(task.depends_on).map(taskLink) };
   const records = [named(TASKS, task), ...thoughts.map((thought) => named(THOUGHTS, thought))];
-  return note(`Tasks/${id}.md`, fields, proof, records, [
+  return note(`Tasks/${id}.md`, fields, links, proof, records, [
     md`# ${id} ${task.title}`,
     md`**${status}** since ${status_since} by ${status_by} · ${priority} · ${assignee} · ${project}`,
-    blocked_reason === null ? NOTHING : md`> [!warning] Blocked\n${quoted(blocked_reason)}`,
+    blocked_reason === null ? '' : `> [!warning] Blocked\n${quoted(blocked_reason)}`,
     quoted(task.description ?? ''),
-    thoughts.length === 0 ? NOTHING : md`## Thoughts`,
+    thoughts.length === 0 ? '' : '## Thoughts',
     ...thoughts.map(thoughtSection),
   ]);
 }
@@ -64,15 +64,12 @@ function sessionNote(session: SessionRow, leaves: readonly Leaf[], proof: LogPro
   const task = taskLink(session.task_id);
   const records = leaves.map(({ kind, ref, hash }, i) => {
     const record = kind === 'thought' ? formatId(THOUGHTS, ref) : `audit row ${ref}`;
-    return md`${i + 1}. ${record} ${code(hash ?? 'gone')}`;
+    return md`${i + 1}. ${record} ` + code(hash ?? 'gone');
   });
-  const skills = listIn(session.skills).map((skill) => ({
-    ...(skill as { name?: unknown; digest?: unknown }),
-  }));
+  const skills = listIn(session.skills).map((skill) => ({ name: '', digest: '', ...Object(skill) }));
   const fields = {
     colibri: 'session',
     id,
-    task,
     auditor: auditor_id,
     ...pick(session, 'scope', 'status', 'merkle_root'),
     started: started_at,
@@ -82,20 +79,20 @@ function sessionNote(session: SessionRow, leaves: readonly Leaf[], proof: LogPro
   return note(
     `Sessions/${id}.md`,
     fields,
+    { task },
     proof,
     [named(SESSIONS, session)],
     [
       md`# ${id}`,
-      md`Proof session on ${task}, opened by ${started_by} for ${auditor_id} at ${started_at}.`,
+      `Proof session on ${task}, ${md`opened by ${started_by} for ${auditor_id} at ${started_at}.`}`,
       quoted(session.reason ?? ''),
-      merkle_root === null ? md`Still open.` : md`Sealed at ${finalized_at} with root ${code(merkle_root)}.`,
-      skills.length === 0 ? NOTHING : md`## Skills in force`,
-      joined(
-        skills.map(({ name, digest }) => md`- ${name} ${code(digest)}`),
-        '\n',
-      ),
-      records.length === 0 ? NOTHING : md`## Records`,
-      joined(records, '\n'),
+      merkle_root === null
+        ? 'Still open.'
+        : `${md`Sealed at ${finalized_at} with root `}${code(merkle_root)}.`,
+      skills.length === 0 ? '' : '## Skills in force',
+      skills.map(({ name, digest }) => `${md`- ${name} `}${code(digest)}`).join('\n'),
+      records.length === 0 ? '' : '## Records',
+      records.join('\n'),
     ],
   );
 }
@@ -104,38 +101,41 @@ function sessionNote(session: SessionRow, leaves: readonly Leaf[], proof: LogPro
 function note(
   path: string,
   fields: Readonly<Record<string, unknown>>,
+  links: Readonly<Record<string, string | readonly string[] | null>>,
   proof: LogProof,
   records: readonly ReturnType<typeof named>[],
-  sections: readonly Markdown[],
+  sections: readonly string[],
 ) {
   const findings = records.flatMap(({ name }) => proof.findings.get(name) ?? []);
   const checkpointed = records.every(({ position }) => position <= proof.checkpointedThrough);
-  const lines = Object.entries({ ...fields, intact: findings.length === 0, checkpointed })
+  const inert = Object.entries(fields).map(([key, value]) => [key, property(value)] as const);
+  const lines = [...inert, ...Object.entries({ ...links, intact: findings.length === 0, checkpointed })]
     .filter(([, value]) => value !== null)
-    .map(([key, value]) => `${key}: ${jsonText(property(value))}`);
+    .map(([key, value]) => `${key}: ${jsonText(value)}`);
   const verification = [
     ...(findings.length === 0
-      ? [md`> [!success] Intact: every column is as the log recorded it.`]
-      : [md`> [!danger] Not intact`, ...findings.map((finding) => md`> - ${finding}`)]),
-    checkpointed ? md`> Covered by a signed checkpoint.` : md`> Not covered yet by a signed checkpoint.`,
+      ? ['[!success] Intact: every column is as the log recorded it.']
+      : ['[!danger] Not intact', ...findings.map((finding) => md`- ${finding}`)]),
+    `${checkpointed ? 'Covered' : 'Not covered yet'} by a signed checkpoint.`,
   ];
-  const body = [
-    ...sections.filter(({ text }) => text !== ''),
-    md`## Verification`,
-    joined(verification, '\n'),
+  const text = [
+    ['---', ...lines, '---'].join('\n'),
+    ...sections.filter((section) => section !== ''),
+    '## Verification',
+    verification.map((line) => `> ${line}`).join('\n'),
   ];
-  return { path, text: `---\n${lines.join('\n')}\n---\n\n${joined(body, '\n\n').text}\n` };
+  return { path, text: `${text.join('\n\n')}\n` };
 }
 
 function named(table: StateTable, { id, position }: Pick<TaskRow, 'id' | 'position'>) {
   return { name: formatId(table, id), position };
 }
 
-function taskLink(id: unknown): Markdown {
-  return typeof id === 'number' ? new Markdown(`[[${formatId(TASKS, id)}]]`) : md`${id}`;
+function taskLink(id: unknown): string {
+  return typeof id === 'number' ? `[[${formatId(TASKS, id)}]]` : md`${id}`;
 }
 
-function thoughtSection(thought: ThoughtRow): Markdown {
+function thoughtSection(thought: ThoughtRow): string {
   const { id, type, recorded_at, recorded_by, branch, commit_sha, content, hash } = thought;
   const facts = [
     md`${formatId(THOUGHTS, id)} by ${recorded_by}`,
@@ -143,38 +143,23 @@ function thoughtSection(thought: ThoughtRow): Markdown {
     ...(commit_sha === null ? [] : [md`commit ${commit_sha}`]),
     code(hash),
   ];
-  return joined([md`### ${recorded_at} ${type} ^th-${id}`, quoted(content), joined(facts, ' · ')], '\n\n');
+  return [md`### ${recorded_at} ${type} ^th-${id}`, quoted(content), facts.join(' · ')].join('\n\n');
 }
 
-/** Markdown of ours, told by its class from anything that a stranger's JSON can hold. */
-class Markdown {
-  readonly text: string;
-  constructor(text: string) {
-    this.text = text;
-  }
-}
-
-const NOTHING = new Markdown('');
-
-/** Markdown in which every value is text that only shows, unless it was made here. */
-function md(ours: TemplateStringsArray, ...values: readonly unknown[]): Markdown {
-  const shown = values.map((value) => (value instanceof Markdown ? value.text : markdownLine(String(value))));
-  return new Markdown(ours.map((text, i) => `${text}${shown[i] ?? ''}`).join(''));
-}
-
-function joined(parts: readonly Markdown[], separator: string): Markdown {
-  return new Markdown(parts.map(({ text }) => text).join(separator));
+/** Markdown in which every value is text that only shows. All values of a note go through here. */
+function md(ours: TemplateStringsArray, ...values: readonly unknown[]): string {
+  return String.raw({ raw: ours }, ...values.map((value) => markdownLine(String(value))));
 }
 
 /** Several lines of text as a quote, or inside a callout. */
-function quoted(text: string): Markdown {
-  const lines = text.split(/\r\n?|\n/).map((line) => new Markdown(md`> ${line}`.text.trimEnd()));
-  return text === '' ? NOTHING : joined(lines, '\n');
+function quoted(text: string): string {
+  const lines = text.split(/\r\n?|\n/).map((line) => md`> ${line}`.trimEnd());
+  return text === '' ? '' : lines.join('\n');
 }
 
 /** A hash. In code nothing can be escaped, and some code is run: whatever is not a hash is text. */
-function code(hash: unknown): Markdown {
-  return /^(?:[0-9a-f]+|gone)$/.test(String(hash)) ? new Markdown(`\`${hash}\``) : md`${hash}`;
+function code(hash: string): string {
+  return /^(?:[0-9a-f]+|gone)$/.test(hash) ? `\`${hash}\`` : md`${hash}`;
 }
 
 /**
@@ -182,8 +167,7 @@ function code(hash: unknown): Markdown {
  * exactly as it is, so that it can be searched for.
  */
 function property(value: unknown): unknown {
-  if (value instanceof Markdown) return value.text;
-  if (Array.isArray(value)) return value.map(property);
+  if (Array.isArray(value)) return value.map((item) => property(String(item)));
   const isLive = typeof value === 'string' && (LIVE.test(value) || visibleLine(value) !== value);
   return isLive ? markdownLine(value) : value;
 }

@@ -19,7 +19,7 @@ export function detailBox() {
   });
 
   function open(heading: string, ...parts: readonly Part[]): void {
-    title.textContent = heading;
+    replace(title, heading);
     replace(body, ...parts);
     body.scrollTop = 0;
     if (!element.open) element.showModal();
