@@ -16,8 +16,8 @@ export const bundleOptions = {
   target: `node${engines.node.replace(/\D/g, '')}`,
   minify: true,
   legalComments: 'none',
-  // Native, optional, and absent where Node brings its own SQLite.
-  external: ['better-sqlite3'],
+  // It finds its binaries beside itself.
+  external: ['@photostructure/sqlite'],
   logLevel: 'warning',
 };
 

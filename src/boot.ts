@@ -9,6 +9,7 @@ import { processIdentity } from './log/process-identity.ts';
 import type { Backing } from './middleware/compose.ts';
 import { capabilitiesFor } from './modes.ts';
 import { createNoStorage, type StorageEngine } from './storage/engine.ts';
+import { NoSqliteError } from './storage/sqlite/driver.ts';
 import { openSqlite } from './storage/sqlite/engine.ts';
 import { LogSigner } from './trust/signer.ts';
 
@@ -35,9 +36,8 @@ export async function bootStorage(deps: BootDeps): Promise<Booted> {
     return await withDatabase(deps);
   } catch (thrown) {
     const { message } = asError(thrown);
-    const reason = message.includes(deps.config.dbPath)
-      ? message
-      : `${deps.config.dbPath} cannot be opened (${message}). ${REMEDY}`;
+    const saysAll = thrown instanceof NoSqliteError || message.includes(deps.config.dbPath);
+    const reason = saysAll ? message : `${deps.config.dbPath} cannot be opened (${message}). ${REMEDY}`;
     deps.diagnostics.error(`degraded: ${reason}`);
     return { ...without, degraded: reason };
   }

@@ -103,7 +103,7 @@ describe('imports', () => {
 
   test.each([
     ['the MCP SDK', /^@modelcontextprotocol\//, /^transport\//],
-    ['a SQLite driver', /^(better-sqlite3|node:sqlite)$/, /^storage\/sqlite\//],
+    ['a SQLite driver', /^(@photostructure\/sqlite|node:sqlite)$/, /^storage\/sqlite\//],
     ['a YAML reader', /^js-yaml$/, /^domains\/skills\//],
   ])('name %s in one place', (_, library, place) => {
     const wrong = imports.filter(({ from, to }) => library.test(to) && !place.test(from));

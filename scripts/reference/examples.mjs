@@ -137,7 +137,7 @@ function storyDeps(source, clock, names) {
       storage: () => ({
         path: '/path/to/project/.colibri/colibri.db',
         schemaVersion: 5,
-        engine: 'SQLite 3.53.0 (better-sqlite3)',
+        engine: 'SQLite 3.53.4 (@photostructure/sqlite)',
         journal: 'wal',
         writable: true,
       }),

@@ -43,15 +43,10 @@ export async function loadSource() {
 const nativeModules = {
   name: 'native-modules',
   setup({ onResolve }) {
-    onResolve({ filter: /^better-sqlite3$/ }, () => ({ path: addressOf('better-sqlite3'), external: true }));
+    const { resolve } = createRequire(import.meta.url);
+    onResolve({ filter: /^@photostructure\/sqlite$/ }, ({ path }) => ({
+      path: pathToFileURL(resolve(path)).href,
+      external: true,
+    }));
   },
 };
-
-function addressOf(name) {
-  try {
-    return pathToFileURL(createRequire(import.meta.url).resolve(name)).href;
-  } catch {
-    // Optional: where Node has SQLite of its own, it may not be installed.
-    return name;
-  }
-}

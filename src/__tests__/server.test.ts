@@ -979,7 +979,7 @@ describe('as a program', () => {
       platform: 'node',
       format: 'esm',
       target: 'node20',
-      external: ['better-sqlite3'],
+      external: ['@photostructure/sqlite'],
       logLevel: 'error',
     });
   });

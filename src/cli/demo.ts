@@ -7,7 +7,7 @@ import { childEnvironment } from '../config.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { chainHash, GENESIS } from '../log/row.ts';
 import { textOf } from '../report/telling.ts';
-import { loadDriver, type SqliteConnection } from '../storage/sqlite/driver.ts';
+import { loadDriver, type SqliteConnection, type SqliteDriver } from '../storage/sqlite/driver.ts';
 import { isObject, type JsonObject } from '../verify/rules/payloads.ts';
 import { members } from '../verify/sources/forms.ts';
 import { command, EXIT } from './command.ts';
@@ -21,13 +21,14 @@ export const demo = command({
   details:
     'Works in a temporary folder with its own key; your data is not touched. Exit 1 if anything goes wrong.',
   async run({ out }) {
-    const run = startRun(out);
+    const driver = await loadDriver();
+    const run = startRun(out, driver);
     const { folder, steps } = run;
     const report = join(folder, 'report.html');
     workOnTask(run);
     checkWork(run);
-    await showFound(run, 'altered', 'a thought is edited afterwards', editThought);
-    await showFound(run, 'rewritten', 'history is rewritten and every hash recomputed', rewriteHistory);
+    showFound(run, 'altered', 'a thought is edited afterwards', editThought);
+    showFound(run, 'rewritten', 'history is rewritten and every hash recomputed', rewriteHistory);
     run.title('A person looks at it');
     run.command(['report', '-o', report], 'colibri report writes one file for any browser');
     const ok = steps.every(({ fine }) => fine);
@@ -43,7 +44,7 @@ export const demo = command({
 type DemoRun = ReturnType<typeof startRun>;
 
 /** The folder of the run, the programs it starts there, and what it has shown so far. */
-function startRun(out: Output) {
+function startRun(out: Output, driver: SqliteDriver) {
   const folder = mkdtempSync(join(tmpdir(), 'colibri-demo-'));
   const dbAt = join(folder, 'data', 'colibri.db');
   /** What should have happened, and whether it did. */
@@ -92,7 +93,7 @@ function startRun(out: Output) {
     return lines.map((_, id) => answers.find((answer) => answer.id === id) ?? {});
   }
 
-  return { folder, steps, title, step, start, command, talk };
+  return { driver, folder, steps, title, step, start, command, talk };
 }
 
 const task_id = 'T-0001';
@@ -162,17 +163,12 @@ function checkWork(run: DemoRun): void {
 }
 
 /** Changes a copy of the file, as anybody can who can write to it. The verifier must find that. */
-async function showFound(
-  run: DemoRun,
-  finding: string,
-  title: string,
-  apply: (db: SqliteConnection) => void,
-) {
+function showFound(run: DemoRun, finding: string, title: string, apply: (db: SqliteConnection) => void) {
   run.title(`Somebody tampers with a copy: ${title}`);
   const copy = join(run.folder, finding);
   cpSync(join(run.folder, 'data'), copy, { recursive: true });
   const dbPath = join(copy, 'colibri.db');
-  const db = (await loadDriver()).open(dbPath, { readOnly: false });
+  const db = run.driver.open(dbPath, { readOnly: false });
   // Anybody who can write to the file can drop its triggers and put them back: they prove nothing.
   const triggers = rowsOf(db, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'");
   for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
@@ -180,11 +176,12 @@ async function showFound(
   for (const { sql } of triggers) db.exec(String(sql));
   db.close();
   const { code, stdout } = run.start('cli.js', ['verify', '--json'], dbPath);
-  const { findings = [] } = JSON.parse(stdout) as { findings?: { kind: string; message: string }[] };
+  const found = members(stdout).findings;
+  const findings = Array.isArray(found) ? found.filter(isObject) : [];
   const named = findings.find(({ kind }) => kind === finding);
   const more = findings.length > 1 ? `, among ${findings.length} findings` : '';
   const isFound = code === EXIT.found && named !== undefined;
-  run.step(isFound, `found: ${finding}${more}`, named?.message ?? 'was not found');
+  run.step(isFound, `found: ${finding}${more}`, textOf(named?.message ?? 'was not found'));
 }
 
 function editThought(db: SqliteConnection): void {

@@ -46,7 +46,8 @@ export const doctor = command({
 });
 
 async function* examine(): AsyncGenerator<Check> {
-  yield await checkRuntime();
+  const runtime = await checkRuntime();
+  yield runtime;
   let config: Config;
   try {
     config = readConfig();
@@ -60,7 +61,8 @@ async function* examine(): AsyncGenerator<Check> {
   yield ok('workspace', workspace);
   yield checkClient(config);
   yield* checkSkills(config);
-  yield* checkDatabase(config);
+  // Without SQLite there is nothing more to say of the database.
+  if (runtime.state === 'ok') yield* checkDatabase(config);
 }
 
 async function checkRuntime(): Promise<Check> {
@@ -68,7 +70,7 @@ async function checkRuntime(): Promise<Check> {
     const { name, sqliteVersion } = await loadDriver();
     return ok('runtime', `Node ${process.versions.node}, SQLite ${sqliteVersion} (${name})`);
   } catch (error) {
-    return wrong('runtime', asError(error).message, 'use Node 22.13 or newer, or run npm install again');
+    return wrong('runtime', `Node ${process.versions.node}. ${asError(error).message}`);
   }
 }
 

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { asError } from '../errors.ts';
+import { loadDriver } from '../storage/sqlite/driver.ts';
 import { isObject } from '../verify/rules/payloads.ts';
 import { command, UsageError } from './command.ts';
 
@@ -50,6 +51,8 @@ export const init = command({
   details: `Clients: ${NAMES}. The project is the nearest folder at or above this one that holds .git or .colibri, or this one by default. With --client, only that client’s snippet is printed and nothing is written.`,
   options: { client: { type: 'string', value: 'NAME', help: 'print the snippet for one client' } },
   async run({ values, out, config }) {
+    // A client must not be set up for a server that cannot run here.
+    await loadDriver();
     // This installation, so that it works without a network and without a package name.
     const start = { command: 'node', args: [fileURLToPath(new URL('server.js', import.meta.url))] };
     if (values.client !== undefined) {

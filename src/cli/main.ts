@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util';
 import { packageVersion, readConfig } from '../config.ts';
 import { asError, ColibriError, didYouMean, type ErrorCode } from '../errors.ts';
+import { NoSqliteError } from '../storage/sqlite/driver.ts';
 import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
 import { COMMANDS } from './commands.ts';
 import { COMMON, commandHelp, generalHelp, helpHang } from './help.ts';
@@ -44,7 +45,9 @@ async function runCommand(command: Command, args: readonly string[], out: Output
     const error = asError(thrown);
     out.error(`colibri ${command.name}: ${error.message}`);
     const isMistake = error instanceof ColibriError && MISTAKES.includes(error.code);
-    return error instanceof UsageError || isMistake ? EXIT.usage : EXIT.found;
+    // Without SQLite nothing was looked at, so nothing was found either.
+    const isOurs = error instanceof UsageError || error instanceof NoSqliteError;
+    return isOurs || isMistake ? EXIT.usage : EXIT.found;
   }
 }
 

@@ -8,6 +8,7 @@ import { composeCall } from '../middleware/compose.ts';
 import { createToolLock } from '../middleware/tool-lock.ts';
 import { capabilitiesFor } from '../modes.ts';
 import type { StorageEngine } from '../storage/engine.ts';
+import { loadDriver } from '../storage/sqlite/driver.ts';
 import { openSqlite } from '../storage/sqlite/engine.ts';
 import { assertPresent } from '../storage/sqlite/file.ts';
 import type { Tool } from '../tool.ts';
@@ -77,6 +78,7 @@ export async function withOwner<T>(config: Config, out: Output, work: Work<Owner
   if (capabilitiesFor(config.mode).database !== 'file')
     throw new UsageError(`Nothing is signed in mode ${config.mode}. Unset COLIBRI_MODE for this command.`);
   assertPresent(config.dbPath);
+  await loadDriver();
   const failures: string[] = [];
   const diagnostics = createDiagnostics((...parts) => failures.push(parts.join(' ')), 'error');
   return await withStages(config, diagnostics, ownerTools, async (stages) => {

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { asError } from '../errors.ts';
 import type { StorageEngine } from '../storage/engine.ts';
+import { loadDriver } from '../storage/sqlite/driver.ts';
 import { openSqlite } from '../storage/sqlite/engine.ts';
 import { PathMemory } from '../trust/key-folder.ts';
 import { keyIn } from '../trust/opening.ts';
@@ -97,9 +98,11 @@ export async function verifyDatabase(given: ToVerify): Promise<Verified> {
     const message = `The database ${path} was the log ${before} and is gone.`;
     return await unreadable(outsideFinding('missing', path, message));
   }
+  // A SQLite that is missing says nothing about the file.
+  const driver = await loadDriver();
   let storage: StorageEngine;
   try {
-    storage = await openSqlite({ path, readOnly: true });
+    storage = await openSqlite({ path, readOnly: true, driver });
   } catch (thrown) {
     const message = `${path} cannot be read: ${asError(thrown).message}`;
     return await unreadable({ kind: 'damaged', table: 'file', record: path, message });

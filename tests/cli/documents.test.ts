@@ -12,12 +12,12 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import Sqlite from 'better-sqlite3';
 import { afterAll, describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { COMMON } from '../../src/cli/help.ts';
 import { CLIENTS } from '../../src/cli/init.ts';
 import { APPLICATION_ID, SCHEMA_VERSION } from '../../src/storage/sqlite/schema.ts';
+import { openDatabase } from '../driver/database.ts';
 import { NODE } from '../driver/server-process.ts';
 
 /*
@@ -249,7 +249,7 @@ function formOf(text: string): string {
 /** A file as an earlier build would leave it: it says so itself, and has tables. */
 function makeOlderFile(folder: string): void {
   mkdirSync(folder, { mode: 0o700 });
-  const db = new Sqlite(join(folder, 'colibri.db'));
+  const db = openDatabase(join(folder, 'colibri.db'));
   db.exec('CREATE TABLE actions (position INTEGER PRIMARY KEY) STRICT');
   db.pragma(`application_id = ${APPLICATION_ID}`);
   db.pragma(`user_version = ${SCHEMA_VERSION - 1}`);

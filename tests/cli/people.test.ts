@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CLIENTS } from '../../src/cli/init.ts';
 import { runColibri } from '../driver/command-line.ts';
+import { openDatabase } from '../driver/database.ts';
 import { Playground } from '../driver/playground.ts';
 
 let colibri: Playground;
@@ -160,7 +160,7 @@ describe('board, log and show', () => {
       row: { content: 'because it must be' },
     });
 
-    const db = new Sqlite(colibri.dbPath);
+    const db = openDatabase(colibri.dbPath);
     db.prepare("UPDATE tasks SET assignee = 'mallory' WHERE id = 1").run();
     db.close();
     expect(await run('show', 'T-0001')).toMatchObject({

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import Sqlite from 'better-sqlite3';
 import { expect } from 'vitest';
 import {
   type AuditFields,
@@ -9,6 +8,7 @@ import {
   UNSAID,
   withDatabase,
 } from '../driver/audit-file.ts';
+import { openDatabase } from '../driver/database.ts';
 import { modernMeta } from '../driver/era.ts';
 import type { Playground } from '../driver/playground.ts';
 import { stateFindings } from '../driver/state-file.ts';
@@ -140,9 +140,9 @@ proves('log.fields', 'the columns of the table say what the text says', async ({
     expect(columns).toEqual(said);
     expect(schema_valid).toBe(valid ? 1 : 0);
     expect([effects, repaired].map((list) => JSON.parse(String(list ?? '[]')))).toEqual([listed, notes]);
-    expect([content, chain].map((bytes) => (bytes as Buffer).length)).toEqual([32, 32]);
+    expect([content, chain].map((bytes) => (bytes as Uint8Array).length)).toEqual([32, 32]);
     expect([content_hash, chain_hash]).toEqual(
-      [content, chain].map((bytes) => (bytes as Buffer).toString('hex')),
+      [content, chain].map((bytes) => Buffer.from(bytes as Uint8Array).toString('hex')),
     );
   }
 });
@@ -345,7 +345,7 @@ proves(
     await server.call('task_create', { ...TASK, description: 'sk-live-51H8xyzSECRET' });
     await server.closeInput();
 
-    const db = new Sqlite(colibri.dbPath);
+    const db = openDatabase(colibri.dbPath);
     expect(db.prepare("DELETE FROM texts WHERE text <> 'a task'").run().changes).toBe(1);
     db.close();
     await aServerThatPings(colibri);
@@ -423,7 +423,7 @@ proves(
 
 proves('log.seat-belt', 'triggers refuse to change or delete an audit row', async ({ colibri }) => {
   await aServerThatPings(colibri);
-  const db = new Sqlite(colibri.dbPath);
+  const db = openDatabase(colibri.dbPath);
   colibri.onDispose(() => db.close());
 
   for (const sql of [
@@ -444,7 +444,7 @@ proves(
     await server.call('task_create', TASK);
     await server.call('thought_record', { task_id: 'T-0001', type: 'risk', content: 'c' });
     await server.closeInput();
-    const db = new Sqlite(colibri.dbPath);
+    const db = openDatabase(colibri.dbPath);
     colibri.onDispose(() => db.close());
 
     for (const sql of ["UPDATE thoughts SET content = 'x'", 'DELETE FROM thoughts']) {
@@ -583,7 +583,7 @@ async function aServerThatPings(colibri: Playground): Promise<void> {
 
 /** One more row behind the last, as a process with a wrong clock would have written it. */
 function appendByHand(path: string, at: string): void {
-  const db = new Sqlite(path);
+  const db = openDatabase(path);
   const last = db
     .prepare('SELECT position, text, chain_hash FROM actions ORDER BY position DESC LIMIT 1')
     .get() as {

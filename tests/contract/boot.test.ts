@@ -12,9 +12,9 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { expect } from 'vitest';
 import { withDatabase } from '../driver/audit-file.ts';
+import { openDatabase } from '../driver/database.ts';
 import type { Playground } from '../driver/playground.ts';
 import { sleepMs } from '../driver/server-process.ts';
 import { toolsMissing } from '../driver/surface.ts';
@@ -250,7 +250,7 @@ async function aUsedDatabase(colibri: Playground): Promise<void> {
 }
 
 function foreignDatabase(path: string, journal: 'delete' | 'wal'): void {
-  const db = new Sqlite(path);
+  const db = openDatabase(path);
   db.pragma(`journal_mode = ${journal}`);
   db.exec('CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1)');
   db.close();
@@ -258,7 +258,7 @@ function foreignDatabase(path: string, journal: 'delete' | 'wal'): void {
 
 async function newerDatabase(colibri: Playground): Promise<void> {
   await aUsedDatabase(colibri);
-  const db = new Sqlite(colibri.dbPath);
+  const db = openDatabase(colibri.dbPath);
   db.pragma('user_version = 9999');
   db.close();
 }

@@ -1,5 +1,5 @@
-import Sqlite from 'better-sqlite3';
 import { expect } from 'vitest';
+import { openDatabase } from '../driver/database.ts';
 import type { Playground } from '../driver/playground.ts';
 import { type Random, seededRandom } from '../driver/random.ts';
 import { type ServerProcess, sleepMs, until } from '../driver/server-process.ts';
@@ -209,7 +209,7 @@ async function stoppedInsideACall(colibri: Playground): Promise<ServerProcess> {
 
 /** One call is open, and nobody holds a lock: looking through the writer's eyes answers both at once. */
 function isInsideACall(path: string): boolean {
-  const db = new Sqlite(path, { timeout: 0 });
+  const db = openDatabase(path, { timeout: 0 });
   try {
     db.exec('BEGIN IMMEDIATE');
     const open = db.prepare('SELECT count(*) FROM open_calls').pluck().get();

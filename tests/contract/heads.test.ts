@@ -1,7 +1,7 @@
-import type Sqlite from 'better-sqlite3';
 import { describe, expect } from 'vitest';
 import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { generateNoteKey, noteSigner, signNote } from '../../src/integrity/signed-note.ts';
+import type { Database } from '../driver/database.ts';
 import { type LogDesk, proves, putHead, sizeIn } from './log-desk.ts';
 
 /** Something that happens to the head of a log while nobody looks. */
@@ -10,7 +10,7 @@ interface Blow {
   /** What verify must find, among others. */
   readonly finds: string;
   readonly says: string;
-  strike(db: Sqlite.Database, desk: LogDesk): void;
+  strike(db: Database, desk: LogDesk): void;
 }
 
 const BLOWS: readonly Blow[] = [
@@ -113,6 +113,6 @@ async function ready(desk: LogDesk): Promise<void> {
   await desk.moreWork();
 }
 
-function keyIn(db: Sqlite.Database): string {
+function keyIn(db: Database): string {
   return db.prepare('SELECT key FROM log_heads').pluck().get() as string;
 }

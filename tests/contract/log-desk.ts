@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { noteSigner, signNote } from '../../src/integrity/signed-note.ts';
 import { Frontier, treeRoot } from '../../src/integrity/tree.ts';
@@ -9,6 +8,7 @@ import { auditText } from '../../src/log/row.ts';
 import { encodeSlot } from '../../src/trust/memory.ts';
 import { canonical, sha256, withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
+import { type Database, openDatabase } from '../driver/database.ts';
 import type { Playground } from '../driver/playground.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
 import { proves as provesInFolder } from './proves.ts';
@@ -152,8 +152,8 @@ export class LogDesk {
   }
 
   /** Changes the file as somebody with an editor would: no trigger in the way, nothing left in a write-ahead log. */
-  tamper(change: (db: Sqlite.Database) => void, path = this.dbPath): void {
-    const db = new Sqlite(path);
+  tamper(change: (db: Database) => void, path = this.dbPath): void {
+    const db = openDatabase(path);
     const triggers = db.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").all() as {
       name: string;
       sql: string;
@@ -201,7 +201,7 @@ function notesIn(path: string): string[] {
 }
 
 /** Changes what rows say and makes every hash after it fit again, block roots included. */
-export function rewrite(db: Sqlite.Database, change: (row: Record<string, unknown>) => void): void {
+export function rewrite(db: Database, change: (row: Record<string, unknown>) => void): void {
   rewriteText(db, (text) => {
     const row = JSON.parse(text) as Record<string, unknown>;
     change(row);
@@ -209,7 +209,7 @@ export function rewrite(db: Sqlite.Database, change: (row: Record<string, unknow
   });
 }
 
-export function rewriteText(db: Sqlite.Database, change: (text: string, position: number) => string): void {
+export function rewriteText(db: Database, change: (text: string, position: number) => string): void {
   const rows = db.prepare('SELECT position, text FROM actions ORDER BY position').all() as {
     position: number;
     text: string;
@@ -230,7 +230,7 @@ const CUT_TABLES = [
 ];
 
 /** Cuts the log after `end` and takes away everything that would tell: rows of state, payloads, texts, marks, heads. */
-export function cutCleanly(db: Sqlite.Database, end: number): void {
+export function cutCleanly(db: Database, end: number): void {
   for (const table of CUT_TABLES) db.prepare(`DELETE FROM ${table} WHERE position > ?`).run(end);
   db.prepare('DELETE FROM checkpoints WHERE size > ?').run(end);
   db.prepare(
@@ -245,12 +245,12 @@ export function cutCleanly(db: Sqlite.Database, end: number): void {
   if (kept !== undefined) putHead(db, kept, keyOf(db, end));
 }
 
-function keyOf(db: Sqlite.Database, size: number): string {
+function keyOf(db: Database, size: number): string {
   return db.prepare('SELECT key FROM checkpoints WHERE size = ?').pluck().get(size) as string;
 }
 
 /** Makes a note the head of the log, with everything that stands beside it. */
-export function putHead(db: Sqlite.Database, note: string, key: string): void {
+export function putHead(db: Database, note: string, key: string): void {
   const size = sizeIn(note);
   const rows = db
     .prepare('SELECT content_hash, chain_hash, at FROM actions WHERE position <= ?')
@@ -288,7 +288,7 @@ export function signAnew(desk: LogDesk): void {
 }
 
 /** Adds rows behind the last one as somebody does who knows the format and has no key. */
-export function append(db: Sqlite.Database, rows: readonly Readonly<Record<string, unknown>>[]): void {
+export function append(db: Database, rows: readonly Readonly<Record<string, unknown>>[]): void {
   for (const row of rows) {
     const last = db.prepare('SELECT position, chain_hash FROM actions ORDER BY position DESC').get() as {
       position: number;

@@ -1,6 +1,6 @@
-import Sqlite from 'better-sqlite3';
 import { expect } from 'vitest';
 import { withDatabase } from '../driver/audit-file.ts';
+import { openDatabase } from '../driver/database.ts';
 import { type ServerProcess, sleepMs } from '../driver/server-process.ts';
 import { openCalls, stateFindings } from '../driver/state-file.ts';
 import { toolsMissing } from '../driver/surface.ts';
@@ -162,7 +162,7 @@ proves(
   async ({ colibri }) => {
     const server = await colibri.start();
     await server.call('task_create', { title: 'before', project: 'demo' });
-    const reader = new Sqlite(colibri.dbPath, { readonly: true });
+    const reader = openDatabase(colibri.dbPath, { readOnly: true });
     colibri.onDispose(() => reader.close());
     reader.exec('BEGIN');
     const seen = () => reader.prepare('SELECT count(*) FROM tasks').pluck().get();

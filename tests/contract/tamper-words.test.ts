@@ -30,12 +30,13 @@ test('R18: a word index that grows and merges gives no false alarm, and each los
   const missed: string[] = [];
   for (const { segid, term, pgno } of ways) {
     for (const change of CHANGES) {
-      const saved = index.db.prepare('SELECT * FROM task_words_idx').safeIntegers().raw().all();
+      const saving = index.db.prepare('SELECT * FROM task_words_idx').raw();
+      saving.setReadBigInts(true);
+      const saved = saving.all() as (bigint | Uint8Array)[][];
       index.db.exec(`${change} WHERE segid = ${segid} AND term = x'${term}'`);
       if ((await index.complaints()).length === 0) missed.push(`${change}: ${segid} ${term} ${pgno}`);
       index.db.exec('DELETE FROM task_words_idx');
-      for (const row of saved)
-        index.db.prepare('INSERT INTO task_words_idx VALUES (?, ?, ?)').run(...(row as unknown[]));
+      for (const row of saved) index.db.prepare('INSERT INTO task_words_idx VALUES (?, ?, ?)').run(...row);
     }
   }
   const healed = await index.complaints();

@@ -1,9 +1,9 @@
 import { copyFileSync } from 'node:fs';
-import Sqlite from 'better-sqlite3';
 import { expect } from 'vitest';
 import { findingsAt } from '../../src/__tests__/tasks/bench.ts';
 import type { Finding } from '../../src/verify/finding.ts';
 import { withDatabase } from '../driver/audit-file.ts';
+import { openDatabase } from '../driver/database.ts';
 import type { Playground } from '../driver/playground.ts';
 import { proves } from './proves.ts';
 import { openDesk } from './tasks-desk.ts';
@@ -86,10 +86,9 @@ function taskRow(path: string, id: number): TaskRow {
 }
 
 function runAsAnotherProgram(path: string, sql: string, seatBelt: SeatBelt): void {
-  const db = new Sqlite(path);
+  const db = openDatabase(path);
   try {
     db.pragma('foreign_keys = OFF');
-    db.unsafeMode(true);
     const triggers = db.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").all() as {
       name: string;
       sql: string;

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import Sqlite from 'better-sqlite3';
 import { expect } from 'vitest';
 import type * as z from 'zod';
 import * as proof from '../../src/domains/proof/tools.ts';
 import * as trail from '../../src/domains/trail/schema.ts';
+import { openDatabase } from '../driver/database.ts';
 import type { ToolAnswer } from '../driver/message.ts';
 import type { Playground, StartOptions } from '../driver/playground.ts';
 import { Desk, type Refusal } from './tasks-desk.ts';
@@ -148,7 +148,7 @@ function digest(...parts: readonly Buffer[]): Buffer {
 
 /** Changes the file behind the server's back, with the triggers out of the way while it is done. */
 export function tamper(path: string, ...statements: readonly string[]): void {
-  const db = new Sqlite(path, { timeout: 5_000 });
+  const db = openDatabase(path);
   try {
     db.pragma('foreign_keys = OFF');
     const triggers = db.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").all() as {
@@ -158,7 +158,9 @@ export function tamper(path: string, ...statements: readonly string[]): void {
     db.transaction(() => {
       for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
       for (const sql of statements) {
-        if (db.prepare(sql).run().changes === 0) throw new Error(`this changes nothing: ${sql}`);
+        db.exec(sql);
+        if (db.prepare('SELECT changes()').pluck().get() === 0)
+          throw new Error(`this changes nothing: ${sql}`);
       }
       for (const { sql } of triggers) db.exec(sql);
     }).immediate();

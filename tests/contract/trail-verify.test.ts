@@ -73,7 +73,7 @@ function otherValues({ name, type, notnull }: Column, value: unknown): string[] 
 }
 
 function literal(value: string | number | Buffer | null | undefined): string {
-  if (Buffer.isBuffer(value)) return `x'${value.toString('hex')}'`;
+  if (value instanceof Uint8Array) return `x'${Buffer.from(value).toString('hex')}'`;
   return typeof value === 'string' ? `'${value.replaceAll("'", "''")}'` : String(value ?? 'NULL');
 }
 

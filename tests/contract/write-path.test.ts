@@ -1,6 +1,6 @@
-import Sqlite from 'better-sqlite3';
 import { expect } from 'vitest';
 import { withDatabase } from '../driver/audit-file.ts';
+import { openDatabase } from '../driver/database.ts';
 import type { Playground } from '../driver/playground.ts';
 import { openCalls, stateFindings } from '../driver/state-file.ts';
 import { toolsMissing } from '../driver/surface.ts';
@@ -202,7 +202,7 @@ proves(
 
 /** Makes inserts into a table fail from outside while the condition holds. The row is in before it fails: only a rollback takes it out. */
 function breakInserts(colibri: Playground, table: string, condition: string): () => void {
-  const db = new Sqlite(colibri.dbPath, { timeout: 5_000 });
+  const db = openDatabase(colibri.dbPath);
   colibri.onDispose(() => db.close());
   db.exec(
     `CREATE TRIGGER broken AFTER INSERT ON ${table} WHEN ${condition} BEGIN SELECT RAISE(FAIL, 'broken by the test'); END`,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import Sqlite from 'better-sqlite3';
+import { type Database, openDatabase } from './database.ts';
 
 /** One audit row as the file holds it: the text, what the text says, and the two hashes. */
 interface AuditEntry {
@@ -113,8 +113,8 @@ function callsIn(rows: readonly AuditFields[]): AuditCall[] {
 }
 
 /** Opens the file for reading, whatever the server is doing with it. */
-export function withDatabase<T>(path: string, read: (db: Sqlite.Database) => T): T {
-  const db = new Sqlite(path, { readonly: true, fileMustExist: true, timeout: 5_000 });
+export function withDatabase<T>(path: string, read: (db: Database) => T): T {
+  const db = openDatabase(path, { readOnly: true });
   try {
     return db.transaction(() => read(db))();
   } finally {

@@ -15,6 +15,10 @@ export interface CommandOptions {
   readonly cwd?: string;
   readonly input?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Another Node than the usual. */
+  readonly node?: string;
+  /** Another build than the one in `dist`. */
+  readonly cliFile?: string;
 }
 
 /** Runs the built `colibri` in the playground, with its private folders, as a person without a terminal would. */
@@ -93,7 +97,7 @@ function spawnColibri(
   args: readonly string[],
   options: CommandOptions,
 ): ChildProcessWithoutNullStreams {
-  return spawn(NODE, [CLI_FILE, ...args], {
+  return spawn(options.node ?? NODE, [options.cliFile ?? CLI_FILE, ...args], {
     cwd: options.cwd ?? colibri.folder,
     env: { ...colibri.environment, ...options.env },
   });

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import Sqlite from 'better-sqlite3';
+import { openDatabase } from './database.ts';
 import type { Playground } from './playground.ts';
 
 /** A lock in other hands, until released or until the test is over. */
@@ -25,8 +25,9 @@ export function lockWholeFile(colibri: Playground): HeldLock {
 }
 
 function hold(colibri: Playground, sql: string): HeldLock {
-  const db = new Sqlite(colibri.dbPath, { timeout: 5_000 });
+  const db = openDatabase(colibri.dbPath);
   db.exec(sql);
-  colibri.onDispose(() => db.close());
-  return { release: () => db.close() };
+  const release = () => db.isOpen && db.close();
+  colibri.onDispose(release);
+  return { release };
 }

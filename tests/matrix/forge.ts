@@ -1,7 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { thoughtHash } from '../../src/domains/records.ts';
 import { isFinal, queueOf, type Status, type Workflow } from '../../src/domains/tasks/workflows.ts';
 import { canonicalJson } from '../../src/integrity/canonical-json.ts';
@@ -23,6 +22,7 @@ import {
 } from '../../src/log/tables.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from '../../src/storage/sqlite/schema.ts';
 import { encodeSlot } from '../../src/trust/memory.ts';
+import { type Database, openDatabase } from '../driver/database.ts';
 
 // A log in the hands of somebody who knows how it is made. It is taken apart into calls, changed, and put together again
 // with every digest, link, seal, counter and (with the key) signature computed anew.
@@ -103,26 +103,26 @@ export class ForgedLog {
   sign: Signing = 'owner';
   /** Whether the memory of what was signed last is made to agree; only who signs can. */
   remembers = true;
-  readonly #edits: ((db: Sqlite.Database) => void)[] = [];
+  readonly #edits: ((db: Database) => void)[] = [];
   readonly #headEdits: ((heads: HeadRow[], kept: KeptNote[]) => void)[] = [];
   readonly #configDir: string;
 
   constructor(dbPath: string, configDir: string, versions: Versions) {
     this.#configDir = configDir;
-    const db = new Sqlite(dbPath, { readonly: true });
+    const db = openDatabase(dbPath, { readOnly: true });
     try {
       this.origin = String(db.prepare('SELECT origin FROM log').pluck().get());
-      this.heads = db.prepare<[], HeadRow>('SELECT * FROM log_heads').all();
-      this.kept = db.prepare<[], KeptNote>('SELECT * FROM checkpoints').all();
-      for (const { digest, salt, text } of db
-        .prepare<[], { digest: string; salt: string; text: string }>('SELECT * FROM texts')
-        .all())
-        this.texts.set(digest, { salt, text });
-      const payloads = db
-        .prepare<[], { position: number; salt: string; body: string }>('SELECT * FROM action_payloads')
-        .all();
+      this.heads = db.prepare('SELECT * FROM log_heads').all() as HeadRow[];
+      this.kept = db.prepare('SELECT * FROM checkpoints').all() as KeptNote[];
+      const texts = db.prepare('SELECT * FROM texts').all() as Record<'digest' | 'salt' | 'text', string>[];
+      for (const { digest, salt, text } of texts) this.texts.set(digest, { salt, text });
+      const payloads = db.prepare('SELECT * FROM action_payloads').all() as {
+        position: number;
+        salt: string;
+        body: string;
+      }[];
       const bodies = new Map(payloads.map((payload) => [payload.position, payload]));
-      const actions = db.prepare<[], { text: string }>('SELECT text FROM actions ORDER BY position').all();
+      const actions = db.prepare('SELECT text FROM actions ORDER BY position').all() as { text: string }[];
       for (const { text } of actions) {
         const fields = { ...UNSAID, ...JSON.parse(text) } as Fields;
         const payload = bodies.get(fields.position);
@@ -362,7 +362,7 @@ export class ForgedLog {
   }
 
   /** Changes the finished database, with every trigger out of the way. */
-  edit(change: (db: Sqlite.Database) => void): void {
+  edit(change: (db: Database) => void): void {
     this.#edits.push(change);
   }
 
@@ -381,7 +381,7 @@ export class ForgedLog {
     const made = this.#compute();
     mkdirSync(dirname(dbPath), { recursive: true });
     for (const suffix of ['', '-wal', '-shm']) rmSync(dbPath + suffix, { force: true });
-    const db = new Sqlite(dbPath);
+    const db = openDatabase(dbPath);
     try {
       db.pragma('synchronous = OFF');
       db.pragma('foreign_keys = OFF');
@@ -524,7 +524,7 @@ export class ForgedLog {
     return { heads, kept };
   }
 
-  #fill(db: Sqlite.Database, { stored, heads, kept }: Made): void {
+  #fill(db: Database, { stored, heads, kept }: Made): void {
     const insert = (table: string, row: Readonly<Record<string, unknown>>) => {
       const names = Object.keys(row);
       db.prepare(
@@ -681,11 +681,11 @@ export function isWriting(tool: string): boolean {
 }
 
 /** Runs a change with no trigger in the way, and puts every trigger back as it was. */
-function withoutTriggers(db: Sqlite.Database, change: () => void): void {
-  const triggers = db
-    .prepare<[], { name: string; sql: string }>("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
-    .all();
-  db.unsafeMode(true);
+function withoutTriggers(db: Database, change: () => void): void {
+  const triggers = db.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").all() as {
+    name: string;
+    sql: string;
+  }[];
   db.pragma('foreign_keys = OFF');
   db.transaction(() => {
     for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);

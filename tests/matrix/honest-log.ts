@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import Sqlite from 'better-sqlite3';
 import { type Fact, STATE_TABLES, type StateTable } from '../../src/log/tables.ts';
 import { repository } from '../driver/anchor-places.ts';
 import { withDatabase } from '../driver/audit-file.ts';
+import { openDatabase } from '../driver/database.ts';
 import type { ToolAnswer } from '../driver/message.ts';
 import type { Playground } from '../driver/playground.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
@@ -98,7 +98,8 @@ class Desk {
       const before = this.#seen;
       for (const table of STATE_TABLES) {
         const sql = `SELECT ${table.facts.join(', ')} FROM ${table.name} WHERE position > ? ORDER BY position, id`;
-        for (const row of db.prepare<[number], Record<string, Fact>>(sql).all(before)) this.#keep(table, row);
+        const rows = db.prepare(sql).all(before) as Record<string, Fact>[];
+        for (const row of rows) this.#keep(table, row);
       }
       this.#seen = Number(db.prepare('SELECT max(position) FROM actions').pluck().get());
     });
@@ -247,7 +248,7 @@ function crash(colibri: Playground, desk: Desk): void {
   log.remembers = false;
   const [db, config] = [colibri.path('crashed.db'), colibri.path('crashed-config')];
   log.write(db, config);
-  const copy = new Sqlite(colibri.dbPath);
+  const copy = openDatabase(colibri.dbPath);
   copy.exec(`ATTACH '${db}' AS crashed`);
   copy.transaction(() => {
     const position = log.last.fields.position;
@@ -310,7 +311,7 @@ async function goOn(desk: Desk): Promise<void> {
 }
 
 function mergeFile(path: string): void {
-  const db = new Sqlite(path);
+  const db = openDatabase(path);
   db.pragma('wal_checkpoint(TRUNCATE)');
   db.close();
 }

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import Sqlite from 'better-sqlite3';
 import { afterAll, expect, test } from 'vitest';
 import { canonicalJson } from '../../src/integrity/canonical-json.ts';
+import { openDatabase } from '../driver/database.ts';
 import { battery, noPython } from './battery.ts';
 import { Checker } from './checker.ts';
 import { Recorder } from './recorder.ts';
@@ -56,7 +56,7 @@ for (const [what, [sql, says]] of Object.entries(TAMPERINGS)) {
 
 /** Whoever holds the file can drop its triggers. */
 function tamper(path: string, sql: string): void {
-  const db = new Sqlite(path);
+  const db = openDatabase(path);
   const triggers = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").pluck().all();
   for (const name of triggers) db.exec(`DROP TRIGGER ${name}`);
   db.pragma('foreign_keys = OFF');

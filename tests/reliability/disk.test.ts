@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { afterAll, expect } from 'vitest';
 import { withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
+import { backup, type Database, openDatabase } from '../driver/database.ts';
 import type { Playground } from '../driver/playground.ts';
 import { sleepMs } from '../driver/server-process.ts';
 import { figure, tier } from '../driver/tier.ts';
@@ -136,7 +136,7 @@ for (const left of ['closed', 'killed'] as const) {
 }
 
 /** Files that were Colibri's, with one thing that this version does not know. */
-const STRANGE: Readonly<Record<string, (db: Sqlite.Database) => void>> = {
+const STRANGE: Readonly<Record<string, (db: Database) => void>> = {
   'a newer version': (db) => db.pragma('user_version = 9999'),
   'another application_id': (db) => db.pragma('application_id = 1'),
 };
@@ -184,12 +184,12 @@ battery('R13', 'a table that is not Colibri’s is named by verify', async (coli
 /** Ways to copy a database that is being written to. */
 const BACKUPS: Readonly<Record<string, (from: string, to: string) => Promise<unknown>>> = {
   'backup()': async (from, to) => {
-    const db = new Sqlite(from, { readonly: true });
-    await db.backup(to, { progress: () => 7 });
+    const db = openDatabase(from, { readOnly: true });
+    await backup(db, to, { rate: 7 });
     db.close();
   },
   'VACUUM INTO': async (from, to) => {
-    const db = new Sqlite(from, { readonly: true });
+    const db = openDatabase(from, { readOnly: true });
     db.prepare('VACUUM INTO ?').run(to);
     db.close();
   },
@@ -290,11 +290,11 @@ function chainOf(path: string): unknown[] {
   );
 }
 
-async function aUsedFile(colibri: Playground, change: (db: Sqlite.Database) => void): Promise<void> {
+async function aUsedFile(colibri: Playground, change: (db: Database) => void): Promise<void> {
   const server = await colibri.start();
   await server.call('task_create', TASK);
   await server.closeInput();
-  const db = new Sqlite(colibri.dbPath);
+  const db = openDatabase(colibri.dbPath);
   change(db);
   db.close();
 }

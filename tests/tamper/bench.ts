@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Finding } from '../../src/verify/finding.ts';
+import { openDatabase } from '../driver/database.ts';
 import { Playground } from '../driver/playground.ts';
 import { leaveBoard } from './board.ts';
 import { rowsOf, type Tampering } from './changes.ts';
@@ -33,9 +34,10 @@ export class Bench {
     const folder = mkdtempSync(join(parent, 'colibri-test-'));
     colibri.onDispose(() => rmSync(folder, { recursive: true, force: true }));
     this.copies = new Copies(readFileSync(path), folder);
+    const schema = openDatabase(path, { readOnly: true });
+    this.tables = tablesIn(schema);
+    schema.close();
     const db = openUnguarded(path);
-    this.tables = tablesIn(db);
-    db.defaultSafeIntegers(true);
     this.#rows = new Map(this.tables.map((table) => [table.name, rowsOf(db, table)]));
     db.close();
   }

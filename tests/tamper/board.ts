@@ -1,6 +1,6 @@
 import { copyFileSync } from 'node:fs';
-import Sqlite from 'better-sqlite3';
 import { withDatabase } from '../driver/audit-file.ts';
+import { openDatabase } from '../driver/database.ts';
 import type { Playground } from '../driver/playground.ts';
 import { type ServerProcess, sleepMs } from '../driver/server-process.ts';
 
@@ -20,7 +20,7 @@ export async function leaveBoard(colibri: Playground): Promise<string> {
   await talkUntil(server, AUDIT_ROWS_MIN);
   await cutOffCalls(colibri, server);
   const path = colibri.path('board.db');
-  const db = new Sqlite(colibri.dbPath);
+  const db = openDatabase(colibri.dbPath);
   db.pragma('wal_checkpoint(TRUNCATE)');
   db.close();
   copyFileSync(colibri.dbPath, path);

@@ -1,4 +1,4 @@
-import type Sqlite from 'better-sqlite3';
+import type { Database } from '../driver/database.ts';
 import type { Cells, Change } from './copies.ts';
 import { type Column, nameOf, type Table } from './schema.ts';
 
@@ -10,7 +10,7 @@ export interface Tampering {
 }
 
 /** All rows of a table as they are stored, in the order of its key. */
-export function rowsOf(db: Sqlite.Database, table: Table): Cells[] {
+export function rowsOf(db: Database, table: Table): Cells[] {
   const columns = table.stored.map(({ name }) => name).join(', ');
   const keys = table.keys.map(({ name }) => name).join(', ');
   return db.prepare(`SELECT ${columns} FROM ${table.name} ORDER BY ${keys}`).all() as Cells[];
@@ -38,14 +38,14 @@ export function forbiddenValues(table: Table, column: Column, row: Cells): Tampe
 
 function valuesFor({ name, isNullable, type }: Column, value: Cells[string]): string[] {
   const nothing = isNullable && value !== null ? ['NULL'] : [];
-  if (Buffer.isBuffer(value))
+  if (value instanceof Uint8Array)
     return [
       `CAST(${name} || x'00' AS BLOB)`,
       `x'ff'`,
       `x''`,
       ...(value.length > 0 ? [`CAST(${name} AS TEXT)`, lastByteOf(name, value)] : []),
       ...nothing,
-    ].filter((sql) => sql !== `x'${value.toString('hex')}'`);
+    ].filter((sql) => sql !== `x'${Buffer.from(value).toString('hex')}'`);
   if (typeof value === 'string' || (value === null && type === 'TEXT'))
     return [
       `'x' || coalesce(${name}, '')`,
@@ -70,7 +70,7 @@ function valuesFor({ name, isNullable, type }: Column, value: Cells[string]): st
   ];
 }
 
-function lastByteOf(name: string, value: Buffer): string {
+function lastByteOf(name: string, value: Uint8Array): string {
   const last = ((value.at(-1) ?? 0) ^ 1).toString(16).padStart(2, '0');
   return `CAST(substr(${name}, 1, length(${name}) - 1) || x'${last}' AS BLOB)`;
 }
@@ -204,7 +204,7 @@ function freshKey(rows: readonly Cells[], key: Column, row: Cells): Cells[string
 function following(value: Cells[string]): Cells[string] {
   if (typeof value === 'bigint') return value + 1n;
   if (typeof value === 'number') return value + 1;
-  if (Buffer.isBuffer(value)) return Buffer.concat([value, Buffer.from('z')]);
+  if (value instanceof Uint8Array) return Buffer.concat([value, Buffer.from('z')]);
   return `${value}z`;
 }
 
@@ -218,13 +218,13 @@ function madeUp(table: Table, row: Cells): Cells {
   return { ...row, ...Object.fromEntries(invented) };
 }
 
-function remove(db: Sqlite.Database, table: Table, row: Cells): void {
+function remove(db: Database, table: Table, row: Cells): void {
   const { where, keys } = whereKey(table, row);
   db.prepare(`DELETE FROM ${table.name} ${where}`).run(...keys);
 }
 
 /** Where another key than the first forbids the row, the nearest one it allows. */
-function add(db: Sqlite.Database, table: Table, row: Cells): void {
+function add(db: Database, table: Table, row: Cells): void {
   const names = table.stored.map(({ name }) => name);
   const insert = db.prepare(
     `INSERT INTO ${table.name} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
@@ -251,5 +251,5 @@ function describe(table: Table, row: Cells): string {
 }
 
 function show(value: Cells[string]): string {
-  return Buffer.isBuffer(value) ? `x'${value.toString('hex')}'` : String(value);
+  return value instanceof Uint8Array ? `x'${Buffer.from(value).toString('hex')}'` : String(value);
 }

@@ -1,13 +1,13 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { openSqlite } from '../../src/storage/sqlite/engine.ts';
 import type { Finding } from '../../src/verify/finding.ts';
 import { DatabaseSource } from '../../src/verify/sources/database.ts';
 import { verify } from '../../src/verify/verify.ts';
+import { type Database, openDatabase } from '../driver/database.ts';
 
-export type Cells = Readonly<Record<string, bigint | number | string | Buffer | null>>;
-export type Change = (db: Sqlite.Database) => void;
+export type Cells = Readonly<Record<string, bigint | number | string | Uint8Array | null>>;
+export type Change = (db: Database) => void;
 
 /** What the verifier finds, on a connection that may only read, with nothing known but what is in the file. */
 export async function findingsAt(path: string): Promise<Finding[]> {
@@ -111,17 +111,15 @@ function withoutTriggers(path: string, change: Change): void {
 }
 
 /** Nothing between the program and the file; durability is not the matter here. */
-export function openUnguarded(path: string): Sqlite.Database {
-  const db = new Sqlite(path);
-  db.unsafeMode(true);
+export function openUnguarded(path: string): Database {
+  const db = openDatabase(path, { readBigInts: true });
   db.pragma('synchronous = OFF');
   db.pragma('foreign_keys = OFF');
   db.pragma('ignore_check_constraints = ON');
-  db.defaultSafeIntegers(true);
   return db;
 }
 
-function changesOf(db: Sqlite.Database): unknown {
+function changesOf(db: Database): unknown {
   return db.prepare('SELECT total_changes()').pluck().get();
 }
 

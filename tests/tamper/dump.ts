@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import Sqlite from 'better-sqlite3';
+import { type Database, openDatabase } from '../driver/database.ts';
 import { type Table, WORD_PAGES } from './schema.ts';
 
 const FOUND_WORDS = `SELECT CAST(term AS BLOB), doc, cnt,
@@ -7,9 +7,8 @@ const FOUND_WORDS = `SELECT CAST(term AS BLOB), doc, cnt,
 
 /** A digest of every stored value with its type, table by table. Throws where the file cannot be read. */
 export function dumpOf(path: string, tables: readonly Table[]): ReadonlyMap<string, string> {
-  const db = new Sqlite(path, { readonly: true });
+  const db = openDatabase(path, { readOnly: true, readBigInts: true });
   try {
-    db.defaultSafeIntegers(true);
     const digests = new Map([
       ['sqlite_schema', digestOf(db, 'SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name')],
     ]);
@@ -25,9 +24,9 @@ export function dumpOf(path: string, tables: readonly Table[]): ReadonlyMap<stri
   }
 }
 
-function digestOf(db: Sqlite.Database, sql: string): string {
+function digestOf(db: Database, sql: string): string {
   const hash = createHash('sha256');
-  for (const row of db.prepare(sql).raw().iterate() as Iterable<(Buffer | string | bigint | null)[]>) {
+  for (const row of db.prepare(sql).raw().iterate() as Iterable<(Uint8Array | string | bigint | null)[]>) {
     for (const cell of row) hash.update(cell instanceof Uint8Array ? cell : String(cell)).update('\0');
     hash.update('\n');
   }

@@ -1,5 +1,5 @@
-import Sqlite from 'better-sqlite3';
 import { SCHEMA } from '../../src/storage/sqlite/schema.ts';
+import { type Database, openDatabase } from '../driver/database.ts';
 
 export interface Column {
   readonly name: string;
@@ -34,8 +34,8 @@ export function triggersOfSchema(): readonly string[] {
   );
 }
 
-function inFreshSchema<T>(read: (db: Sqlite.Database) => T): T {
-  const db = new Sqlite(':memory:');
+function inFreshSchema<T>(read: (db: Database) => T): T {
+  const db = openDatabase(':memory:');
   try {
     db.exec(SCHEMA);
     return read(db);
@@ -44,8 +44,7 @@ function inFreshSchema<T>(read: (db: Sqlite.Database) => T): T {
   }
 }
 
-export function tablesIn(db: Sqlite.Database): readonly Table[] {
-  db.defaultSafeIntegers(false);
+export function tablesIn(db: Database): readonly Table[] {
   const tables = db
     .prepare("SELECT name, type, strict FROM pragma_table_list WHERE schema = 'main' AND type <> 'view'")
     .all() as { name: string; type: string; strict: number }[];
@@ -76,7 +75,7 @@ interface Info {
   readonly hidden: number;
 }
 
-function columnsIn(db: Sqlite.Database, table: string, isVirtual: boolean): Column[] {
+function columnsIn(db: Database, table: string, isVirtual: boolean): Column[] {
   const infos = db.pragma(`table_xinfo("${table}")`) as Info[];
   // The hidden columns of a virtual table take commands and hold nothing.
   const holding = isVirtual ? infos.filter(({ hidden }) => hidden === 0) : infos;

@@ -1,21 +1,20 @@
-import Sqlite from 'better-sqlite3';
 import { openSqlite } from '../../src/storage/sqlite/engine.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from '../../src/storage/sqlite/schema.ts';
 import { sha256 } from '../driver/audit-file.ts';
+import { type Database, openDatabase } from '../driver/database.ts';
 import type { Random } from '../driver/random.ts';
 
 /** A word index of its own that grows as tasks do: new ones, reworded ones, a few of many words, some words everywhere. */
 export class GrowingIndex {
   readonly path: string;
-  readonly db: Sqlite.Database;
+  readonly db: Database;
   readonly #random: Random;
   #tasks = 0;
 
   constructor(path: string, random: Random) {
     this.path = path;
-    this.db = new Sqlite(path);
+    this.db = openDatabase(path);
     this.#random = random;
-    this.db.unsafeMode(true);
     this.db.pragma('journal_mode = WAL');
     this.db.pragma('synchronous = OFF');
     this.db.exec(SCHEMA);

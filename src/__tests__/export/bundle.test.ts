@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { proving } from '../../../tests/contract/proves.ts';
+import { openDatabase } from '../../../tests/driver/database.ts';
 import { Playground } from '../../../tests/driver/playground.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { generateNoteKey, noteSigner, signNote } from '../../integrity/signed-note.ts';
@@ -86,10 +86,10 @@ test('a bundle replaces a bundle, and nothing else', async () => {
 /** A copy of the database, changed by somebody who has SQL and no key. */
 function forgeDatabase(name: string, sql: string): RealLog {
   const dbPath = log.colibri.path(name);
-  const db = new Sqlite(log.dbPath);
+  const db = openDatabase(log.dbPath);
   db.exec(`VACUUM INTO '${dbPath}'`);
   db.close();
-  const copy = new Sqlite(dbPath);
+  const copy = openDatabase(dbPath);
   copy.pragma('foreign_keys = OFF');
   copy.exec(sql);
   copy.close();
@@ -145,7 +145,7 @@ test.each(Object.entries(IN_THE_DATABASE))(
 
 test(proving('verdict.ranges', 'rows that no key has signed are exported and named'), async () => {
   const forged = forgeDatabase('foreign.db', 'DELETE FROM checkpoints WHERE size > 34');
-  const db = new Sqlite(forged.dbPath);
+  const db = openDatabase(forged.dbPath);
   db.exec('UPDATE log_heads SET checkpoint = (SELECT note FROM checkpoints WHERE size = 34)');
   db.close();
   const path = log.colibri.path('foreign');

@@ -62,6 +62,36 @@ describe.each(await availableDrivers())('a connection of %s', (_, driver) => {
     await expect(connection.run('INSERT INTO nowhere VALUES (1)')).rejects.toThrow('nowhere');
   });
 
+  test('finds a text with U+0000 by all of it', async () => {
+    const connection = await open(':memory:', true);
+    connection.script('CREATE TABLE t (a TEXT) STRICT');
+    for (const text of ['a', 'a\u0000b', 'a\u0000c']) await connection.run('INSERT INTO t VALUES (?)', text);
+
+    expect(await connection.get('SELECT a FROM t WHERE a = ? AND 1 = ?', 'a\u0000b', 1)).toEqual({
+      a: 'a\u0000b',
+    });
+    expect(await connection.lists('SELECT a FROM t WHERE a > ? ORDER BY a', 'a\u0000b')).toEqual([
+      ['a\u0000c'],
+    ]);
+    expect(await connection.all('SELECT hex(a) AS bytes FROM t ORDER BY a')).toEqual([
+      { bytes: '61' },
+      { bytes: '610062' },
+      { bytes: '610063' },
+    ]);
+  });
+
+  test('rounds the integers that a number cannot hold, and only them', async () => {
+    const connection = await open(':memory:', true);
+    const sql = "SELECT 9223372036854775807 AS a, 7 AS b, x'01' AS c, 'x' AS d, NULL AS e, 0.5 AS f";
+    const values = [2 ** 63, 7, new Uint8Array([1]), 'x', null, 0.5];
+    const row = Object.fromEntries(values.map((value, i) => ['abcdef'.charAt(i), value]));
+
+    expect(await connection.get(sql)).toEqual(row);
+    expect(await connection.all(sql)).toEqual([row]);
+    expect(await connection.lists(sql)).toEqual([values]);
+    expect(await connection.get('SELECT -9007199254740993 AS a WHERE ? = 1', 1)).toEqual({ a: -(2 ** 53) });
+  });
+
   test('may roll back when nothing was begun', async () => {
     const connection = await open(':memory:', true);
 

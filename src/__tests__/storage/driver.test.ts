@@ -3,36 +3,24 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   chooseDriver,
+  driverOf,
   loadDriver,
-  nodeSqliteDriver,
+  NoSqliteError,
   resultOf,
   SQLITE_VERSION_MIN,
   type SqliteConnection,
-  type SqliteDriver,
+  type SqliteStatement,
 } from '../../storage/sqlite/driver.ts';
-import { availableDrivers, hasNodeSqlite } from './drivers.ts';
+import { availableDrivers, ownDriver } from './drivers.ts';
 import { scratchFolder } from './scratch.ts';
 
 describe('loadDriver', () => {
-  test.skipIf(hasNodeSqlite)('takes the native module where Node has no SQLite of its own', async () => {
+  test('takes the SQLite of Node where it can be used, and the package otherwise', async () => {
     const driver = await loadDriver();
 
-    expect(driver.name).toBe('better-sqlite3');
-    expect(() => nodeSqliteDriver()).toThrow('has no node:sqlite');
-  });
-
-  test.runIf(hasNodeSqlite)('takes the SQLite of Node where it is new enough', async () => {
-    const own = nodeSqliteDriver();
-
-    const driver = await loadDriver();
-
-    expect(driver.name).toBe(isSafe(own.sqliteVersion) ? 'node:sqlite' : 'better-sqlite3');
-  });
-
-  test('never takes a SQLite that corrupts a file several processes share', async () => {
-    const driver = await loadDriver();
-
-    expect(isSafe(driver.sqliteVersion)).toBe(true);
+    expect(driver.name).toBe(ownDriver instanceof Error ? '@photostructure/sqlite' : 'node:sqlite');
+    if (ownDriver instanceof Error)
+      expect(ownDriver.message).toMatch(/has no node:sqlite|older than|cuts texts/);
   });
 
   test.each([
@@ -44,11 +32,24 @@ describe('loadDriver', () => {
     ['4.0.0', 'first'],
   ])('compares versions by number: SQLite %s in the first driver means the %s', async (version, taken) => {
     const chosen = await chooseDriver([
-      () => aDriver('first', version),
-      () => aDriver('second', SQLITE_VERSION_MIN),
+      () => driverOf('first', aLibrary(version)),
+      () => driverOf('second', aLibrary(SQLITE_VERSION_MIN)),
     ]);
 
     expect(chosen.name).toBe(taken);
+  });
+
+  test('takes no library that cuts a text at U+0000', async () => {
+    const chosen = await chooseDriver([
+      () =>
+        driverOf(
+          'first',
+          aLibrary(SQLITE_VERSION_MIN, (text) => text.split('\0', 1).join()),
+        ),
+      () => driverOf('second', aLibrary(SQLITE_VERSION_MIN)),
+    ]);
+
+    expect(chosen.name).toBe('second');
   });
 
   test('says of each driver why it will not do, and what would', async () => {
@@ -56,19 +57,26 @@ describe('loadDriver', () => {
       () => {
         throw new Error('there is no node:sqlite');
       },
-      () => aDriver('second', '3.40.0'),
+      () => driverOf('second', aLibrary('3.40.0')),
     ]);
 
     await expect(choosing).rejects.toThrow(
-      /no usable SQLite: there is no node:sqlite; second carries SQLite 3\.40\.0.*3\.51\.3.*Use Node 22\.13/,
+      /^There is no usable SQLite: there is no node:sqlite, and second has SQLite 3\.40\.0, which is older than 3\.51\.3\. Use Node 24\.16 or newer, or install Colibri again: /,
     );
+    await expect(choosing).rejects.toBeInstanceOf(NoSqliteError);
   });
 
-  function aDriver(name: string, sqliteVersion: string): SqliteDriver {
-    const open = () => {
-      throw new Error('not to be opened');
-    };
-    return { name, sqliteVersion, open, openUnchanging: open };
+  /** A library as far as it is probed: with this version, and texts that come back as `read` makes them. */
+  function aLibrary(version: string, read = (text: string) => text): Parameters<typeof driverOf>[1] {
+    class Answering {
+      exec() {}
+      close() {}
+      prepare() {
+        const get = () => ({ version, text: read('a\0b') });
+        return { get } as unknown as SqliteStatement;
+      }
+    }
+    return { DatabaseSync: Answering };
   }
 });
 
@@ -121,7 +129,7 @@ describe.each(await availableDrivers())('%s', (_, driver) => {
   test('keeps each value as it is', () => {
     const db = open();
     db.exec('CREATE TABLE t (a, b, c, d, e)');
-    const values = ['é\u0000🐦', 2 ** 53 - 1, 0.1, null, new Uint8Array([0, 255])] as const;
+    const values = ['é🐦', 2 ** 53 - 1, 0.1, null, new Uint8Array([0, 255])] as const;
 
     const { changes } = db.prepare('INSERT INTO t VALUES (?, ?, ?, ?, ?)').run(...values);
     const row = db.prepare('SELECT * FROM t').get() as Record<string, unknown>;
@@ -129,6 +137,19 @@ describe.each(await availableDrivers())('%s', (_, driver) => {
     expect(changes).toBe(1);
     expect([row.a, row.b, row.c, row.d]).toEqual(values.slice(0, 4));
     expect(Buffer.from(row.e as Uint8Array)).toEqual(Buffer.from([0, 255]));
+  });
+
+  test.each([
+    ['a lone surrogate, as another program may store it', 'eda080', '\ufffd\ufffd\ufffd'],
+    ['two of them where four bytes belong', 'eda0bdedb09f', '\ufffd'.repeat(6)],
+    ['a byte that begins nothing', '61ff62', 'a\ufffdb'],
+    ['a character cut short', '61f09f98', 'a\ufffd'],
+    ['U+0000 in two bytes', '61c08062', 'a\ufffd\ufffdb'],
+    ['U+0000 and more', '610062', 'a\u0000b'],
+  ])('reads what is not UTF-8 as the same text everywhere: %s', (_, hex, text) => {
+    const read = open().prepare(`SELECT CAST(x'${hex}' AS TEXT) AS text`).get();
+
+    expect(read).toEqual({ text });
   });
 
   test('gives undefined for no row, and an empty list for none', () => {
@@ -185,8 +206,3 @@ describe.each(await availableDrivers())('%s', (_, driver) => {
     expect(resultOf(undefined)).toBeUndefined();
   });
 });
-
-function isSafe(version: string): boolean {
-  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
-  return major * 1e6 + minor * 1e3 + patch >= 3_051_003;
-}

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { loadDriver, type SqliteDriver } from '../../storage/sqlite/driver.ts';
 import { assertUnderstood, preparePrivateFile } from '../../storage/sqlite/file.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from '../../storage/sqlite/schema.ts';
+import { forwarding } from './drivers.ts';
 import { scratchPath } from './scratch.ts';
 
 test('R8: a file that another process finishes making while it is looked at is ours all the same', async () => {
@@ -28,8 +29,7 @@ test('R8: a file that another process finishes making while it is looked at is o
           const statement = connection.prepare(sql);
           if (!sql.includes('application_id')) return statement;
           return {
-            all: (...params) => statement.all(...params),
-            run: (...params) => statement.run(...params),
+            ...forwarding(statement),
             get(...params) {
               const found = statement.get(...params);
               finish();

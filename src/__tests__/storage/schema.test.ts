@@ -134,7 +134,7 @@ describe('several starts at once on no file', () => {
       platform: 'node',
       format: 'esm',
       target: 'node20',
-      external: ['better-sqlite3'],
+      external: ['@photostructure/sqlite'],
       logLevel: 'error',
     });
   });

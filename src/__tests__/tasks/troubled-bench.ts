@@ -5,6 +5,7 @@ import { UNSIGNED } from '../../log/append.ts';
 import { recoverOpenCalls } from '../../log/audit-log.ts';
 import { processIdentity } from '../../log/process-identity.ts';
 import { loadDriver, type SqliteDriver } from '../../storage/sqlite/driver.ts';
+import { forwarding } from '../storage/drivers.ts';
 import { type Answer, type Bench, openBench } from './bench.ts';
 
 /** What may happen beside a call. After a failed commit nobody but the file knows whether it happened, so there are two. */
@@ -148,8 +149,7 @@ function createDisk(real: SqliteDriver) {
         prepare(sql) {
           const statement = connection.prepare(sql);
           return {
-            get: (...params) => statement.get(...params),
-            all: (...params) => statement.all(...params),
+            ...forwarding(statement),
             run: (...params) => run(sql, () => statement.run(...params)),
           };
         },

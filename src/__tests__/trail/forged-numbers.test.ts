@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { expect, test } from 'vitest';
+import { type Database, openDatabase } from '../../../tests/driver/database.ts';
 import { proofTools } from '../../domains/proof/tools.ts';
 import type { ChainReport } from '../../domains/trail/tools.ts';
 import { listThoughts } from '../../domains/trail/tools.ts';
@@ -20,7 +20,7 @@ import { findingsOf } from '../tasks/findings.ts';
 const BEYOND = 2n ** 62n;
 
 /** A task with three thoughts in an open session, closed, and then changed by another program. */
-async function forged(change: (db: Sqlite.Database) => void = () => undefined): Promise<StorageEngine> {
+async function forged(change: (db: Database) => void = () => undefined): Promise<StorageEngine> {
   const folder = scratchFolder();
   const bench = await openBench(folder);
   await bench.call('task_create', { title: 'a', project: 'p' });
@@ -28,7 +28,7 @@ async function forged(change: (db: Sqlite.Database) => void = () => undefined): 
   for (const content of ['one', 'two', 'three'])
     await bench.call('thought_record', { task_id: 'T-0001', type: 'plan', content });
   await bench.close();
-  const db = new Sqlite(join(folder, 'colibri.db'));
+  const db = openDatabase(join(folder, 'colibri.db'));
   db.pragma('foreign_keys = OFF');
   const triggers = db.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").all() as {
     name: string;
@@ -43,7 +43,7 @@ async function forged(change: (db: Sqlite.Database) => void = () => undefined): 
 
 /** Copies a row `count` times; the column in `counting` counts on from a number in each copy. */
 function multiply(
-  db: Sqlite.Database,
+  db: Database,
   table: string,
   count: number,
   counting: Readonly<Record<string, bigint>>,

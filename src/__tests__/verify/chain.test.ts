@@ -1,5 +1,5 @@
-import type Sqlite from 'better-sqlite3';
 import { beforeAll, expect, test } from 'vitest';
+import type { Database } from '../../../tests/driver/database.ts';
 import { systemClock } from '../../clock.ts';
 import type { ChainReport } from '../../domains/trail/tools.ts';
 import { verifyChain } from '../../verify/chain.ts';
@@ -21,11 +21,8 @@ const TASK: Subject = { kind: 'task', id: 2 };
 const SEALED: Subject = { kind: 'session', id: 1 };
 const OPEN: Subject = { kind: 'session', id: 2 };
 
-async function reportOn(
-  subject: Subject,
-  sql: string | ((db: Sqlite.Database) => void) = '',
-): Promise<ChainReport> {
-  const change = typeof sql === 'string' ? (db: Sqlite.Database) => void db.exec(sql) : sql;
+async function reportOn(subject: Subject, sql: string | ((db: Database) => void) = ''): Promise<ChainReport> {
+  const change = typeof sql === 'string' ? (db: Database) => void db.exec(sql) : sql;
   const options = { trace: true, pause: async () => undefined, clock: systemClock };
   return await inTampered(path, change, (storage) => storage.read((tx) => verifyChain(tx, subject, options)));
 }

@@ -1,4 +1,4 @@
-import type Sqlite from 'better-sqlite3';
+import type { Database } from '../../../tests/driver/database.ts';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
 import { saltedDigest } from '../../integrity/digest.ts';
 import { Frontier } from '../../integrity/tree.ts';
@@ -33,7 +33,7 @@ export async function forged(path: string, change: (log: ForgedLog) => void): Pr
   });
 }
 
-function readLog(db: Sqlite.Database): ForgedLog {
+function readLog(db: Database): ForgedLog {
   const all = <T>(sql: string) => db.prepare(sql).all() as T[];
   const rows = all<{ text: string }>('SELECT text FROM actions ORDER BY position').map(
     ({ text }) => ({ ...structuredClone(UNSAID), ...JSON.parse(text) }) as Row,
@@ -52,7 +52,7 @@ function readLog(db: Sqlite.Database): ForgedLog {
 
 const columnsOf = (table: StateTable) => [...table.facts, ...table.derived];
 
-function writeLog(db: Sqlite.Database, { rows, bodies, state }: ForgedLog): void {
+function writeLog(db: Database, { rows, bodies, state }: ForgedLog): void {
   db.exec('DELETE FROM actions; DELETE FROM action_payloads; DELETE FROM log_blocks');
   for (const table of STATE_TABLES) {
     for (const [id, row] of state[table.name]!)

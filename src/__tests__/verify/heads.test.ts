@@ -1,5 +1,5 @@
-import type Sqlite from 'better-sqlite3';
 import { beforeAll, expect, test } from 'vitest';
+import type { Database } from '../../../tests/driver/database.ts';
 import { formatCheckpoint } from '../../integrity/checkpoint.ts';
 import { generateNoteKey, noteSigner, parseVerifierKey, signNote } from '../../integrity/signed-note.ts';
 import { Frontier } from '../../integrity/tree.ts';
@@ -33,7 +33,7 @@ function keyFor(origin?: string) {
 }
 
 /** The head of the first rows, as the writer stores it. */
-function headAt(db: Sqlite.Database, size: number, { origin, signer, text } = own) {
+function headAt(db: Database, size: number, { origin, signer, text } = own) {
   const tree = new Frontier();
   const rows = db
     .prepare('SELECT content_hash, chain_hash, at FROM actions WHERE position <= ? ORDER BY position')
@@ -44,7 +44,7 @@ function headAt(db: Sqlite.Database, size: number, { origin, signer, text } = ow
   return { key: text, size, chain_hash, at, frontier: tree.state.hashes.join(''), checkpoint };
 }
 
-function sign(db: Sqlite.Database, size = 58, key = own): void {
+function sign(db: Database, size = 58, key = own): void {
   db.prepare('INSERT OR IGNORE INTO log VALUES (1, ?)').run(key.origin);
   const head = headAt(db, size, key);
   db.prepare('INSERT INTO log_heads VALUES (@key, @size, @chain_hash, @at, @frontier, @checkpoint)').run(
@@ -53,7 +53,7 @@ function sign(db: Sqlite.Database, size = 58, key = own): void {
 }
 
 async function verdictAfter(
-  change: (db: Sqlite.Database) => void,
+  change: (db: Database) => void,
   {
     trusted = [own.key],
     evidence = [],
@@ -100,27 +100,27 @@ test('rows behind the newest head are one finding that names them', async () => 
 });
 
 test.each([
-  ['a head that was removed', (db: Sqlite.Database) => void db.exec('DELETE FROM log_heads'), ['foreign']],
+  ['a head that was removed', (db: Database) => void db.exec('DELETE FROM log_heads'), ['foreign']],
   [
     'a frontier that is not the tree’s',
-    (db: Sqlite.Database) => void db.exec(`UPDATE log_heads SET frontier = '${'0'.repeat(64 * 4)}'`),
+    (db: Database) => void db.exec(`UPDATE log_heads SET frontier = '${'0'.repeat(64 * 4)}'`),
     ['bad-head'],
   ],
   [
     'another chain hash',
-    (db: Sqlite.Database) => void db.exec(`UPDATE log_heads SET chain_hash = '${'0'.repeat(64)}'`),
+    (db: Database) => void db.exec(`UPDATE log_heads SET chain_hash = '${'0'.repeat(64)}'`),
     ['bad-head'],
   ],
-  ['another time', (db: Sqlite.Database) => void db.exec("UPDATE log_heads SET at = 'x'"), ['bad-head']],
-  ['another size', (db: Sqlite.Database) => void db.exec('UPDATE log_heads SET size = 57'), ['bad-head']],
+  ['another time', (db: Database) => void db.exec("UPDATE log_heads SET at = 'x'"), ['bad-head']],
+  ['another size', (db: Database) => void db.exec('UPDATE log_heads SET size = 57'), ['bad-head']],
   [
     'a note that is not one',
-    (db: Sqlite.Database) => void db.exec("UPDATE log_heads SET checkpoint = 'x'"),
+    (db: Database) => void db.exec("UPDATE log_heads SET checkpoint = 'x'"),
     ['bad-head', 'foreign'],
   ],
   [
     'another name of the log',
-    (db: Sqlite.Database) => void db.exec("UPDATE log SET origin = origin || 'x'"),
+    (db: Database) => void db.exec("UPDATE log SET origin = origin || 'x'"),
     ['replaced', 'foreign'],
   ],
 ])('%s is found', async (_name, change, kinds) => {

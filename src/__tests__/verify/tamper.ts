@@ -1,25 +1,24 @@
 import { copyFileSync } from 'node:fs';
-import Sqlite from 'better-sqlite3';
+import { type Database, openDatabase } from '../../../tests/driver/database.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 import type { Finding } from '../../verify/finding.ts';
 import { verdictOf } from './history.ts';
 
 /** Changes a copy of a database behind its triggers' backs, and answers what the verifier finds in it. */
-export async function tampered(path: string, change: (db: Sqlite.Database) => void): Promise<Finding[]> {
+export async function tampered(path: string, change: (db: Database) => void): Promise<Finding[]> {
   return await inTampered(path, change, async (storage) => (await verdictOf(storage)).findings);
 }
 
 /** Does something with a changed copy of a database. */
 export async function inTampered<T>(
   path: string,
-  change: (db: Sqlite.Database) => void,
+  change: (db: Database) => void,
   look: (storage: StorageEngine) => Promise<T>,
 ): Promise<T> {
   const copy = `${path}.${Math.random().toString(36).slice(2)}`;
   copyFileSync(path, copy);
-  const db = new Sqlite(copy);
-  db.unsafeMode(true);
+  const db = openDatabase(copy);
   db.pragma('foreign_keys = OFF');
   db.pragma('ignore_check_constraints = ON');
   const triggers = db.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").all() as {
@@ -40,7 +39,7 @@ export async function inTampered<T>(
 
 /** Merges the WAL, so that the file alone is the database. */
 export function settleFile(path: string): void {
-  const db = new Sqlite(path);
+  const db = openDatabase(path);
   db.pragma('wal_checkpoint(TRUNCATE)');
   db.close();
 }

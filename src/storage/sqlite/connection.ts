@@ -92,20 +92,20 @@ export class Connection implements Transaction {
 
   // SQLite answers at once; promises only so that the port can be served by an engine that does not.
   async get<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T | undefined> {
-    return this.#prepared(sql).get(...params) as T | undefined;
+    return this.#read('get', this.#statements, sql, params) as T | undefined;
   }
 
   async all<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T[]> {
-    return this.#prepared(sql).all(...params) as T[];
+    return this.#read('all', this.#statements, sql, params) as T[];
   }
 
   async lists(sql: string, ...params: readonly SqlValue[]): Promise<SqlList[]> {
-    const statement = this.#prepared(sql, this.#listing);
-    return statement.all(...params) as unknown as SqlList[];
+    return this.#read('all', this.#listing, sql, params) as SqlList[];
   }
 
   async run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }> {
-    return this.#prepared(sql).run(...params);
+    const [marked, values] = withWholeTexts(sql, params);
+    return this.#prepared(marked).run(...values);
   }
 
   /** Several statements at once; for the schema only. */
@@ -168,11 +168,29 @@ export class Connection implements Transaction {
     this.#db.close();
   }
 
+  /**
+   * Reads with integers as numbers. No call stores one that a number cannot hold, but a changed file may: they are rounded,
+   * so that the verifier can name the row. To read every integer as a bigint would make every call slower.
+   */
+  #read(how: 'get' | 'all', among: Map<string, SqliteStatement>, sql: string, params: SqlList): unknown {
+    const [marked, values] = withWholeTexts(sql, params);
+    const statement = this.#prepared(marked, among);
+    try {
+      return statement[how](...values);
+    } catch (error) {
+      if (Reflect.get(Object(error), 'code') !== 'ERR_OUT_OF_RANGE') throw error;
+      statement.setReadBigInts(true);
+      const read = statement[how](...values);
+      statement.setReadBigInts(false);
+      return rounded(read);
+    }
+  }
+
   #prepared(sql: string, among = this.#statements): SqliteStatement {
     const known = among.get(sql);
     if (known !== undefined) return known;
     const statement = this.#db.prepare(sql);
-    if (among === this.#listing) (statement.setReturnArrays ?? statement.raw)?.call(statement, true);
+    if (among === this.#listing) statement.setReturnArrays(true);
     among.set(sql, statement);
     return statement;
   }
@@ -180,6 +198,27 @@ export class Connection implements Transaction {
   #value(sql: string): unknown {
     return Object.values(this.#db.prepare(sql).get() ?? {})[0];
   }
+}
+
+const hasNul = (value: SqlValue) => typeof value === 'string' && value.includes('\0');
+
+/**
+ * The package binds a text only up to its first U+0000, so that a search for one would find another. No call stores such a
+ * text, but a changed file may hold one: it is bound as its bytes.
+ */
+function withWholeTexts(sql: string, params: SqlList): readonly [sql: string, params: SqlList] {
+  if (!params.some(hasNul)) return [sql, params];
+  const texts = params.map(hasNul).values();
+  const marked = sql.replaceAll('?', () => (texts.next().value === true ? 'CAST(? AS TEXT)' : '?'));
+  return [marked, params.map((value) => (hasNul(value) ? Buffer.from(String(value)) : value))];
+}
+
+/** Rows, or one row, with their integers as numbers. */
+function rounded(rows: object | undefined): object | undefined {
+  for (const [key, value] of Object.entries(rows ?? {}))
+    if (typeof value === 'bigint') Object.assign(rows ?? {}, { [key]: Number(value) });
+    else if (typeof value === 'object' && value !== null && !(value instanceof Uint8Array)) rounded(value);
+  return rows;
 }
 
 /**

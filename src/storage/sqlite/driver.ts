@@ -1,14 +1,15 @@
-import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
+import { asError } from '../../errors.ts';
 import type { SqlValue } from '../engine.ts';
 
 export interface SqliteStatement {
   get(...params: readonly SqlValue[]): object | undefined;
   all(...params: readonly SqlValue[]): object[];
   run(...params: readonly SqlValue[]): { readonly changes: number };
-  /** From then on each row is a list. The libraries have a name each for it. */
-  setReturnArrays?(on: boolean): void;
-  raw?(on: boolean): void;
+  /** From then on each row is a list. */
+  setReturnArrays(on: boolean): void;
+  /** From then on integers are read as bigint. Without it, an integer that a number cannot hold is an error. */
+  setReadBigInts(on: boolean): void;
 }
 
 /** An open database, as both libraries give it. */
@@ -29,102 +30,111 @@ export interface SqliteDriver {
 }
 
 /** The result codes that the engine treats differently. */
-const RESULTS = [
-  [5, 'SQLITE_BUSY', 'busy'],
-  [6, 'SQLITE_LOCKED', 'busy'],
-  [8, 'SQLITE_READONLY', 'read-only'],
-  [10, 'SQLITE_IOERR', 'io'],
-  [11, 'SQLITE_CORRUPT', 'corrupt'],
-  [13, 'SQLITE_FULL', 'full'],
-  [14, 'SQLITE_CANTOPEN', 'cannot-open'],
-  [26, 'SQLITE_NOTADB', 'not-a-database'],
-] as const;
+const RESULTS = {
+  5: 'busy',
+  6: 'busy',
+  8: 'read-only',
+  10: 'io',
+  11: 'corrupt',
+  13: 'full',
+  14: 'cannot-open',
+  26: 'not-a-database',
+} as const;
 
-/** Which of these an error is, whichever library threw it. */
-export function resultOf(error: unknown): (typeof RESULTS)[number][2] | undefined {
-  const { errcode, code } = Object(error) as { errcode?: unknown; code?: unknown };
-  // One library gives a number whose low byte is the primary code, the other a name that begins with it.
-  return RESULTS.find(
-    ([number, name]) => (Number(errcode) & 0xff) === number || String(code).startsWith(name),
-  )?.[2];
+/** Which of these an error is. */
+export function resultOf(error: unknown): (typeof RESULTS)[keyof typeof RESULTS] | undefined {
+  const { errcode } = Object(error) as { errcode?: unknown };
+  // The low byte of a result code is the primary code.
+  return RESULTS[(Number(errcode) & 0xff) as keyof typeof RESULTS];
 }
 
 /** Several processes on one file corrupt it in every SQLite before this one (the WAL-reset bug). */
 export const SQLITE_VERSION_MIN = '3.51.3';
 
+/** The first Node whose own SQLite is that new and returns whole texts: 22.22.3 and 24.15 cut a text at U+0000. */
+const NODE_VERSION_MIN = '24.16';
+
+const PACKAGE = '@photostructure/sqlite';
+
+/** Neither Node nor the package provides a SQLite that can be used. The message also says what to do. */
+export class NoSqliteError extends Error {}
+
 let loaded: Promise<SqliteDriver> | undefined;
 
-/** The driver for this runtime: the built-in one where it is new enough, else the native module. */
+/** The driver for this runtime: Node's own SQLite where it can be used, otherwise the package. */
 export function loadDriver(): Promise<SqliteDriver> {
-  loaded ??= chooseDriver([nodeSqliteDriver, betterSqlite3Driver]);
+  loaded ??= chooseDriver([nodeSqliteDriver, packagedDriver]);
   return loaded;
 }
 
-/** The first of these that loads and is new enough. */
+/** The first of these that can be loaded and used. */
 export async function chooseDriver(
   loads: readonly (() => SqliteDriver | Promise<SqliteDriver>)[],
 ): Promise<SqliteDriver> {
   const complaints: string[] = [];
   for (const load of loads) {
     try {
-      const driver = await load();
-      const { name, sqliteVersion } = driver;
-      if (rank(sqliteVersion) >= rank(SQLITE_VERSION_MIN)) return driver;
-      complaints.push(
-        `${name} carries SQLite ${sqliteVersion}, and ${SQLITE_VERSION_MIN} is the oldest safe one`,
-      );
+      return await load();
     } catch (error) {
-      complaints.push(error instanceof Error ? error.message : String(error));
+      complaints.push(asError(error).message);
     }
   }
-  throw new Error(
-    `no usable SQLite: ${complaints.join('; ')}. Use Node 22.13 or newer, or run "npm install" again so that better-sqlite3 is built.`,
+  throw new NoSqliteError(
+    `There is no usable SQLite: ${complaints.join(', and ')}. Use Node ${NODE_VERSION_MIN} or newer, or install Colibri again: ${PACKAGE} has binaries for Linux, macOS and Windows on x64 and arm64.`,
   );
+}
+
+/** The part of `node:sqlite` that is used. Written out because the types of Node 20 do not have it. */
+interface SqliteLibrary {
+  readonly DatabaseSync: new (
+    path: string | URL,
+    options: { readOnly: boolean; timeout: number },
+  ) => SqliteConnection;
+}
+
+/** SQLite as Node brings it. */
+export function nodeSqliteDriver(): SqliteDriver {
+  const { emitWarning } = process;
+  // Loading it is announced as experimental on every terminal. What is used of it is checked below instead.
+  process.emitWarning = () => undefined;
+  try {
+    const library: unknown = process.getBuiltinModule?.('node:sqlite' as 'node:fs');
+    if (library === undefined) throw new Error(`Node ${process.versions.node} has no node:sqlite`);
+    return driverOf('node:sqlite', library as SqliteLibrary);
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
+/** The same interface from a package that contains its binaries. */
+export async function packagedDriver(): Promise<SqliteDriver> {
+  let library: SqliteLibrary;
+  try {
+    library = await import('@photostructure/sqlite');
+  } catch (error) {
+    const { message, code } = asError(error) as NodeJS.ErrnoException;
+    const [reason] = message.split('\n');
+    const isAbsent = code === 'ERR_MODULE_NOT_FOUND';
+    throw new Error(`${PACKAGE} ${isAbsent ? 'is not installed' : `cannot be loaded (${reason})`}`);
+  }
+  return driverOf(PACKAGE, library);
+}
+
+/** A driver, if the library can be trusted with a log: a safe SQLite, and texts that come back as they were stored. */
+export function driverOf(name: string, { DatabaseSync }: SqliteLibrary): SqliteDriver {
+  const open: SqliteDriver['open'] = (path, { readOnly }) => new DatabaseSync(path, { readOnly, timeout: 0 });
+  const openUnchanging = (path: string) =>
+    new DatabaseSync(new URL(`${pathToFileURL(path).href}?immutable=1`), { readOnly: true, timeout: 0 });
+  const db = open(':memory:', { readOnly: false });
+  const probe = db.prepare("SELECT sqlite_version() AS version, CAST(x'610062' AS TEXT) AS text").get();
+  db.close();
+  const { version, text } = probe as { version: string; text: string };
+  if (rank(version) < rank(SQLITE_VERSION_MIN))
+    throw new Error(`${name} has SQLite ${version}, which is older than ${SQLITE_VERSION_MIN}`);
+  if (text !== 'a\0b') throw new Error(`${name} of Node ${process.versions.node} cuts texts at U+0000`);
+  return { name, sqliteVersion: version, open, openUnchanging };
 }
 
 function rank(version: string): number {
   return version.split('.').reduce((sum, part) => sum * 1_000 + Number(part), 0);
-}
-
-/** The part of `node:sqlite` that is used. Written out because the types of Node 20 do not have it. */
-interface NodeSqlite {
-  readonly DatabaseSync: new (
-    path: string | URL,
-    options: { readOnly: boolean; timeout?: number },
-  ) => SqliteConnection;
-}
-
-/** SQLite as Node brings it: no native build, so nothing to compile and nothing to block. */
-export function nodeSqliteDriver(): SqliteDriver {
-  const library = process.getBuiltinModule?.('node:sqlite' as 'node:fs') as unknown as NodeSqlite | undefined;
-  if (library === undefined) throw new Error(`Node ${process.versions.node} has no node:sqlite`);
-  return withVersion({
-    name: 'node:sqlite',
-    open: (path, { readOnly }) => new library.DatabaseSync(path, { readOnly, timeout: 0 }),
-    openUnchanging: (path) =>
-      new library.DatabaseSync(new URL(`${pathToFileURL(path).href}?immutable=1`), { readOnly: true }),
-  });
-}
-
-/** SQLite for Node 20, from a native module. Version 13 of it crashes there. */
-export async function betterSqlite3Driver(): Promise<SqliteDriver> {
-  const { default: Sqlite } = await import('better-sqlite3');
-  return withVersion({
-    name: 'better-sqlite3',
-    open: (path, { readOnly }) =>
-      new Sqlite(path, { readonly: readOnly, timeout: 0 }) as unknown as SqliteConnection,
-    openUnchanging(path) {
-      const bytes = readFileSync(path);
-      // The header then says that there is no write-ahead log: in memory there can be none.
-      bytes.fill(1, 18, 20);
-      return new Sqlite(bytes) as unknown as SqliteConnection;
-    },
-  });
-}
-
-function withVersion(driver: Omit<SqliteDriver, 'sqliteVersion'>): SqliteDriver {
-  const db = driver.open(':memory:', { readOnly: false });
-  const row = db.prepare('SELECT sqlite_version() AS version').get() as { version: string };
-  db.close();
-  return { ...driver, sqliteVersion: row.version };
 }

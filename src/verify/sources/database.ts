@@ -73,12 +73,12 @@ export class DatabaseSource implements Source {
   async kept(): Promise<SourceNote[]> {
     const rows = await this.#cells
       .from('checkpoints')
-      .all('SELECT size, key, note FROM checkpoints ORDER BY size, key');
-    return rows.map(({ size, key, note }) => ({
+      .all('SELECT size, key, note, CAST(size AS TEXT) AS shown FROM checkpoints ORDER BY size, key');
+    return rows.map(({ size, key, note, shown }) => ({
       size: numberOf(size),
       key: textOf(key),
       note: textOf(note),
-      where: `the kept checkpoint ${Number(size)} of key ${keyId(String(key))}`,
+      where: `the kept checkpoint ${shown} of key ${keyId(String(key))}`,
     }));
   }
 

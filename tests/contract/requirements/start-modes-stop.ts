@@ -63,6 +63,11 @@ export const START_MODES_STOP = {
     'Then every other tool answers ERR_INIT_FAILED with the reason and a remedy, in its family’s pattern.',
   'boot.untouched':
     'A file it cannot use is left byte for byte as it was; it never starts over on an empty one.',
+  'runtime.no-sqlite':
+    'Where no usable SQLite can be loaded, the server and every command say so, and what to do; exit 2, 1 from doctor.',
+  'runtime.same-findings':
+    'Texts that are not UTF-8 or hold U+0000, and integers beyond 2^53, give the same findings on every Node.',
+  'runtime.quiet': 'No Node prints a warning of its own on the terminal.',
   'boot.skills': 'Skills are loaded before the gate opens.',
 
   'modes.full': 'FULL admits every tool and works on the file.',

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import Sqlite from 'better-sqlite3';
+import { openDatabase } from '../../driver/database.ts';
 import type { Forgery } from './forgery.ts';
 
 // V4: bits of the file itself, where a search goes another way than a scan. Only a database has them.
@@ -24,7 +24,7 @@ const DIGEST_CHARS = 64;
 
 /** The file, and where in it the last byte of the first key of the root page lies. */
 function interiorKey(dbPath: string, tree: string): [bytes: Buffer, at: number] {
-  const db = new Sqlite(dbPath);
+  const db = openDatabase(dbPath);
   const sql = 'SELECT rootpage FROM sqlite_schema WHERE name = ?';
   const root = Number(db.prepare(sql).pluck().get(tree));
   const pageSize = Number(db.pragma('page_size', { simple: true }));

@@ -78,15 +78,14 @@ export const HEAD_FORGERIES: readonly Forgery[] = [
       log.edit((db) => {
         const tree = new Frontier();
         for (const hash of log.contentHashes().slice(0, size)) tree.add(hash);
-        const old = db
-          .prepare<[number], { chain_hash: string; at: string }>(
-            'SELECT chain_hash, at FROM actions WHERE position = ?',
-          )
-          .get(size);
+        const old = db.prepare('SELECT chain_hash, at FROM actions WHERE position = ?').get(size) as {
+          chain_hash: string;
+          at: string;
+        };
         db.prepare('UPDATE log_heads SET frontier = ?, chain_hash = ?, at = ?').run(
           tree.state.hashes.join(''),
-          old?.chain_hash,
-          old?.at,
+          old.chain_hash,
+          old.at,
         );
       });
       return foreign(size + 1, log.rows.length);
@@ -337,15 +336,14 @@ export const HEAD_FORGERIES: readonly Forgery[] = [
       log.edit((db) => {
         const tree = new Frontier();
         for (const hash of log.contentHashes()) tree.add(hash);
-        const last = db
-          .prepare<[], { chain_hash: string; at: string }>(
-            'SELECT chain_hash, at FROM actions ORDER BY position DESC',
-          )
-          .get();
+        const last = db.prepare('SELECT chain_hash, at FROM actions ORDER BY position DESC').get() as {
+          chain_hash: string;
+          at: string;
+        };
         db.prepare('UPDATE log_heads SET frontier = ?, chain_hash = ?, at = ? WHERE key = ?').run(
           tree.state.hashes.join(''),
-          last?.chain_hash,
-          last?.at,
+          last.chain_hash,
+          last.at,
           signer.verifierKey,
         );
       });
@@ -407,15 +405,14 @@ export const HEAD_FORGERIES: readonly Forgery[] = [
       log.edit((db) => {
         const tree = new Frontier();
         for (const hash of log.contentHashes()) tree.add(hash);
-        const last = db
-          .prepare<[], { chain_hash: string; at: string }>(
-            'SELECT chain_hash, at FROM actions ORDER BY position DESC',
-          )
-          .get();
+        const last = db.prepare('SELECT chain_hash, at FROM actions ORDER BY position DESC').get() as {
+          chain_hash: string;
+          at: string;
+        };
         db.prepare('UPDATE log_heads SET frontier = ?, chain_hash = ?, at = ? WHERE key = ?').run(
           tree.state.hashes.join(''),
-          last?.chain_hash,
-          last?.at,
+          last.chain_hash,
+          last.at,
           signer.verifierKey,
         );
       });

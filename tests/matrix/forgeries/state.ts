@@ -1,6 +1,6 @@
-import Sqlite from 'better-sqlite3';
 import { saltedDigest, sha256Hex } from '../../../src/integrity/digest.ts';
 import { formatId, STATE_TABLES, type StateTable, TASKS } from '../../../src/log/tables.ts';
+import { openDatabase } from '../../driver/database.ts';
 import { type ForgedLog, newSalt } from '../forge.ts';
 import * as legal from '../legal.ts';
 import type { Found } from '../sources.ts';
@@ -436,7 +436,7 @@ function schema(what: string, sql: string, name: string): Forgery {
     isBesideRows: true,
     forge: () => [],
     damage(dbPath) {
-      const db = new Sqlite(dbPath);
+      const db = openDatabase(dbPath);
       db.exec(sql);
       db.close();
       return { kind: 'schema', record: name };

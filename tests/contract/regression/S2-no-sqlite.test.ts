@@ -1,0 +1,90 @@
+import { cpSync, existsSync, mkdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
+import { COMMANDS } from '../../../src/cli/commands.ts';
+import { runColibri } from '../../driver/command-line.ts';
+import type { Playground } from '../../driver/playground.ts';
+import { proves } from '../proves.ts';
+
+// A build without node_modules, on a Node without SQLite: as after an install that left the package out.
+
+const SENTENCE =
+  /^There is no usable SQLite: Node [\d.]+ has no node:sqlite, and @photostructure\/sqlite is not installed\. Use Node 24\.16 or newer, or install Colibri again: [^\n]+ x64 and arm64\.$/;
+
+/** What each command needs to get as far as the database. */
+const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
+  call: ['server_ping', '{}'],
+  show: ['T-0001'],
+  anchor: ['--file', 'anchor.txt'],
+  export: ['-o', 'bundle'],
+  prove: ['T-0001', '-o', 'proof.json'],
+  report: ['-o', 'report.html'],
+  obsidian: ['--vault', 'vault'],
+};
+
+const withoutSqlite = Number(process.versions.node.split('.', 1)) < 22 ? '' : '--no-experimental-sqlite';
+const env = { NODE_OPTIONS: withoutSqlite };
+
+proves(
+  'runtime.no-sqlite',
+  'S2: without a usable SQLite every command says so in one line, and says what to do',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('server_ping', {});
+    await server.closeInput();
+    const cliFile = bareBuild(colibri, 'cli.js');
+    const project = colibri.path('project');
+    mkdirSync(`${project}/.git`, { recursive: true });
+    mkdirSync(`${project}/vault`);
+    const options = { cliFile, cwd: project, env };
+
+    for (const { name } of COMMANDS.filter((command) => !['doctor', 'call'].includes(command.name))) {
+      const { code, stdout, stderr } = await runColibri(colibri, [name, ...(ARGUMENTS[name] ?? [])], options);
+
+      expect([name, code, stdout]).toEqual([name, 2, '']);
+      expect(stderr.slice(`colibri ${name}: `.length).trimEnd(), name).toMatch(SENTENCE);
+    }
+    const called = await runColibri(colibri, ['call', 'task_list', '{}'], options);
+    const doctor = await runColibri(colibri, ['doctor', '--json'], options);
+
+    expect(called.code).toBe(1);
+    expect(called.stdout).toMatch(/ERR_INIT_FAILED.*There is no usable SQLite/);
+    expect(doctor.code).toBe(1);
+    const wrong = (JSON.parse(doctor.stdout) as { state: string; what: string; found: string }[]).filter(
+      ({ state }) => state === 'wrong',
+    );
+    expect(wrong).toEqual([expect.objectContaining({ what: 'runtime' })]);
+    expect(wrong[0]?.found.replace(/^Node [\d.]+\. /, '')).toMatch(SENTENCE);
+    expect(existsSync(`${project}/.mcp.json`)).toBe(false);
+  },
+);
+
+proves(
+  ['runtime.no-sqlite', 'boot.degraded', 'boot.degraded-tools'],
+  'S2: a server without a usable SQLite stays up and gives the same sentence as the reason',
+  async ({ colibri }) => {
+    const server = await colibri.start({ serverFile: bareBuild(colibri, 'server.js'), env });
+
+    const health = await server.call('server_health', {});
+    const listed = await server.call('task_list', {});
+    await server.closeInput();
+
+    expect(health.envelope).toMatchObject({ data: { status: 'degraded' } });
+    expect(JSON.stringify(health.envelope)).toContain('"There is no usable SQLite: ');
+    expect(listed.envelope).toMatchObject({
+      ok: false,
+      error: { message: expect.stringMatching(/^ERR_INIT_FAILED: .*There is no usable SQLite: /) },
+    });
+    expect(existsSync(colibri.dbPath)).toBe(false);
+  },
+);
+
+/** A program of this build in a folder where no package can be found. */
+function bareBuild(colibri: Playground, name: string): string {
+  const folder = colibri.path('bare');
+  for (const file of ['dist', 'package.json'])
+    cpSync(fileURLToPath(new URL(`../../../${file}`, import.meta.url)), `${folder}/${file}`, {
+      recursive: true,
+    });
+  return `${folder}/dist/${name}`;
+}
