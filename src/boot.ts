@@ -8,6 +8,7 @@ import { createAuditLog, recoverOpenCalls } from './log/audit-log.ts';
 import { processIdentity } from './log/process-identity.ts';
 import type { Backing } from './middleware/compose.ts';
 import { capabilitiesFor } from './modes.ts';
+import { makePrivateFolder, openFolders } from './private-files.ts';
 import { createNoStorage, type StorageEngine } from './storage/engine.ts';
 import { NoSqliteError } from './storage/sqlite/driver.ts';
 import { openSqlite } from './storage/sqlite/engine.ts';
@@ -50,6 +51,7 @@ async function withDatabase({ config, clock, diagnostics, onUncertain }: BootDep
   const { mode, dbPath, configDir } = config;
   let live = false;
   const inMemory = capabilitiesFor(mode).database === 'memory';
+  if (!inMemory) closeFolders(config, diagnostics);
   const opened = await openSqlite({
     path: inMemory ? ':memory:' : dbPath,
     readingIsEnough: mode === 'READONLY',
@@ -80,6 +82,14 @@ async function withDatabase({ config, clock, diagnostics, onUncertain }: BootDep
   } catch (error) {
     await opened.close();
     throw error;
+  }
+}
+
+/** Says which folders other users can get into, and closes those that are Colibri's. */
+function closeFolders({ dbPath, configDir }: Config, { warn }: Diagnostics): void {
+  for (const { folder, isOurs } of openFolders(dbPath, configDir)) {
+    warn(`${folder} is open to other users: ${isOurs ? 'it is closed now' : `run chmod 700 ${folder}`}`);
+    if (isOurs) makePrivateFolder(folder);
   }
 }
 

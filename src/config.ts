@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { userInfo } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import * as z from 'zod';
 import { asError, ColibriError, didYouMean } from './errors.ts';
@@ -9,9 +9,19 @@ import { redactText } from './secrets.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a program that is started from here should be given: our own environment, with some of it set. */
+/** What a program needs to know of this user and machine. All are full paths. */
+const PASSED_ON = ['HOME', 'XDG_CONFIG_HOME', 'USERPROFILE', 'APPDATA', 'SystemRoot', 'TMPDIR', 'TEMP'];
+
+/**
+ * The environment of a program that is started from here: little of our own, and what is set. Others could make git
+ * work elsewhere (`GIT_DIR`) or run something (`GIT_SSH`). A program is never looked for in the current folder, nor where
+ * npm puts those of the project.
+ */
 export function childEnvironment(changes: Environment = {}): Record<string, string | undefined> {
-  return { ...process.env, ...changes };
+  const isMeant = (folder: string) => isAbsolute(folder) && !folder.split(/[\\/]/).includes('node_modules');
+  const PATH = (process.env.PATH ?? '').split(delimiter).filter(isMeant).join(delimiter);
+  const passed = PASSED_ON.filter((name) => isAbsolute(process.env[name] ?? ''));
+  return { PATH, ...Object.fromEntries(passed.map((name) => [name, process.env[name]])), ...changes };
 }
 
 /** The version of this installation. package.json is one folder above both `src/` and `dist/`. */
@@ -172,14 +182,29 @@ function findWorkspace(env: Environment, cwd: string): string {
   }
 }
 
-/** The platform's per-user folder for settings or for data. */
+/** The platform's per-user folder for settings or for data. A variable that is empty or relative would lead into the workspace. */
 function userFolder(env: Environment, kind: 'config' | 'data'): string {
-  const home = env.HOME || homedir();
-  if (process.platform === 'darwin') return join(home, 'Library', 'Application Support', 'colibri');
+  const full = (path: string | undefined) => (path !== undefined && isAbsolute(path) ? path : undefined);
+  const home = () => full(env.HOME) ?? homeOnRecord(env.HOME);
   const isConfig = kind === 'config';
+  if (process.platform === 'darwin') return join(home(), 'Library', 'Application Support', 'colibri');
   if (process.platform === 'win32')
-    return join((isConfig ? env.APPDATA : env.LOCALAPPDATA) ?? join(home, 'AppData', 'Local'), 'colibri');
-  const base = isConfig ? env.XDG_CONFIG_HOME : env.XDG_DATA_HOME;
-  const fallback = isConfig ? join(home, '.config') : join(home, '.local', 'share');
-  return join(base !== undefined && isAbsolute(base) ? base : fallback, 'colibri');
+    return join(
+      full(isConfig ? env.APPDATA : env.LOCALAPPDATA) ?? join(home(), 'AppData', 'Local'),
+      'colibri',
+    );
+  const base = full(isConfig ? env.XDG_CONFIG_HOME : env.XDG_DATA_HOME);
+  return join(base ?? join(home(), ...(isConfig ? ['.config'] : ['.local', 'share'])), 'colibri');
+}
+
+/** What the system knows, whatever the environment says. */
+function homeOnRecord(named = ''): string {
+  try {
+    const { homedir } = userInfo();
+    if (isAbsolute(homedir)) return homedir;
+  } catch {
+    // A user without an entry, as in some containers.
+  }
+  const complaint = `HOME is ${JSON.stringify(named)}; allowed: an absolute path. This user has no home folder on record.`;
+  throw new ColibriError('ERR_CONFIG_INVALID', complaint, { complaints: [complaint] });
 }

@@ -105,6 +105,7 @@ describe('imports', () => {
     ['the MCP SDK', /^@modelcontextprotocol\//, /^transport\//],
     ['a SQLite driver', /^(@photostructure\/sqlite|node:sqlite)$/, /^storage\/sqlite\//],
     ['a YAML reader', /^js-yaml$/, /^domains\/skills\//],
+    ['what starts programs', /^node:child_process$/, /^trust\/programs\.ts$/],
   ])('name %s in one place', (_, library, place) => {
     const wrong = imports.filter(({ from, to }) => library.test(to) && !place.test(from));
 

@@ -1,20 +1,21 @@
-import { copyFileSync, existsSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { sha256Hex } from '../integrity/digest.ts';
+import { isThere, readText, replaceFile } from '../private-files.ts';
 import { anchorInGit } from '../trust/anchors-git.ts';
 import {
+  formatQuery,
   keepForStamp,
+  readReply,
   readToken,
   type StampedCheckpoint,
   stampedCheckpoints,
   verifyToken,
-  writeQuery,
 } from '../trust/anchors-tsr.ts';
 import { KeyFolder } from '../trust/key-folder.ts';
 import { headIn } from '../trust/opening.ts';
 import { ANCHOR_REF } from '../trust/origin.ts';
-import { readIfPresent } from '../trust/private-files.ts';
 import { existingFile } from './brought.ts';
 import { keepNewest } from './checkpoint.ts';
 import { command, UsageError } from './command.ts';
@@ -85,14 +86,13 @@ function toFile({ origin, size, note, folder }: Head, path: string, out: Output)
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
     throw new UsageError(`${path} is a folder. Name a file in it, for example ${join(path, 'checkpoint')}.`);
   if (!existsSync(dirname(path))) throw new UsageError(`There is no folder ${dirname(path)}.`);
-  const before = readIfPresent(path);
-  const older = before === undefined ? undefined : headIn(before);
+  const older = headIn(readText(path) ?? '');
   // Only a checkpoint of the same log is overwritten: the file is the user's.
-  if (before !== undefined && !(older?.origin === origin && older.size <= size))
+  if (isThere(path) && !(older?.origin === origin && older.size <= size))
     throw new UsageError(
       `${path} holds something other than an older checkpoint of this log. Name another file.`,
     );
-  writeFileSync(path, note);
+  replaceFile(path, note);
   const kept = join(realpathSync(dirname(path)), basename(path));
   folder.addAnchor('files', kept);
   return out.data({ size, path: kept }, () =>
@@ -102,7 +102,7 @@ function toFile({ origin, size, note, folder }: Head, path: string, out: Output)
 
 function writeRequest({ config, size, note }: Head, path: string, out: Output): number {
   const { notePath } = keepForStamp(config.dbPath, size, note);
-  writeQuery(notePath, path);
+  replaceFile(path, formatQuery(note));
   return out.data({ size, query: path, note: notePath }, () => {
     out.line(`The time-stamp request for the checkpoint of ${size} audit rows is in ${path}.`);
     out.verbatim(
@@ -113,16 +113,18 @@ function writeRequest({ config, size, note }: Head, path: string, out: Output): 
 }
 
 function fileReply(head: Head, reply: string, ca: string | undefined, out: Output): number {
-  const token = readToken(reply);
-  if (token === undefined) throw new UsageError(`${reply} is not a reply of a time-stamping authority.`);
+  const bytes = readReply(reply, true);
+  const token = bytes && readToken(bytes);
+  if (bytes === undefined || token === undefined)
+    throw new UsageError(`${reply} is not a reply of a time-stamping authority.`);
   const stamped = checkpointOf(head, token.imprint);
   if (stamped === undefined)
     throw new Error(
       `${reply} is not a time stamp of any checkpoint kept here. Make a new request with "colibri anchor --tsq FILE".`,
     );
-  const reason = ca && verifyToken(reply, stamped.notePath, [ca]);
+  const reason = ca && verifyToken(bytes, stamped.note, [ca]);
   if (reason !== undefined) throw new Error(`${reply} is not valid under ${ca}: ${reason}.`);
-  copyFileSync(reply, stamped.tokenPath);
+  replaceFile(stamped.tokenPath, bytes);
   if (ca !== undefined) head.folder.addAuthority(readFileSync(ca, 'utf8'));
   const { size, tokenPath } = stamped;
   const checked = ca === undefined ? 'imprint' : 'authority';

@@ -1,9 +1,9 @@
-import { existsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { asError } from '../errors.ts';
 import { parseTlogProof, type TlogProof } from '../integrity/checkpoint.ts';
 import { parseVerifierKey } from '../integrity/signed-note.ts';
-import { readIfPresent } from '../trust/private-files.ts';
+import { readWhole } from '../private-files.ts';
 import type { Evidence } from '../verify/rules/heads.ts';
 import { UsageError } from './command.ts';
 
@@ -36,19 +36,16 @@ export function readKey(given: string): string {
 
 /** The full path of a file that must be there. */
 export function existingFile(path: string): string {
-  if (!existsSync(path)) throw new UsageError(`There is no file ${resolve(path)}.`);
+  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true)
+    throw new UsageError(`There is no file ${resolve(path)}.`);
   return resolve(path);
 }
 
 function fileOrText(given: string): { readonly where?: string; readonly text: string } {
   const where = resolve(given);
-  try {
-    if (!statSync(where).isFile()) return { text: given };
-  } catch {
-    // Not a path, or one that leads nowhere.
-    return { text: given };
-  }
-  return { where, text: readIfPresent(where) ?? '' };
+  const text = readWhole(where, undefined, true)?.toString('utf8');
+  // Not a path, or one that leads nowhere.
+  return text === undefined ? { text: given } : { where, text };
 }
 
 function noteIn(text: string): string | undefined {

@@ -1,13 +1,11 @@
-import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { childEnvironment } from '../config.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { chainHash, GENESIS } from '../log/row.ts';
 import { textOf } from '../report/telling.ts';
 import { loadDriver, type SqliteConnection, type SqliteDriver } from '../storage/sqlite/driver.ts';
+import { runOwn } from '../trust/programs.ts';
 import { isObject, type JsonObject } from '../verify/rules/payloads.ts';
 import { members } from '../verify/sources/forms.ts';
 import { command, EXIT } from './command.ts';
@@ -69,16 +67,14 @@ function startRun(out: Output, driver: SqliteDriver) {
   function start(name: string, args: readonly string[], dbPath = dbAt, input = '') {
     const home = join(folder, 'home');
     mkdirSync(home, { recursive: true });
-    const env = childEnvironment({
+    const env = {
       ...{ HOME: home, XDG_CONFIG_HOME: home, XDG_DATA_HOME: home, APPDATA: home, LOCALAPPDATA: home },
       CLAUDE_PROJECT_DIR: folder,
       COLIBRI_DB_PATH: dbPath,
       COLIBRI_LOG_LEVEL: 'error',
-    });
-    const program = fileURLToPath(new URL(name, import.meta.url));
-    const options = { env, input, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 } as const;
-    const { status, stdout } = spawnSync(process.execPath, [program, ...args], options);
-    return { code: status ?? 1, stdout };
+    };
+    const { status, text } = runOwn(name, args, env, input);
+    return { code: status ?? 1, stdout: text };
   }
 
   /** A command that must succeed, as a step. */

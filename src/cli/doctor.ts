@@ -1,7 +1,8 @@
-import { accessSync, constants, existsSync, readFileSync, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { type Config, readConfig } from '../config.ts';
 import { asError } from '../errors.ts';
+import { openFolders, readWhole } from '../private-files.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
 import { UnusableFileError } from '../storage/sqlite/file.ts';
@@ -96,7 +97,7 @@ function checkClient({ workspace, isProject }: Config): Check {
 
 /** The arguments in the entry `colibri` of a client’s file. The file is the user’s and may hold anything. */
 function argumentsIn(path: string): string[] | undefined {
-  const { mcpServers } = members(readFileSync(path, 'utf8'));
+  const { mcpServers } = members(readWhole(path, undefined, true)?.toString('utf8') ?? '');
   const entry = isObject(mcpServers) ? mcpServers.colibri : undefined;
   if (!isObject(entry)) return undefined;
   return Array.isArray(entry.args) ? entry.args.filter((arg) => typeof arg === 'string') : [];
@@ -109,7 +110,7 @@ async function* checkDatabase(config: Config): AsyncGenerator<Check> {
   try {
     const found =
       size === undefined ? [] : await withDatabase(config, (storage) => checkLog(storage, config, size));
-    yield* [...found.slice(0, 1), ...checkFolder(dbPath), ...found.slice(1)];
+    yield* [...found.slice(0, 1), ...checkFolder(config), ...found.slice(1)];
   } catch (error) {
     // The message about an unusable file already says what to do.
     const isSaid = error instanceof UnusableFileError;
@@ -120,7 +121,7 @@ async function* checkDatabase(config: Config): AsyncGenerator<Check> {
 
 const ROOM_BYTES_MIN = 64 * 1024 * 1024;
 
-function* checkFolder(dbPath: string): Generator<Check> {
+function* checkFolder({ dbPath, configDir }: Config): Generator<Check> {
   let folder = dirname(dbPath);
   while (!existsSync(folder)) folder = dirname(folder);
   try {
@@ -138,6 +139,12 @@ function* checkFolder(dbPath: string): Generator<Check> {
   const mode = statSync(dbPath, { throwIfNoEntry: false })?.mode ?? 0;
   if (process.platform !== 'win32' && (mode & 0o077) !== 0)
     yield wrong('privacy', `${dbPath} can be read by others`, `chmod 600 ${dbPath}`);
+  for (const { folder, isOurs } of openFolders(dbPath, configDir)) {
+    const found = `${folder} is open to other users`;
+    yield isOurs
+      ? note('privacy', `${found}; the next start closes it`)
+      : wrong('privacy', found, `chmod 700 ${folder}`);
+  }
 }
 
 async function checkLog(storage: StorageEngine, config: Config, bytes: number): Promise<Check[]> {

@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { asError } from '../errors.ts';
+import { makeDataFolder, oddity } from '../private-files.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
 import { isObject } from '../verify/rules/payloads.ts';
 import { command, UsageError } from './command.ts';
@@ -84,6 +85,11 @@ export const init = command({
 
 /** Adds one entry and keeps all others; a file that cannot be parsed is not touched. */
 function mergeMcpJson(path: string, start: Start): string {
+  const odd = oddity(path);
+  if (odd !== undefined)
+    throw new UsageError(
+      `${path} is ${odd} and was left as it is. "colibri init --client claude-code" prints the snippet.`,
+    );
   const before = existsSync(path) ? readFileSync(path, 'utf8') : undefined;
   const existing = before === undefined ? {} : readJson(path, before);
   const { mcpServers = {} } = isObject(existing) ? existing : { mcpServers: null };
@@ -108,9 +114,7 @@ function readJson(path: string, text: string): object {
 }
 
 function ignoreFolder(folder: string): string {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const ignore = join(folder, '.gitignore');
-  if (!existsSync(ignore)) writeFileSync(ignore, '*\n', { mode: 0o600 });
+  makeDataFolder(folder);
   return `${folder} is ready and kept out of git`;
 }
 

@@ -1,6 +1,6 @@
-import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { buildCertificate } from '../export/certificate.ts';
+import { createFile } from '../private-files.ts';
 import { formatCertificate } from '../verify/sources/certificate.ts';
 import { LOG, STATE } from '../verify/sources/forms.ts';
 import { command, EXIT, UsageError } from './command.ts';
@@ -43,7 +43,7 @@ export const prove = command({
 
 function writeNew(path: string, text: string): void {
   try {
-    writeFileSync(path, text, { flag: 'wx', mode: 0o600 });
+    createFile(path, text);
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST')
       throw new UsageError(`${path} exists and was not overwritten. Name another file with -o.`);

@@ -1,10 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { asError } from '../errors.ts';
 import { type OpenedFiles, openBundle } from '../export/files.ts';
 import { describeCertificate } from '../export/summary.ts';
 import { exactText } from '../integrity/digest.ts';
+import { readWhole } from '../private-files.ts';
 import { commitsHeld } from '../trust/anchors-git.ts';
 import { checkStamp } from '../trust/anchors-tsr.ts';
 import { keyIn } from '../trust/opening.ts';
@@ -37,7 +35,8 @@ export async function verifyBundle(given: ToVerify): Promise<Verified> {
 /** Verifies a certificate, or a proof that was taken out of a bundle. */
 export async function verifyProof(given: ToVerify): Promise<Verified> {
   const { path } = given;
-  const text = statSync(path).size > CERTIFICATE_BYTES_MAX ? undefined : exactText(readFileSync(path));
+  const bytes = readWhole(path, CERTIFICATE_BYTES_MAX, true);
+  const text = bytes && exactText(bytes);
   if (text === undefined)
     return await verifyCarried('proof', damagedSource('it is too large or not UTF-8'), given);
   if (isProofFile(text)) return verifyProofFile(text, given);
@@ -114,7 +113,10 @@ function lookUpAnchors(carried: readonly CarriedAnchor[], origin: string | undef
   const findings: Finding[] = [];
   const anchors = carried.map((anchor) => {
     const { kind, name, size, note, time: claimed_time, commit } = anchor;
-    const stamp = kind === 'git' ? undefined : checkCarriedStamp(anchor, authorities);
+    const stamp =
+      kind === 'git'
+        ? undefined
+        : checkStamp({ note, token: anchor.bytes, notePath: 'its note', tokenPath: name }, authorities);
     const message = `${name} is not a time stamp of the checkpoint of ${size} audit rows by an authority that you named.`;
     if (stamp?.state === 'wrong') findings.push(outsideFinding('bad-anchor', name, message));
     const found = held.has(commit)
@@ -137,19 +139,6 @@ function heldHere(commits: readonly string[], workspace: string): ReadonlySet<st
     // Without git, nothing was looked up, and nothing is counted as found.
     if (error instanceof ProgramError) return new Set();
     throw error;
-  }
-}
-
-/** openssl needs files, and a bundle may be a zip. */
-function checkCarriedStamp({ note, bytes }: CarriedAnchor, authorities: readonly string[]) {
-  const folder = mkdtempSync(join(tmpdir(), 'colibri-token-'));
-  try {
-    const [notePath, tokenPath] = [join(folder, 'note'), join(folder, 'token')];
-    writeFileSync(notePath, note);
-    writeFileSync(tokenPath, bytes);
-    return checkStamp({ notePath, tokenPath, note }, authorities);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 

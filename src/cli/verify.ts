@@ -1,7 +1,8 @@
-import { createReadStream, existsSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { asError } from '../errors.ts';
+import { readStart } from '../private-files.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
 import { openSqlite } from '../storage/sqlite/engine.ts';
@@ -42,7 +43,7 @@ export const verify = command({
   async run({ values: { key, against, ca }, positionals: [given], out, config: readConfig }) {
     const config = readConfig();
     const path = given === undefined ? config.dbPath : resolve(given);
-    const kind = await kindOf(path, config);
+    const kind = kindOf(path, config);
     if (kind === 'database' && ca !== undefined)
       throw new UsageError(
         '--ca goes with a bundle or a proof. For a database, name the authority once: colibri anchor --tsr FILE --ca FILE.',
@@ -70,7 +71,7 @@ const VERIFIERS: Readonly<Record<Kind, (given: ToVerify) => Promise<Verified>>> 
 const HEAD_BYTES = 4_096;
 
 /** A bundle is a folder or a zip, a proof begins with its format or is JSON, a database with SQLite's header. */
-async function kindOf(path: string, config: Config): Promise<Kind> {
+function kindOf(path: string, config: Config): Kind {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat === undefined) {
     if (new PathMemory(config.configDir, path).seen().length > 0) return 'database';
@@ -79,8 +80,7 @@ async function kindOf(path: string, config: Config): Promise<Kind> {
     );
   }
   if (stat.isDirectory()) return 'bundle';
-  let head = '';
-  for await (const part of createReadStream(path, { encoding: 'latin1', end: HEAD_BYTES })) head += part;
+  const head = readStart(path, HEAD_BYTES, true)?.toString('latin1') ?? '';
   if (head.startsWith('SQLite format 3\0') || path === config.dbPath || path.endsWith('.db'))
     return 'database';
   if (head.startsWith('PK\u0003\u0004') || head.startsWith('PK\u0005\u0006')) return 'bundle';

@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import * as fs from 'node:fs';
-import { writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline, Readable, type Transform } from 'node:stream';
+import { pipeline as finished } from 'node:stream/promises';
 import * as zlib from 'node:zlib';
+import { systemClock } from '../clock.ts';
 import { asError } from '../errors.ts';
+import { isThere, makePrivateFolder, openPrivate, WARILY } from '../private-files.ts';
 import { FILES_MAX, type Files, isEntryName, SourceError } from '../verify/sources/files.ts';
 import { formatSums, MARKER, SUMS } from '../verify/sources/forms.ts';
 import * as format from '../verify/sources/zip.ts';
@@ -26,7 +28,8 @@ function openFolder(folder: string): OpenedFiles {
     names,
     async *stream(name) {
       try {
-        yield* fs.createReadStream(join(folder, name), { highWaterMark: 262_144 });
+        const fd = fs.openSync(join(folder, name), fs.constants.O_RDONLY | WARILY);
+        yield* fs.createReadStream('', { fd, highWaterMark: 262_144 });
       } catch (error) {
         throw unreadable(name, error);
       }
@@ -48,7 +51,7 @@ function list(folder: string, prefix: string, names: string[]): void {
 }
 
 async function openZipFile(path: string): Promise<OpenedFiles> {
-  const fd = reading(path, () => fs.openSync(path, 'r'));
+  const fd = reading(path, () => fs.openSync(path, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0)));
   try {
     const stat = fs.fstatSync(fd);
     if (!stat.isFile()) throw new SourceError(`${path} is not a plain file`);
@@ -99,10 +102,10 @@ export interface BundleTarget {
 export async function openTarget(path: string): Promise<BundleTarget> {
   const target = resolve(path);
   await assertReplaceable(target);
-  const making = join(dirname(target), `.${basename(target)}.${process.pid}.new`);
-  fs.mkdirSync(dirname(target), { recursive: true });
+  const making = join(dirname(target), `.${basename(target)}.${systemClock.salt()}.new`);
+  makePrivateFolder(dirname(target), false);
   const zip = target.endsWith('.zip') ? new ZipWriter(making) : undefined;
-  if (zip === undefined) fs.mkdirSync(making, { mode: 0o700 });
+  if (zip === undefined) makePrivateFolder(making);
   const sums = new Map<string, string>();
 
   async function write(name: string, parts: Parts): Promise<void> {
@@ -114,9 +117,9 @@ export async function openTarget(path: string): Promise<BundleTarget> {
       }
     };
     const path = join(making, name);
-    if (zip === undefined) fs.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    const asNew = { flag: 'wx', mode: 0o600, flush: true };
-    await (zip === undefined ? writeFile(path, hashed(), asNew) : zip.add(name, hashed()));
+    if (zip === undefined) makePrivateFolder(dirname(path));
+    const intoFolder = () => fs.createWriteStream('', { fd: openPrivate(path, 'wx'), flush: true });
+    await (zip === undefined ? finished(hashed(), intoFolder()) : zip.add(name, hashed()));
     sums.set(name, hash.digest('hex'));
   }
 
@@ -149,7 +152,7 @@ async function* chunked(parts: Parts, chars = 262_144): AsyncGenerator<Buffer> {
 
 /** Nothing, an empty folder, or a bundle of ours may stand where a bundle goes. */
 async function assertReplaceable(target: string): Promise<void> {
-  if (!fs.existsSync(target)) return;
+  if (!isThere(target)) return;
   if (fs.lstatSync(target).isDirectory() && fs.readdirSync(target).length === 0) return;
   // Whatever cannot be opened as a bundle is something else, and stays.
   const opened = await openBundle(target).catch(() => undefined);
@@ -179,7 +182,7 @@ export class ZipWriter {
   #at = 0;
 
   constructor(path: string) {
-    this.#fd = fs.openSync(path, 'wx', 0o600);
+    this.#fd = openPrivate(path, 'wx');
   }
 
   async add(name: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {

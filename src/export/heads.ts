@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import type { Config } from '../config.ts';
 import { parseVerifierKey } from '../integrity/signed-note.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
@@ -39,7 +38,7 @@ export interface Heads {
 export type LogPlace = Pick<Config, 'dbPath' | 'configDir' | 'workspace'>;
 
 /** What somebody else can look up, and the checkpoint that it is said to hold. */
-type LogAnchor = Pick<CarriedAnchor, 'kind' | 'note'> & { readonly read: () => Uint8Array };
+type LogAnchor = Pick<CarriedAnchor, 'kind' | 'note' | 'bytes'>;
 
 /**
  * What "colibri anchor" left of the log; a file that the owner keeps is the owner's alone. Git and openssl are asked, so this
@@ -53,11 +52,8 @@ export async function findLogAnchors(storage: StorageEngine, place: LogPlace): P
   return anchors.flatMap((anchor) => {
     const { source: kind, note } = anchor;
     if (kind === 'file') return [];
-    return {
-      kind,
-      note,
-      read: () => (kind === 'git' ? anchor.commit.object : readFileSync(anchor.stamped.tokenPath)),
-    };
+    const bytes = kind === 'git' ? anchor.commit.object : anchor.stamped.token;
+    return bytes === undefined ? [] : { kind, note, bytes };
   });
 }
 
@@ -145,9 +141,8 @@ function anchoredHeads(found: readonly LogAnchor[], known: readonly StoredHead[]
 /** The anchors that hold one of these heads. */
 async function carried(found: readonly LogAnchor[], heads: readonly StoredHead[]): Promise<CarriedAnchor[]> {
   const byName = new Map<string, CarriedAnchor>();
-  for (const { kind, note, read } of found) {
+  for (const { kind, note, bytes } of found) {
     if (!heads.some((head) => head.note === note)) continue;
-    const bytes = read();
     const opened = await openAnchor(anchorFile(kind, bytes), bytes, [note]);
     if (typeof opened !== 'string') byName.set(opened.name, opened);
   }

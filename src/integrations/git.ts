@@ -1,6 +1,7 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { GitEvidence } from '../domains/rule.ts';
+import { readWhole } from '../private-files.ts';
 
 // Git's own files are read, and git is never started: a child process costs milliseconds and runs what a stranger's
 // repository configures. The calls are synchronous and few; there is nothing to remember and nothing to be out of date.
@@ -11,6 +12,8 @@ const GITDIR = 'gitdir:';
 const TEXT_BYTES_MAX = 4_096;
 /** A packed-refs with 100,000 branches has 7 MB and is searched in 5 ms. */
 const PACKED_BYTES_MAX = 16_777_216;
+/** Some worktrees are made of links. */
+const FOLLOW = true;
 
 /** The branch and commit that are checked out, or nothing where there is no repository that can be read. */
 export async function readGitEvidence(workspace: string): Promise<GitEvidence | undefined> {
@@ -60,7 +63,7 @@ function resolveRef(gitFolder: string, ref: string): string | undefined {
   const loose = readText(join(gitFolder, ref));
   // Only HEAD leads to another reference; git itself makes no other that does.
   if (loose !== undefined) return isObjectId(loose) ? loose : undefined;
-  const packed = readBytes(join(gitFolder, 'packed-refs'), PACKED_BYTES_MAX);
+  const packed = readWhole(join(gitFolder, 'packed-refs'), PACKED_BYTES_MAX, FOLLOW);
   // No name holds a blank, so this can only be the second column.
   const blank = packed?.indexOf(` ${ref}\n`) ?? -1;
   if (packed === undefined || blank === -1) return undefined;
@@ -85,16 +88,5 @@ function isRefName(name: string): boolean {
 }
 
 function readText(path: string): string | undefined {
-  return readBytes(path, TEXT_BYTES_MAX)?.toString('utf8').trim();
-}
-
-/** A regular file that is not too large, or nothing. A pipe or a device is never opened, nor waited for. */
-function readBytes(path: string, bytesMax: number): Buffer | undefined {
-  if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return undefined;
-  const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-  try {
-    return fstatSync(fd).size > bytesMax ? undefined : readFileSync(fd);
-  } finally {
-    closeSync(fd);
-  }
+  return readWhole(path, TEXT_BYTES_MAX, FOLLOW)?.toString('utf8').trim();
 }

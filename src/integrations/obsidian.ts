@@ -1,10 +1,11 @@
-import { lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import type { SessionRow, TaskRow, ThoughtRow } from '../domains/facts.ts';
 import { type Leaf, sessionRecords, shownColumns } from '../domains/lookup.ts';
 import { pick } from '../domains/records.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { formatId, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../log/tables.ts';
+import { isThere, makePrivateFolder, readJson, readWhole, replaceFile } from '../private-files.ts';
 import type { Reader } from '../storage/engine.ts';
 import { jsonText, markdownLine, visibleLine } from '../untrusted.ts';
 
@@ -194,6 +195,8 @@ type Digests = Readonly<Record<string, string>>;
 
 /** Brings the folder up to date. What is not exactly as it was written here is `kept` as it is. */
 export function writeNotes(folder: string, notes: readonly Note[]) {
+  // Before anything is read, written or deleted: a folder that is a link could lead to any notes of the user's.
+  for (const inner of ['', 'Tasks', 'Sessions']) makePrivateFolder(join(folder, inner));
   const before = readManifest(folder);
   const after: Record<string, string> = {};
   const report = { written: [] as string[], unchanged: 0, deleted: [] as string[], kept: [] as string[] };
@@ -202,8 +205,7 @@ export function writeNotes(folder: string, notes: readonly Note[]) {
     const [known, wanted, found] = [before[name], sha256Hex(text), digestAt(path)];
     if (found === wanted) report.unchanged += 1;
     else if (found === undefined || found === known) {
-      mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(path, text);
+      replaceFile(path, text, false);
       report.written.push(name);
     } else {
       report.kept.push(name);
@@ -220,35 +222,27 @@ export function writeNotes(folder: string, notes: readonly Note[]) {
     if (found === before[name]) rmSync(join(folder, name));
     report[found === before[name] ? 'deleted' : 'kept'].push(name);
   }
-  if (textOf(before) !== textOf(after)) {
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, MANIFEST), textOf(after));
-  }
+  if (textOf(before) !== textOf(after)) replaceFile(join(folder, MANIFEST), textOf(after), false);
   return report;
 }
 
 /** The digest of the note at a path, undefined if nothing is there; null for a link or a folder, which is never ours. */
 function digestAt(path: string): string | null | undefined {
-  const stat = lstatSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) return undefined;
-  return stat.isFile() ? sha256Hex(readFileSync(path, 'utf8')) : null;
+  if (!isThere(path)) return undefined;
+  const bytes = readWhole(path);
+  return bytes === undefined ? null : sha256Hex(bytes);
 }
 
 /** The manifest is in the vault, where anybody can edit it: a name in it must not lead out of the folder. */
 function isInside(name: string): boolean {
-  return !name.split(/[\\/]/).includes('..') && !/^([\\/]|[a-z]:)/i.test(name) && name.endsWith('.md');
+  return /^(?:(?:Tasks|Sessions)\/)?[^\\/:]+\.md$/.test(name);
 }
 
 function readManifest(folder: string): Digests {
-  try {
-    const value: unknown = JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8'));
-    const entries = Object.entries(value ?? {});
-    return Object.fromEntries(
-      entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
-    );
-  } catch {
-    return {};
-  }
+  const entries = Object.entries(readJson(join(folder, MANIFEST)));
+  return Object.fromEntries(
+    entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
 }
 
 function textOf(digests: Digests): string {

@@ -1,23 +1,18 @@
-import {
-  createReadStream,
-  createWriteStream,
-  mkdirSync,
-  mkdtempSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { createReadStream, createWriteStream, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
+import { systemClock } from '../clock.ts';
 import { type BundleRequest, type WrittenBundle, writeBundle } from '../export/bundle.ts';
+import { isThere, makePrivateFolder, openPrivate, readStart, readWhole } from '../private-files.ts';
 import type { StorageEngine } from '../storage/engine.ts';
-import { readIfPresent } from '../trust/private-files.ts';
 import { jsonText } from '../untrusted.ts';
 
 /** The empty page holds this once; the data replaces it. */
 const NO_BUNDLE = '<script type="application/json" id="bundle">null</script>';
+/** The title is in the first lines of a page. */
+const HEAD_BYTES = 65_536;
 const OPEN = '<script type="application/json" id="bundle">{"name":';
 
 /**
@@ -26,8 +21,8 @@ const OPEN = '<script type="application/json" id="bundle">{"name":';
  */
 export function reportPage(): string {
   for (const place of ['verify.html', '../../dist/verify.html']) {
-    const page = readIfPresent(fileURLToPath(new URL(place, import.meta.url)));
-    if (page !== undefined) return page;
+    const page = readWhole(fileURLToPath(new URL(place, import.meta.url)), undefined, true);
+    if (page !== undefined) return page.toString('utf8');
   }
   throw new Error('verify.html is missing: the installation is incomplete. Install it again.');
 }
@@ -43,7 +38,7 @@ export async function writeReport(
 ): Promise<WrittenBundle & { readonly bytes: number }> {
   const target = resolve(path);
   // Only a report of ours may be overwritten.
-  if (readIfPresent(target)?.includes('<title>Colibri report</title>') === false)
+  if (isThere(target) && readStart(target, HEAD_BYTES)?.includes('<title>Colibri report</title>') !== true)
     throw new Error(
       `${target} exists and is not a report, so it was not overwritten. Name another file with -o.`,
     );
@@ -52,7 +47,7 @@ export async function writeReport(
   try {
     const zip = join(folder, 'bundle.zip');
     const written = await writeBundle(storage, { ...request, page }, zip);
-    mkdirSync(dirname(target), { recursive: true });
+    makePrivateFolder(dirname(target), false);
     await writePage(target, page, zip);
     return { ...written, bytes: statSync(target).size };
   } finally {
@@ -67,14 +62,14 @@ async function writePage(target: string, page: string, zip: string): Promise<voi
     throw new Error('verify.html has no place for a bundle, or more than one');
   // JSON that cannot end the script element it is in.
   const name = jsonText(`${basename(target).replace(/\.html?$/i, '')}.zip`).replaceAll('<', '\\u003c');
-  const making = join(dirname(target), `.${basename(target)}.${process.pid}.new`);
+  const making = join(dirname(target), `.${basename(target)}.${systemClock.salt()}.new`);
   async function* parts() {
     yield `${before}${OPEN}${name},"zip":"`;
     yield* createReadStream(zip, 'base64');
     yield `"}</script>${after}`;
   }
   try {
-    await pipeline(parts, createWriteStream(making, { flags: 'wx', mode: 0o600 }));
+    await pipeline(parts, createWriteStream('', { fd: openPrivate(making, 'wx') }));
     renameSync(making, target);
   } catch (error) {
     rmSync(making, { force: true });

@@ -1,3 +1,5 @@
+import { join, resolve } from 'node:path';
+import { oddity } from '../private-files.ts';
 import { ANCHOR_REF } from './origin.ts';
 import { ProgramError, run } from './programs.ts';
 
@@ -15,6 +17,7 @@ export type CommittedCheckpoint = { readonly note: string; readonly object: Buff
 export function anchorInGit(folder: string, note: string, size: number) {
   if (repositoryOf(folder) === undefined)
     throw new ProgramError(`${folder} is in no git repository. Run "git init", or keep a copy with --file.`);
+  refuseLinks(resolve(folder, git(folder, ['rev-parse', '--git-common-dir']).text));
   const tip = tipIn(folder);
   if (tip !== undefined) {
     const newest = noteIn(git(folder, ['cat-file', 'commit', tip]).stdout);
@@ -27,9 +30,21 @@ export function anchorInGit(folder: string, note: string, size: number) {
   const parent = tip === undefined ? [] : ['-p', tip];
   const message = `colibri checkpoint at ${size} audit rows\n\n${note}`;
   const commit = git(folder, [...identityFor(folder), 'commit-tree', tree, ...parent], message).text;
-  // With the old value named, two processes cannot lose each other's commit.
-  git(folder, ['update-ref', ANCHOR_REF, commit, tip ?? '0'.repeat(commit.length)]);
+  // With the old value named, two processes cannot lose each other's commit. A reference to a branch leaves the branch alone.
+  git(folder, ['update-ref', '--no-deref', ANCHOR_REF, commit, tip ?? '0'.repeat(commit.length)]);
   return { commit, already: false };
+}
+
+/** Git appends to its logs, and adds objects and references, through any link: to a file of the user's, if it leads there. */
+function refuseLinks(gitFolder: string): void {
+  const partsOf = (path: string) => path.split('/').map((_, i, parts) => parts.slice(0, i + 1).join('/'));
+  for (const path of ['objects', ...partsOf(ANCHOR_REF), ...partsOf(`logs/${ANCHOR_REF}`)].map((part) =>
+    join(gitFolder, part),
+  ))
+    if (!['a folder', undefined].includes(oddity(path)))
+      throw new ProgramError(
+        `${path} is ${oddity(path)}, and git would write through it. Remove it, or use --file.`,
+      );
 }
 
 /** The checkpoints in a repository, the newest first; undefined where there is no repository, or none in it. */
@@ -89,9 +104,10 @@ function tryGit(folder: string, args: readonly string[], input?: string): string
   return isRefused ? undefined : text;
 }
 
-/** Nothing that a repository is configured to do is done. */
-const SAFE = ['core.hooksPath=/dev/null', 'core.fsmonitor=false', 'i18n.commitEncoding=UTF-8'];
-
-function runGit(folder: string, args: readonly string[], input = '') {
-  return run('git', ['-C', folder, ...SAFE.flatMap((setting) => ['-c', setting]), ...args], input);
+function runGit(folder: string, args: readonly string[], input?: string) {
+  const answer = run('git', ['-C', folder, ...args], input);
+  const [, owned] = /detected dubious ownership in repository at '(.*)'/.exec(answer.stderr) ?? [];
+  if (!answer.isRefused || owned === undefined) return answer;
+  const remedy = `If you trust it, run: git config --global --add safe.directory ${owned}`;
+  throw new ProgramError(`git refuses to read ${owned}, because it belongs to another user. ${remedy}`);
 }

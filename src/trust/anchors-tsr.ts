@@ -1,13 +1,18 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makePrivateFolder } from '../folders.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { NOTE_BYTES_MAX } from '../integrity/signed-note.ts';
-import { readRegular, replaceFile } from './private-files.ts';
+import { createFile, makePrivateFolder, readWhole, replaceFile } from '../private-files.ts';
 import { ProgramError, run } from './programs.ts';
 
 /** A checkpoint that a time-stamping authority was asked about, with the token where there is one. */
 export type StampedCheckpoint = Readonly<ReturnType<typeof stampedAt>>;
+
+/** How many are looked at, the newest first: each takes openssl some milliseconds. */
+const STAMPS_MAX = 1_000;
+/** A token with its certificates takes about 6 KB. */
+const TOKEN_BYTES_MAX = 1_048_576;
 
 /** Where time-stamp tokens are, next to the database, each with the exact checkpoint it is about. */
 const folderOf = (dbPath: string) => `${dbPath}.anchors`;
@@ -21,16 +26,23 @@ export function keepForStamp(dbPath: string, size: number, note: string): Stampe
 
 /** All of them, the smallest first. Others may be able to write to the folder: such a name may hold anything. */
 export function stampedCheckpoints(dbPath: string): StampedCheckpoint[] {
-  const names = existsSync(folderOf(dbPath)) ? readdirSync(folderOf(dbPath)) : [];
+  const isFolder = lstatSync(folderOf(dbPath), { throwIfNoEntry: false })?.isDirectory() === true;
+  const names = isFolder ? readdirSync(folderOf(dbPath)) : [];
   const sizes = names.flatMap((name) => /^(\d{1,15})\.note$/.exec(name)?.[1] ?? []).map(Number);
-  return sizes.sort((a, b) => a - b).map((size) => stampedAt(dbPath, size));
+  const newest = sizes.sort((a, b) => a - b).slice(-STAMPS_MAX);
+  return newest.map((size) => stampedAt(dbPath, size));
 }
 
 function stampedAt(dbPath: string, size: number) {
   const path = join(folderOf(dbPath), String(size));
   const [notePath, tokenPath] = [`${path}.note`, `${path}.tsr`];
-  const note = readRegular(notePath, NOTE_BYTES_MAX)?.toString('utf8') ?? '';
-  return { size, note, notePath, tokenPath, hasToken: existsSync(tokenPath) };
+  const note = readWhole(notePath, NOTE_BYTES_MAX)?.toString('utf8') ?? '';
+  return { size, note, notePath, tokenPath, token: readReply(tokenPath) };
+}
+
+/** The bytes of what may be an authority's reply. */
+export function readReply(path: string, follow = false): Buffer | undefined {
+  return readWhole(path, TOKEN_BYTES_MAX, follow);
 }
 
 /** What became of a time stamp. `unchecked`: its digest may fit, but nobody here can say who made it. */
@@ -39,21 +51,26 @@ export type StampVerdict =
   | { readonly state: 'unchecked'; readonly time: string | undefined; readonly message: string }
   | { readonly state: 'wrong'; readonly message: string };
 
+/** A token with the checkpoint it is said to be about, and the names of both for people. */
+type Stamp = { readonly note: string; readonly token: Uint8Array | undefined } & {
+  readonly [name in 'notePath' | 'tokenPath']: string;
+};
+
 /** A token is an anchor only under an authority that was named: anybody can make a token. */
 export function checkStamp(
-  { notePath, tokenPath, note }: Pick<StampedCheckpoint, 'notePath' | 'tokenPath' | 'note'>,
+  { note, token, notePath, tokenPath }: Stamp,
   authorities: readonly string[],
 ): StampVerdict {
   try {
-    const token = readToken(tokenPath);
-    if (token?.imprint !== sha256Hex(note))
+    const read = token && readToken(token);
+    if (token === undefined || read?.imprint !== sha256Hex(note))
       return { state: 'wrong', message: `${tokenPath} is not a time stamp of ${notePath}.` };
     if (authorities.length === 0) {
       const message = `${tokenPath}: its digest fits, its authority was not checked. Name one with "colibri anchor --tsr FILE --ca FILE".`;
-      return { state: 'unchecked', time: token.time, message };
+      return { state: 'unchecked', time: read.time, message };
     }
-    const reason = verifyToken(tokenPath, notePath, authorities);
-    if (reason === undefined) return { state: 'valid', time: token.time };
+    const reason = verifyToken(token, note, authorities);
+    if (reason === undefined) return { state: 'valid', time: read.time };
     const message = `${tokenPath} is by none of the authorities that were named (${reason}).`;
     return { state: 'wrong', message };
   } catch (error) {
@@ -63,18 +80,27 @@ export function checkStamp(
   }
 }
 
-/** Writes the question for a time-stamping authority: SHA-256 of the file, with its certificates in the answer. */
-export function writeQuery(notePath: string, queryPath: string): void {
-  const args = ['ts', '-query', '-data', notePath, '-sha256', '-cert', '-out', queryPath];
-  const { isRefused, stderr } = run('openssl', args);
+/** The question for a time-stamping authority: SHA-256 of the note, with its certificates in the answer. */
+export function formatQuery(note: string): Buffer {
+  const { isRefused, stdout, stderr } = run('openssl', [
+    'ts',
+    '-query',
+    '-digest',
+    sha256Hex(note),
+    '-sha256',
+    '-cert',
+  ]);
   if (isRefused) throw new ProgramError(reasonIn(stderr));
+  return stdout;
 }
 
-/** The digest that an RFC 3161 answer vouches for, and its time, both not verified yet; undefined for another file. */
+/** The digest that an RFC 3161 answer vouches for, and its time, both not verified yet; undefined for other bytes. */
 export function readToken(
-  tokenPath: string,
+  token: Uint8Array,
 ): { readonly imprint: string; readonly time: string } | undefined {
-  const { isRefused, text } = run('openssl', ['ts', '-reply', '-in', tokenPath, '-text']);
+  const { isRefused, text } = withCopies({ token }, (at) =>
+    run('openssl', ['ts', '-reply', '-in', at('token'), '-text']),
+  );
   if (isRefused) return undefined;
   // `    0000 - 0a 1b … 2c-3d …   text` lines after `Message data:`.
   const dump = /^Message data:\n((?: {4}[0-9a-f]{4} - .*\n)+)/m.exec(text)?.[1] ?? '';
@@ -82,16 +108,32 @@ export function readToken(
   return { imprint: bytes.join(''), time: /^Time stamp: (.*)$/m.exec(text)?.[1]?.trim() ?? '' };
 }
 
-/** Why a token does not vouch for a file under one of these certificates, or undefined when it does. */
+/** Why a token does not vouch for a note under one of these certificates, or undefined when it does. */
 export function verifyToken(
-  tokenPath: string,
-  notePath: string,
+  token: Uint8Array,
+  note: string,
   authorities: readonly string[],
 ): string | undefined {
-  const answers = authorities.map((authority) =>
-    run('openssl', ['ts', '-verify', '-in', tokenPath, '-data', notePath, '-CAfile', authority]),
+  const answers = withCopies({ token, note }, (at) =>
+    authorities.map((file) =>
+      run('openssl', ['ts', '-verify', '-in', at('token'), '-data', at('note'), '-CAfile', file]),
+    ),
   );
   return answers.every(({ isRefused }) => isRefused) ? reasonIn(answers[0]?.stderr ?? '') : undefined;
+}
+
+/** Openssl reads files. It gets copies in a folder that nobody else can write to. */
+function withCopies<T>(
+  files: Readonly<Record<string, string | Uint8Array>>,
+  work: (at: (name: string) => string) => T,
+): T {
+  const folder = mkdtempSync(join(tmpdir(), 'colibri-token-'));
+  try {
+    for (const [name, content] of Object.entries(files)) createFile(join(folder, name), content);
+    return work((name) => join(folder, name));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 /** `40E7…:error:1780006D:time stamp routines:ts_check_imprints:message imprint mismatch:../crypto/…` */

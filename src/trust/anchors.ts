@@ -1,11 +1,11 @@
 import { dirname } from 'node:path';
 import type { Config } from '../config.ts';
+import { readText } from '../private-files.ts';
 import { type CommittedCheckpoint, checkpointsInGit, repositoryOf } from './anchors-git.ts';
 import { type StampedCheckpoint, stampedCheckpoints } from './anchors-tsr.ts';
 import type { KeyFolder } from './key-folder.ts';
 import { ANCHOR_REF } from './origin.ts';
-import { readIfPresent } from './private-files.ts';
-import { ProgramError } from './programs.ts';
+import { MissingProgramError, ProgramError } from './programs.ts';
 
 /** A checkpoint found where the database is not. Hostile input enters here: nothing about it is believed yet. */
 export type FoundAnchor = {
@@ -27,12 +27,14 @@ export function findAnchors(looking: LookingFor) {
   const { files, git } = folder?.anchors() ?? { files: [], git: [] };
   const remarks: string[] = [];
   const kept = files.flatMap((where): FoundAnchor[] => {
-    const note = readQuietly(where);
+    const note = readText(where);
     if (note === undefined) remarks.push(`The checkpoint kept in ${where} is not there now.`);
     return note === undefined ? [] : [{ source: 'file', where, note }];
   });
   const stamped = stampedCheckpoints(dbPath).flatMap((one): FoundAnchor[] => {
-    return one.hasToken ? [{ source: 'tsr', where: one.notePath, note: one.note, stamped: one }] : [];
+    return one.token === undefined
+      ? []
+      : [{ source: 'tsr', where: one.notePath, note: one.note, stamped: one }];
   });
   return { anchors: [...kept, ...inGit(looking, git, remarks), ...stamped], remarks };
 }
@@ -56,15 +58,8 @@ function inGit(
     });
   } catch (error) {
     if (!(error instanceof ProgramError)) throw error;
-    if (remembered.length > 0) remarks.push(`The checkpoints in git were not looked at: ${error.message}`);
+    if (!(error instanceof MissingProgramError) || remembered.length > 0)
+      remarks.push(`The checkpoints in git were not looked at: ${error.message}`);
     return [];
-  }
-}
-
-function readQuietly(path: string): string | undefined {
-  try {
-    return readIfPresent(path);
-  } catch {
-    return undefined;
   }
 }

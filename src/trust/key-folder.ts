@@ -1,15 +1,14 @@
-import { existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { systemClock } from '../clock.ts';
-import { makePrivateFolder } from '../folders.ts';
 import { formatCheckpoint } from '../integrity/checkpoint.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { generateNoteKey, noteSigner, signNote } from '../integrity/signed-note.ts';
 import { EMPTY_ROOT } from '../integrity/tree.ts';
 import { GENESIS } from '../log/row.ts';
+import { makePrivateFolder, oddity, readJson, readText, replaceFile, syncFolder } from '../private-files.ts';
 import { encodeSlot } from './memory.ts';
 import { isOrigin, originOfKey } from './origin.ts';
-import { readIfPresent, readJson, replaceFile, syncFolder } from './private-files.ts';
 
 /** Where else heads of a log were put: files that the user keeps, and git repositories. */
 type AnchorPlaces = { readonly [K in 'files' | 'git']: readonly string[] };
@@ -57,17 +56,17 @@ export class KeyFolder {
 
   /** The private key, as the file holds it. */
   privateKeyPem(): string | undefined {
-    return readIfPresent(this.#file('key.pem'));
+    return readText(this.#file('key.pem'));
   }
 
   /** The key that signs, in its public text form. */
   verifierKey(): string | undefined {
-    return readIfPresent(this.#file('key.pub'))?.trim();
+    return readText(this.#file('key.pub'))?.trim();
   }
 
   /** Keys that signed this log before and were given up. */
   retiredKeys(): readonly string[] {
-    return readIfPresent(this.#file('retired.pub'))?.split('\n').filter(Boolean) ?? [];
+    return readText(this.#file('retired.pub'))?.split('\n').filter(Boolean) ?? [];
   }
 
   /** Every key of this log that this user knows, the one that signs first. */
@@ -94,7 +93,7 @@ export class KeyFolder {
     const pem = this.privateKeyPem();
     if (pem !== undefined) this.#beginMemory(this.path, pem);
     const entry = JSON.stringify({ at: new Date(systemClock.now()).toISOString(), reason, size });
-    replaceFile(this.#file('adopted'), `${readIfPresent(this.#file('adopted')) ?? ''}${entry}\n`);
+    replaceFile(this.#file('adopted'), `${readText(this.#file('adopted')) ?? ''}${entry}\n`);
     rmSync(this.#file('checked'), { force: true });
   }
 
@@ -137,7 +136,8 @@ export class KeyFolder {
   authorities(): string[] {
     const folder = this.#file('authorities');
     const names = existsSync(folder) ? readdirSync(folder) : [];
-    return names.filter((name) => name.endsWith('.pem')).map((name) => join(folder, name));
+    const files = names.filter((name) => name.endsWith('.pem')).map((name) => join(folder, name));
+    return files.filter((file) => oddity(file) === undefined);
   }
 
   #file(name: string): string {
@@ -157,7 +157,7 @@ export class KeyFolder {
   /** A head of nothing, so that no memory at all is told from a new one. */
   #beginMemory(folder: string, privateKeyPem: string): void {
     const signed = join(folder, 'signed');
-    mkdirSync(signed, { mode: 0o700 });
+    makePrivateFolder(signed);
     const nothing = formatCheckpoint({ origin: this.origin, size: 0, root: EMPTY_ROOT });
     const note = signNote(nothing, noteSigner(this.origin, privateKeyPem));
     replaceFile(join(signed, 'initial'), encodeSlot(GENESIS, note).toString('utf8'));

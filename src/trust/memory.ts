@@ -3,8 +3,8 @@ import { basename, dirname, join } from 'node:path';
 import { sha256Hex } from '../integrity/digest.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
 import { isGone } from '../log/process-identity.ts';
+import { openPrivate, readStart, syncFolder, WARILY } from '../private-files.ts';
 import { headIn, openIfValid } from './opening.ts';
-import { readRegular, syncFolder } from './private-files.ts';
 
 /** A head that was signed and durable, as it is remembered outside the database, in one of two slots of a file. */
 export type Remembered = Readonly<ReturnType<typeof slotsOf>[number]>;
@@ -45,7 +45,7 @@ export function slotsIn(folder: string) {
 
 /** `chainHash` is that of row `size`; 64 zeros for size 0. */
 function slotsOf(file: string) {
-  const bytes = readRegular(file, 2 * SLOT_BYTES) ?? Buffer.alloc(0);
+  const bytes = readStart(file, 2 * SLOT_BYTES) ?? Buffer.alloc(0);
   return [0, 1].flatMap((index) => {
     const text = bytes.toString('utf8', index * SLOT_BYTES, (index + 1) * SLOT_BYTES).replace(/\0+$/, '');
     const [chainHash, note] = [text.slice(65, 129), text.slice(130)];
@@ -99,8 +99,7 @@ export class MemoryFile {
   #open(): number {
     const [newest] = slotsOf(this.#path).sort((a, b) => b.size - a.size);
     this.#next = newest?.index === 0 ? 1 : 0;
-    const flags = fs.constants.O_RDWR | fs.constants.O_CREAT | (fs.constants.O_NOFOLLOW ?? 0);
-    const fd = fs.openSync(this.#path, flags, 0o600);
+    const fd = openPrivate(this.#path, fs.constants.O_RDWR | fs.constants.O_CREAT | WARILY);
     syncFolder(dirname(this.#path));
     return fd;
   }

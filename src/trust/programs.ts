@@ -1,34 +1,86 @@
 import { spawnSync } from 'node:child_process';
-import { childEnvironment } from '../config.ts';
+import { existsSync } from 'node:fs';
+import { basename, delimiter, join, parse } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { childEnvironment, type Environment } from '../config.ts';
+
+// The only place that starts programs. Hostile input enters here: git works in a folder that somebody else may have made,
+// and does what the configuration there says unless it is told otherwise.
 
 const OUTPUT_BYTES_MAX = 64 * 1_048_576;
-const RUN_MS_MAX = 60_000;
+/** Git and openssl answer in milliseconds; a pipe in the place of a file would keep them for ever. */
+const RUN_MS_MAX = 10_000;
+/** A command of this installation verifies a whole log. */
+const OWN_MS_MAX = 120_000;
 
-/** Git neither asks anybody nor waits for a lock that it can do without. */
-const UNATTENDED = { GIT_TERMINAL_PROMPT: '0', GIT_OPTIONAL_LOCKS: '0' };
+/** Nothing is fetched, asked, locked without need, or replaced by what the repository says is to be shown instead. */
+const UNATTENDED = {
+  GIT_ALLOW_PROTOCOL: 'none',
+  GIT_NO_LAZY_FETCH: '1',
+  GIT_NO_REPLACE_OBJECTS: '1',
+  GIT_OPTIONAL_LOCKS: '0',
+  GIT_TERMINAL_PROMPT: '0',
+  // Messages are compared with texts.
+  LC_ALL: 'C',
+};
 
-/** What to do without a program. */
-const WITHOUT = {
-  git: 'Install it, or keep the checkpoint with --file.',
-  openssl: 'Install it to work with time stamps.',
+/**
+ * What a repository may name a program for, each set to nothing. Those under a name of the repository's choice (remotes,
+ * filters, diff drivers) need a transport or the files of a commit, and nothing here uses either.
+ */
+const POWERLESS = [
+  ...['core.hooksPath=/dev/null', 'core.fsmonitor=false', 'core.pager=cat', 'protocol.allow=never'],
+  ...['core.editor=false', 'sequence.editor=false', 'core.sshCommand=false', 'core.gitProxy=none'],
+  ...['core.askPass=', 'core.alternateRefsCommand=', 'credential.helper=', 'diff.external='],
+  ...['gpg.program=false', 'interactive.diffFilter=cat', 'i18n.commitEncoding=UTF-8'],
+].flatMap((setting) => ['-c', setting]);
+
+/** What each program is told first, and what to do without it. */
+const PROGRAMS = {
+  git: { first: POWERLESS, without: 'Install it, or keep the checkpoint with --file.' },
+  openssl: { first: [], without: 'Install it to work with time stamps.' },
 };
 
 /** A program said no, or is not there. The message is for the user. */
 export class ProgramError extends Error {}
+export class MissingProgramError extends ProgramError {}
 
 /** Runs a program that needs no network. That it refuses is an answer; that it cannot be run is an error. */
-export function run(program: keyof typeof WITHOUT, args: readonly string[], input = '') {
-  const { status, stdout, stderr, error } = spawnSync(program, args, {
+export function run(program: keyof typeof PROGRAMS, args: readonly string[], input = '') {
+  const file = locate(program);
+  if (file === undefined)
+    throw new MissingProgramError(`${program} was not found. ${PROGRAMS[program].without}`);
+  return start(file, [...PROGRAMS[program].first, ...args], UNATTENDED, RUN_MS_MAX, input);
+}
+
+/** Runs a program of this installation, which is next to this file. */
+export function runOwn(name: string, args: readonly string[], env: Environment, input: string) {
+  const file = fileURLToPath(new URL(name, import.meta.url));
+  return start(process.execPath, [file, ...args], env, OWN_MS_MAX, input);
+}
+
+function start(file: string, args: readonly string[], env: Environment, timeout: number, input: string) {
+  const { status, stdout, stderr, error } = spawnSync(file, args, {
     input,
+    timeout,
+    killSignal: 'SIGKILL',
     maxBuffer: OUTPUT_BYTES_MAX,
-    timeout: RUN_MS_MAX,
-    env: childEnvironment(UNATTENDED),
+    // Not where the user happens to be: what is in that folder is not ours.
+    cwd: parse(file).root,
+    env: childEnvironment(env),
   });
   const textOf = (bytes: Buffer) => bytes.toString('utf8').trim();
   if (error === undefined)
-    return { isRefused: status !== 0, stdout, text: textOf(stdout), stderr: textOf(stderr) };
-  const isMissing = 'code' in error && error.code === 'ENOENT';
-  throw new ProgramError(
-    isMissing ? `${program} was not found. ${WITHOUT[program]}` : `${program} failed: ${error.message}`,
-  );
+    return { status, isRefused: status !== 0, stdout, text: textOf(stdout), stderr: textOf(stderr) };
+  const isLate = 'code' in error && error.code === 'ETIMEDOUT';
+  const why = isLate ? `did not answer within ${timeout / 1_000} s` : `failed: ${error.message}`;
+  throw new ProgramError(`${basename(file)} ${why}.`);
+}
+
+/** The program in the folders of PATH that can be meant for it. */
+function locate(program: string): string | undefined {
+  const name = process.platform === 'win32' ? `${program}.exe` : program;
+  const { PATH = '' } = childEnvironment();
+  const files = PATH.split(delimiter).map((folder) => join(folder, name));
+  return files.find((file) => existsSync(file));
 }

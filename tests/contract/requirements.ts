@@ -1,3 +1,4 @@
+import { NOTHING_FROM_OUTSIDE } from './requirements/nothing-from-outside.ts';
 import { ONE_PATH } from './requirements/one-path.ts';
 import { RECORDS } from './requirements/records.ts';
 import { START_MODES_STOP } from './requirements/start-modes-stop.ts';
@@ -9,6 +10,7 @@ import { TASKS } from './requirements-tasks.ts';
 export const sections = [
   { section: 2, title: 'Start, modes, stop', requirements: START_MODES_STOP },
   { section: 3, title: 'One path for every call', requirements: ONE_PATH },
+  { section: 3, title: 'Nothing from outside acts', requirements: NOTHING_FROM_OUTSIDE },
   { section: 4, title: 'Records', requirements: RECORDS },
   { section: 5, title: 'Tasks', requirements: TASKS },
   { section: 5, title: 'Trail and proofs', requirements: TRAIL_AND_PROOFS },

@@ -28,6 +28,8 @@ export function runColibri(
   options: CommandOptions = {},
 ): Promise<CommandResult> {
   const child = spawnColibri(colibri, args, options);
+  // One that hangs, or reads what never ends, must not outlive the test that found it.
+  colibri.onDispose(() => child.kill('SIGKILL'));
   const chunks = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     chunks.stdout += text;

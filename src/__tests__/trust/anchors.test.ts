@@ -48,11 +48,15 @@ describe('where heads are kept', () => {
     const before = stampedCheckpoints(db);
     writeFileSync(kept.tokenPath, 'token');
 
-    expect(before.map(({ size, hasToken }) => [size, hasToken])).toEqual([
-      [3, false],
-      [12, false],
+    expect(before.map(({ size, token }) => [size, token])).toEqual([
+      [3, undefined],
+      [12, undefined],
     ]);
-    expect(stampedCheckpoints(db).at(-1)).toMatchObject({ size: 12, note: 'note\n', hasToken: true });
+    expect(stampedCheckpoints(db).at(-1)).toMatchObject({
+      size: 12,
+      note: 'note\n',
+      token: Buffer.from('token'),
+    });
   });
 
   test('a link or a pipe in the place of a kept checkpoint is neither followed nor waited for', () => {

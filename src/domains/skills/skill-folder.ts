@@ -1,6 +1,7 @@
 import * as fs from 'node:fs';
 import { basename, join, sep } from 'node:path';
 import { sha256Hex } from '../../integrity/digest.ts';
+import { WARILY } from '../../private-files.ts';
 
 // Hostile input enters here: everything in a skills folder is examined, opened and read through this file only.
 // The calls are synchronous because that is five to eight times as fast (4,000 lstat: 10 to 15 ms instead of 70 to 90);
@@ -228,13 +229,10 @@ export function namesIn(folder: string): readonly string[] {
   return names.filter((name) => name !== '.git' && name !== 'node_modules').sort();
 }
 
-// Never through a link, and without waiting for a writer if a pipe has taken the file's place.
-const OPEN_FLAGS = fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0) | (fs.constants.O_NONBLOCK ?? 0);
-
 /** The bytes of a regular file inside one of the roots. */
 function readFile(path: string, roots: readonly string[], bytesMax: number): Buffer {
   if (!isInside(realPath(path), ...roots)) throw new Refusal('it is outside the skills folder');
-  const fd = fs.openSync(path, OPEN_FLAGS);
+  const fd = fs.openSync(path, fs.constants.O_RDONLY | WARILY);
   try {
     const stat = fs.fstatSync(fd);
     const bytes = Buffer.allocUnsafe(stat.isFile() && stat.size <= bytesMax ? stat.size : 0);

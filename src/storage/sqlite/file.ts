@@ -1,15 +1,6 @@
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  lstatSync,
-  openSync,
-  readSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { basename, dirname, join } from 'node:path';
-import { makePrivateFolder } from '../../folders.ts';
+import { chmodSync, closeSync, constants, existsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { makeDataFolder, oddity, openPrivate, readStart, WARILY } from '../../private-files.ts';
 import type { SqliteDriver } from './driver.ts';
 import { APPLICATION_ID, SCHEMA_VERSION } from './schema.ts';
 
@@ -24,16 +15,12 @@ const MAGIC = 'SQLite format 3\0';
 /** Creates the folder and the file for their owner only, before SQLite would create them for everybody. */
 export function preparePrivateFile(path: string): void {
   refuseOddFile(path);
-  const folder = dirname(path);
-  makePrivateFolder(folder);
-  const ignore = join(folder, '.gitignore');
-  if (basename(folder) === '.colibri' && !existsSync(ignore)) writeFileSync(ignore, '*\n', { mode: 0o600 });
-  closeSync(openSync(path, 'a', 0o600));
-  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
-    const stat = statSync(file, { throwIfNoEntry: false });
-    if (stat !== undefined && (stat.mode & 0o077) !== 0 && process.platform !== 'win32')
-      chmodSync(file, 0o600);
-  }
+  // What a link leads to is told by the memory of the path (V11), but nothing new is made behind one.
+  if (!existsSync(path) || oddity(dirname(path)) === 'a folder') makeDataFolder(dirname(path));
+  const { O_RDWR, O_CREAT } = constants;
+  closeSync(openPrivate(path, O_RDWR | O_CREAT | WARILY));
+  // Not opened: to close them would take away the locks that another connection of this process holds.
+  for (const file of [`${path}-wal`, `${path}-shm`]) if (existsSync(file)) chmodSync(file, 0o600);
 }
 
 /** For readers: a database that is not there is a mistake, not a reason to make one. */
@@ -106,19 +93,15 @@ function journalStartsEmpty(journal: string): boolean {
 
 function readHead(path: string): Buffer {
   const head = Buffer.alloc(HEADER_BYTES);
-  const fd = openSync(path, 'r');
-  try {
-    readSync(fd, head, 0, HEADER_BYTES, 0);
-  } finally {
-    closeSync(fd);
-  }
+  readStart(path, HEADER_BYTES)?.copy(head);
   return head;
 }
 
+/** SQLite itself would write its log through a link beside the database. */
 function refuseOddFile(path: string): void {
-  const stat = lstatSync(path, { throwIfNoEntry: false });
-  if (stat === undefined || stat.isFile()) return;
-  const notFolder = stat.isSymbolicLink() ? 'a symbolic link' : 'not a regular file';
-  const kind = stat.isDirectory() ? 'a folder' : notFolder;
-  throw new UnusableFileError(`${path} is ${kind}. Point COLIBRI_DB_PATH at a regular file.`);
+  for (const file of [path, `${path}-wal`, `${path}-shm`, `${path}-journal`]) {
+    const odd = oddity(file);
+    const remedy = file === path ? 'Point COLIBRI_DB_PATH at a regular file' : 'Remove it';
+    if (odd !== undefined) throw new UnusableFileError(`${file} is ${odd}. ${remedy}.`);
+  }
 }
