@@ -9,8 +9,11 @@ import { redactText } from './secrets.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a program needs to know of this user and machine. All are full paths. */
-const PASSED_ON = ['HOME', 'XDG_CONFIG_HOME', 'USERPROFILE', 'APPDATA', 'SystemRoot', 'TMPDIR', 'TEMP'];
+/** What a program needs to know of this user and machine, all of them full paths; and how far up git may look. */
+const PASSED_ON = [
+  ...['HOME', 'XDG_CONFIG_HOME', 'USERPROFILE', 'APPDATA', 'SystemRoot', 'TMPDIR', 'TEMP'],
+  'GIT_CEILING_DIRECTORIES',
+];
 
 /**
  * The environment of a program that is started from here: little of our own, and what is set. Others could make git

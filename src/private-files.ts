@@ -25,6 +25,11 @@ export function isThere(path: string): boolean {
   return fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
+/** What is in a folder; nothing where there is none, or a link to one. */
+export function namesIn(folder: string): string[] {
+  return oddity(folder) === 'a folder' ? fs.readdirSync(folder) : [];
+}
+
 /** The first bytes of a regular file; undefined where there is none. Links are followed only where the user named the path. */
 export function readStart(path: string, bytesMax: number, follow = false): Buffer | undefined {
   return unlessCode(UNREADABLE, () =>

@@ -66,10 +66,10 @@ export const init = command({
     const { workspace: found, isProject } = config();
     // A folder that is not in a project becomes one now.
     const workspace = isProject ? found : process.cwd();
-    const done = [
-      mergeMcpJson(join(workspace, '.mcp.json'), start),
-      ignoreFolder(join(workspace, '.colibri')),
-    ];
+    const folder = join(workspace, '.colibri');
+    const merged = mergeMcpJson(join(workspace, '.mcp.json'), start);
+    makeDataFolder(folder);
+    const done = [merged, `${folder} is ready and kept out of git`];
     return out.data({ workspace, done }, () => {
       for (const line of done) out.line(`${out.paint('green', '✓')} ${line}`, 2);
       out.line();
@@ -111,11 +111,6 @@ function readJson(path: string, text: string): object {
       `${path} is not JSON (${asError(error).message}). Fix it, then run this again; nothing was changed.`,
     );
   }
-}
-
-function ignoreFolder(folder: string): string {
-  makeDataFolder(folder);
-  return `${folder} is ready and kept out of git`;
 }
 
 function toJson(value: object): string {

@@ -1,9 +1,9 @@
-import { lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sha256Hex } from '../integrity/digest.ts';
 import { NOTE_BYTES_MAX } from '../integrity/signed-note.ts';
-import { createFile, makePrivateFolder, readWhole, replaceFile } from '../private-files.ts';
+import { createFile, makePrivateFolder, namesIn, readWhole, replaceFile } from '../private-files.ts';
 import { ProgramError, run } from './programs.ts';
 
 /** A checkpoint that a time-stamping authority was asked about, with the token where there is one. */
@@ -26,9 +26,9 @@ export function keepForStamp(dbPath: string, size: number, note: string): Stampe
 
 /** All of them, the smallest first. Others may be able to write to the folder: such a name may hold anything. */
 export function stampedCheckpoints(dbPath: string): StampedCheckpoint[] {
-  const isFolder = lstatSync(folderOf(dbPath), { throwIfNoEntry: false })?.isDirectory() === true;
-  const names = isFolder ? readdirSync(folderOf(dbPath)) : [];
-  const sizes = names.flatMap((name) => /^(\d{1,15})\.note$/.exec(name)?.[1] ?? []).map(Number);
+  const sizes = namesIn(folderOf(dbPath))
+    .flatMap((name) => /^(\d{1,15})\.note$/.exec(name)?.[1] ?? [])
+    .map(Number);
   const newest = sizes.sort((a, b) => a - b).slice(-STAMPS_MAX);
   return newest.map((size) => stampedAt(dbPath, size));
 }

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { systemClock } from '../clock.ts';
 import { formatCheckpoint } from '../integrity/checkpoint.ts';
@@ -6,7 +6,15 @@ import { sha256Hex } from '../integrity/digest.ts';
 import { generateNoteKey, noteSigner, signNote } from '../integrity/signed-note.ts';
 import { EMPTY_ROOT } from '../integrity/tree.ts';
 import { GENESIS } from '../log/row.ts';
-import { makePrivateFolder, oddity, readJson, readText, replaceFile, syncFolder } from '../private-files.ts';
+import {
+  makePrivateFolder,
+  namesIn,
+  oddity,
+  readJson,
+  readText,
+  replaceFile,
+  syncFolder,
+} from '../private-files.ts';
 import { encodeSlot } from './memory.ts';
 import { isOrigin, originOfKey } from './origin.ts';
 
@@ -135,9 +143,8 @@ export class KeyFolder {
   /** Paths of the trusted certificates. */
   authorities(): string[] {
     const folder = this.#file('authorities');
-    const names = existsSync(folder) ? readdirSync(folder) : [];
-    const files = names.filter((name) => name.endsWith('.pem')).map((name) => join(folder, name));
-    return files.filter((file) => oddity(file) === undefined);
+    const files = namesIn(folder).map((name) => join(folder, name));
+    return files.filter((file) => file.endsWith('.pem') && oddity(file) === undefined);
   }
 
   #file(name: string): string {

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { sha256Hex } from '../integrity/digest.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
 import { isGone } from '../log/process-identity.ts';
-import { openPrivate, readStart, syncFolder, WARILY } from '../private-files.ts';
+import { namesIn, openPrivate, readStart, syncFolder, WARILY } from '../private-files.ts';
 import { headIn, openIfValid } from './opening.ts';
 
 /** A head that was signed and durable, as it is remembered outside the database, in one of two slots of a file. */
@@ -39,8 +39,8 @@ export function forgetGone(folder: string, kept: Remembered, now: number): void 
 
 /** What the slots of all processes say, the largest first; nobody has checked a signature. */
 export function slotsIn(folder: string) {
-  const names = fs.statSync(folder, { throwIfNoEntry: false })?.isDirectory() ? fs.readdirSync(folder) : [];
-  return names.flatMap((name) => slotsOf(join(folder, name))).sort((a, b) => b.size - a.size);
+  const slots = namesIn(folder).flatMap((name) => slotsOf(join(folder, name)));
+  return slots.sort((a, b) => b.size - a.size);
 }
 
 /** `chainHash` is that of row `size`; 64 zeros for size 0. */

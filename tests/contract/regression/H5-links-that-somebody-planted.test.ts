@@ -180,15 +180,17 @@ proves(
       checkpoint: ['anchor', '--file'],
     };
     const outcomes: unknown[] = [];
-    for (const [name, command] of Object.entries(commands))
-      for (const target of [file, join(folder, 'new')]) {
-        const path = colibri.path(name);
-        symlinkSync(target, path);
-        const { code } = await runColibri(colibri, [...command, path]);
-        if (code === 0) outcomes.push([name, basename(target)]);
-        if (!lstatSync(path).isSymbolicLink()) outcomes.push(`${name} was replaced`);
-        rmSync(path, { recursive: true });
-      }
+    for (const target of [file, join(folder, 'new')])
+      await Promise.all(
+        Object.entries(commands).map(async ([name, command]) => {
+          const path = colibri.path(name);
+          symlinkSync(target, path);
+          const { code } = await runColibri(colibri, [...command, path]);
+          if (code === 0) outcomes.push([name, basename(target)]);
+          if (!lstatSync(path).isSymbolicLink()) outcomes.push(`${name} was replaced`);
+          rmSync(path, { recursive: true });
+        }),
+      );
 
     expect(outcomes).toEqual([]);
     expect(isUntouched()).toBe(true);
