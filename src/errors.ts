@@ -30,7 +30,7 @@ export const ERRORS = {
   },
   ERR_STORAGE_UNCERTAIN: {
     remedy: 'unknown-outcome',
-    text: 'The disk failed while the call was being stored; look the call up before repeating it.',
+    text: 'The disk failed or the database file was replaced while the call was being stored; look the call up before repeating it.',
   },
   ERR_INIT_FAILED: askOwner('The database could not be opened.'),
   ERR_CONFIG_INVALID: askOwner('A setting in the environment is invalid.'),

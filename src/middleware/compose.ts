@@ -223,7 +223,10 @@ function outcomeOf(entered: ToolEnterEvent, settled: Settled): CallOutcome {
   return codeOf(settled.error) === 'TOOL_NOT_ADMITTED' ? 'denied' : 'error';
 }
 
-/** The lock is free by now: the next call runs while this one waits for the disk, and their fsync is one. */
+/**
+ * The lock is free by now: the next call runs while this one waits for the disk, and their fsync is one. What comes out
+ * is true of the file at the path, or says that it is not.
+ */
 async function makeDurable(
   { storage, signer, lock }: Stages,
   tool: Tool,
@@ -231,10 +234,12 @@ async function makeDurable(
   mark: unknown,
 ): Promise<Settled> {
   const isRejected = 'error' in settled && codeOf(settled.error) === 'INVALID_PARAMS';
-  if (tool.effect === 'reads' || isRejected) return settled;
   return await settle(async () => {
-    await storage.sync({ alone: lock.isFree });
-    signer?.durable(mark);
+    if (tool.effect === 'reads' || isRejected) await storage.assertInPlace();
+    else {
+      await storage.sync({ alone: lock.isFree });
+      signer?.durable(mark);
+    }
     return settled;
   });
 }

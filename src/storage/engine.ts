@@ -28,10 +28,13 @@ export interface StorageEngine {
   /** Runs `work` alone, commits when it resolves, rolls back when it rejects. Committed is not yet durable: see `sync`. */
   write<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
-   * Resolves when everything committed before the call would survive a power cut. Calls that wait together share one
-   * fsync. `alone` says that nobody else is waiting for anything, so that the wait may be the shortest instead.
+   * Resolves when everything committed before the call would survive a power cut, in the database that others will find.
+   * Calls that wait together share one fsync. `alone` says that nobody else is waiting for anything, so that the wait may
+   * be the shortest instead.
    */
   sync(options?: { readonly alone: boolean }): Promise<void>;
+  /** Rejects once what is open is no longer the database that others will find: an answer from it would not be true. */
+  assertInPlace(): Promise<void>;
   /** What is wrong with the schema, the indexes or the pages of the file. */
   selfCheck(tx: Reader): Promise<StorageProblem[]>;
   readonly facts: StorageFacts;
@@ -62,6 +65,7 @@ export function createNoStorage(): StorageEngine {
     read: (work) => work(tx),
     write: (work) => work(tx),
     sync: () => Promise.resolve(),
+    assertInPlace: () => Promise.resolve(),
     selfCheck: refuse,
     close: () => Promise.resolve(),
     facts: { path: '', schemaVersion: 0, engine: 'none', journal: 'none', writable: false },

@@ -82,6 +82,7 @@ export class LogSigner implements HeadKeeper {
       read: (work) => storage.read(work),
       write: (work) => this.#write(work),
       sync: (waiting) => storage.sync(waiting),
+      assertInPlace: () => storage.assertInPlace(),
       selfCheck: (tx) => storage.selfCheck(tx),
       close: () => storage.close(),
     } satisfies StorageEngine);

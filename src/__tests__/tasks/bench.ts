@@ -98,6 +98,7 @@ function withoutWaitingForTheDisk(storage: StorageEngine): StorageEngine {
     read: (work) => storage.read(work),
     write: (work) => storage.write(work),
     sync: async () => undefined,
+    assertInPlace: async () => undefined,
     selfCheck: (tx) => storage.selfCheck(tx),
     close: () => storage.close(),
   };

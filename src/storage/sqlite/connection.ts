@@ -162,6 +162,15 @@ export class Connection implements Transaction {
     }
   }
 
+  /** Pages in the write-ahead log, each once per commit that wrote it. Undefined while a transaction is open. */
+  logFrames(): number | undefined {
+    try {
+      return (this.#prepared('PRAGMA wal_checkpoint(NOOP)').get() as { log: number }).log;
+    } catch {
+      return undefined;
+    }
+  }
+
   close(): void {
     this.#statements.clear();
     this.#listing.clear();

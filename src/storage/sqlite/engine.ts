@@ -1,11 +1,11 @@
-import { closeSync, fdatasync, fdatasyncSync, fstatSync, openSync } from 'node:fs';
+import { closeSync, fdatasync, fdatasyncSync, fstatSync, openSync, statSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { asError, ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Reader, StorageEngine, StorageFacts, StorageProblem, Transaction } from '../engine.ts';
 import { type Connection, openConnection, shortPause, whileBusy } from './connection.ts';
 import { loadDriver, resultOf, type SqliteDriver } from './driver.ts';
-import { assertPresent, assertUnderstood, preparePrivateFile } from './file.ts';
+import { assertPresent, assertUnderstood, OpenFiles, preparePrivateFile } from './file.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 import { findSchemaProblems } from './self-check.ts';
 
@@ -31,7 +31,9 @@ export async function openSqlite(options: SqliteOptions): Promise<StorageEngine>
   const writer = await openWriter(driver, options);
   try {
     if (writer.writable) await createSchema(writer);
-    return new SqliteEngine(driver, writer, options, inMemory);
+    const paths = writer.writable ? [options.path, `${options.path}-wal`] : [options.path];
+    const files = new OpenFiles(inMemory ? [] : paths);
+    return new SqliteEngine(driver, writer, options, files);
   } catch (error) {
     writer.close();
     throw error;
@@ -73,6 +75,8 @@ export async function createSchema(db: Connection): Promise<void> {
 
 const fdatasyncInThread = promisify(fdatasync);
 
+const FRAME_HEADER_BYTES = 24;
+
 /** Tries to merge the log while short readers are in the way: with three of them four busy processes had 9 MB, with ten 5. */
 const MERGE_RETRIES_MAX = 10;
 
@@ -82,6 +86,8 @@ class SqliteEngine implements StorageEngine {
   readonly #options: SqliteOptions;
   readonly #writer: Connection;
   readonly #inMemory: boolean;
+  readonly #files: OpenFiles;
+  readonly #walPath: string;
   readonly #idleReaders: Connection[] = [];
   /** Snapshots that this process reads right now. */
   #reading = 0;
@@ -95,11 +101,13 @@ class SqliteEngine implements StorageEngine {
   /** Set by the first failed write or sync; from then on nothing of this process can be called durable. */
   #failed: ColibriError | undefined;
 
-  constructor(driver: SqliteDriver, writer: Connection, options: SqliteOptions, inMemory: boolean) {
+  constructor(driver: SqliteDriver, writer: Connection, options: SqliteOptions, files: OpenFiles) {
     this.#driver = driver;
     this.#writer = writer;
     this.#options = options;
-    this.#inMemory = inMemory;
+    this.#files = files;
+    this.#walPath = `${options.path}-wal`;
+    this.#inMemory = options.path === ':memory:';
     this.facts = Object.freeze({
       path: options.path,
       schemaVersion: writer.pragma('user_version'),
@@ -145,8 +153,9 @@ class SqliteEngine implements StorageEngine {
    * (3,500 of 4,000 appends by eight processes were lost that way).
    */
   async #writeAlone<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
-    if (this.#failed !== undefined) throw this.#failed;
     try {
+      // Other processes may use the log beside a new file already, and behind a cut nobody would find the commit.
+      await this.assertInPlace();
       const result = await this.#writer.alone(() => work(this.#writer));
       await this.#keepLogShort();
       return result;
@@ -164,7 +173,11 @@ class SqliteEngine implements StorageEngine {
     if (this.#inMemory) return;
     for (let tries = 0; ; tries += 1) {
       const { size } = fstatSync(this.#openWal());
-      if (size <= LIMITS.logBytesMax || this.#writer.mergeLog('RESTART')) return;
+      this.#files.noteBytes(this.#walPath, size);
+      if (size <= LIMITS.logBytesMax) return;
+      // A file that was cut short would look whole again.
+      await this.assertInPlace();
+      if (this.#writer.mergeLog('RESTART')) return;
       const isWorthWaiting =
         this.#reading === 0 && size > LIMITS.logBytesPatient && size < LIMITS.logBytesHopeless;
       if (!isWorthWaiting || tries === MERGE_RETRIES_MAX) return;
@@ -196,6 +209,7 @@ class SqliteEngine implements StorageEngine {
     this.#syncing += 1;
     try {
       await fsync(this.#openWal());
+      await this.assertInPlace();
     } catch (error) {
       throw this.#uncertain(error);
     } finally {
@@ -203,9 +217,36 @@ class SqliteEngine implements StorageEngine {
     }
   }
 
+  /** Two looks at the path, 5 us. Not before the fsync: what happens during it would go unseen. */
+  async assertInPlace(): Promise<void> {
+    if (this.#failed !== undefined || this.#whatHappened() !== undefined) throw this.#uncertain(undefined);
+  }
+
+  #whatHappened(): string | undefined {
+    return this.#files.whatHappened((path) => this.#isCut(path));
+  }
+
+  /** Whether a file that shrank has less in it than SQLite put there. */
+  #isCut(path: string): boolean | undefined {
+    try {
+      const pageBytes = this.#writer.pragma('page_size');
+      if (path === this.#options.path)
+        return statSync(path).size < this.#writer.pragma('page_count') * pageBytes;
+      for (;;) {
+        const frames = this.#writer.logFrames();
+        const { size } = statSync(path);
+        if (frames === undefined) return undefined;
+        // Otherwise another process has merged the log meanwhile, and cut it rightly.
+        if (frames === this.#writer.logFrames()) return size < frames * (pageBytes + FRAME_HEADER_BYTES);
+      }
+    } catch {
+      return true;
+    }
+  }
+
   /** Opening and closing the log drops no lock: SQLite keeps its locks on the other two files. */
   #openWal(): number {
-    this.#walFd ??= openSync(`${this.#options.path}-wal`, 'r+');
+    this.#walFd ??= openSync(this.#walPath, 'r+');
     return this.#walFd;
   }
 
@@ -218,6 +259,8 @@ class SqliteEngine implements StorageEngine {
     this.#closed = true;
     await this.#lastWrite;
     await (this.#nextSync ?? this.#lastSync).catch(() => undefined);
+    // Merging could spoil what is at the path now, or what a new start will find out from; closing would merge too.
+    if (this.#failed !== undefined) return;
     for (const reader of this.#idleReaders.splice(0)) reader.close();
     if (this.#writer.writable) this.#writer.mergeLog('TRUNCATE');
     this.#writer.close();
@@ -241,19 +284,23 @@ class SqliteEngine implements StorageEngine {
   /** A file or a disk that can no longer be trusted. A read of it has failed and no more; a write of it is another matter. */
   #damage(cause: unknown): Error | undefined {
     const result = resultOf(cause);
-    if (result !== 'io' && result !== 'corrupt' && result !== 'not-a-database') return undefined;
+    if (result === undefined || !DAMAGED.includes(result)) return undefined;
     const reason = asError(cause).message;
     const sentence = `${this.#options.path} cannot be read (${reason}). "colibri verify" tells how far it is good; put a good copy back.`;
     return new Error(sentence, { cause });
   }
 
-  /** After a failed write or fsync the rows may or may not be on the disk. Only a restart can tell. */
+  /** After a failed write or fsync, and in a file that is no longer the one at the path, nobody will find the rows for sure. */
   #uncertain(cause: unknown): ColibriError {
     if (this.#failed !== undefined) return this.#failed;
-    const reason = asError(cause).message;
-    const sentence = `The disk failed on ${this.#options.path} (${reason}); nobody knows whether the call was stored. The server stops; start it again and look the call up before repeating it.`;
+    const what = this.#whatHappened();
+    const reason = what ?? asError(cause).message;
+    const failure = what ?? `The disk failed on ${this.#options.path} (${reason}).`;
+    const sentence = `${failure} Nobody knows whether the call was stored. The server stops; see that the database is in place, start the server again, and look the call up before repeating it.`;
     this.#failed = new ColibriError('ERR_STORAGE_UNCERTAIN', sentence, { reason }, { cause });
     this.#options.onUncertain?.(this.#failed);
     return this.#failed;
   }
 }
+
+const DAMAGED: readonly string[] = ['io', 'corrupt', 'not-a-database', 'read-only'];

@@ -1,5 +1,6 @@
-import { chmodSync, closeSync, constants, existsSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, constants, existsSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { asError } from '../../errors.ts';
 import { makeDataFolder, oddity, openPrivate, readStart, WARILY } from '../../private-files.ts';
 import type { SqliteDriver } from './driver.ts';
 import { APPLICATION_ID, SCHEMA_VERSION } from './schema.ts';
@@ -29,6 +30,50 @@ export function assertPresent(path: string): void {
   throw new UnusableFileError(
     `There is no database at ${path}. Start a client that uses Colibri, or name another with COLIBRI_DB_PATH.`,
   );
+}
+
+/**
+ * The files of an open database by what they were when it was opened. What SQLite has open stays open when somebody
+ * deletes or replaces it, and takes writes that nobody will ever find; only a look at the path tells.
+ */
+export class OpenFiles {
+  readonly #files: Map<string, Stats>;
+
+  constructor(paths: readonly string[]) {
+    this.#files = new Map(paths.map((path) => [path, statSync(path)]));
+  }
+
+  /** A file was found to be this long: from now on, it may not be shorter. */
+  noteBytes(path: string, bytes: number): void {
+    const file = this.#files.get(path);
+    if (file !== undefined) file.size = bytes;
+  }
+
+  /**
+   * What happened to one of them, as a sentence; undefined where nothing did. `isCut` is asked about one that shrank:
+   * SQLite may have done it. Where that cannot be told now, it is asked again.
+   */
+  whatHappened(isCut: (path: string) => boolean | undefined): string | undefined {
+    for (const [path, before] of this.#files) {
+      const now = lookAt(path);
+      if (typeof now === 'string') return `${path} ${now}.`;
+      if (now.ino !== before.ino || now.dev !== before.dev) return `${path} was replaced by another file.`;
+      if ((before.mode & ~now.mode & 0o200) !== 0) return `${path} was made read-only.`;
+      const cut = now.size < before.size && isCut(path);
+      if (cut === true) return `${path} was cut short.`;
+      if (cut === false) this.#files.set(path, now);
+    }
+    return undefined;
+  }
+}
+
+function lookAt(path: string): Stats | string {
+  try {
+    const gone = 'is gone: it was deleted or moved away, or its disk was unmounted';
+    return statSync(path, { throwIfNoEntry: false }) ?? gone;
+  } catch (thrown) {
+    return `cannot be reached (${asError(thrown).message})`;
+  }
 }
 
 /** Reads what the file says of itself without changing a byte of it; throws for one that is not ours, too old or too new. */

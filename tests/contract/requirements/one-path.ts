@@ -23,6 +23,8 @@ export const ONE_PATH = {
     'A full disk is ERR_STORAGE_FULL: nothing written, reads go on, writing works again when there is room.',
   'storage.uncertain':
     'After an I/O error in a commit the answer is ERR_STORAGE_UNCERTAIN, the process stops, and the next start records what happened.',
+  'storage.in-place':
+    'An answer is true of the file at the path: once that is another file, none or a shorter one, every call is ERR_STORAGE_UNCERTAIN and the process stops.',
   'processes.one-chain': 'Several processes on one file share one unbroken chain without gaps.',
   'processes.unique-ids': 'Ids never repeat, whichever process gives them out.',
   'processes.no-busy': 'No client sees a busy error while others write.',
