@@ -102,7 +102,7 @@ export async function verifyDatabase(given: ToVerify): Promise<Verified> {
   const driver = await loadDriver();
   let storage: StorageEngine;
   try {
-    storage = await openSqlite({ path, readOnly: true, driver });
+    storage = await openSqlite({ path, readOnly: true, driver, anySchema: true });
   } catch (thrown) {
     const message = `${path} cannot be read: ${asError(thrown).message}`;
     return await unreadable({ kind: 'damaged', table: 'file', record: path, message });

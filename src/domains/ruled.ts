@@ -1,6 +1,6 @@
 import { ColibriError } from '../errors.ts';
 import { formatId, parseId, rowHash, SESSIONS, type StateTable, TASKS, tableNamed } from '../log/tables.ts';
-import type { Reader, SqlValue, Transaction } from '../storage/engine.ts';
+import { changeOne, type Reader, type SqlValue, type Transaction } from '../storage/engine.ts';
 import type { Effect, WritingContext } from '../tool.ts';
 import type { TaskRow } from './facts.ts';
 import { columnsOf, idsFrom, marks, transactionLookup } from './lookup.ts';
@@ -82,22 +82,24 @@ async function writeTask(tx: Transaction, task: TaskRow, previous: number): Prom
   const before = previous === 0 ? NO_TASK : await tx.get<typeof NO_TASK>(sql, task.id);
   await writeRow(tx, 'tasks', previous === 0 ? { ...row, unmet: 0 } : row, previous);
   if (previous === 0 && task.parent_id !== null)
-    await tx.run('UPDATE tasks SET unmet = unmet + 1 WHERE id = ?', task.parent_id);
+    await changeOne(tx, 'UPDATE tasks SET unmet = unmet + 1 WHERE id = ?', task.parent_id);
   if (before?.depends_on !== task.depends_on)
-    await tx.run(
+    await changeOne(
+      tx,
       `UPDATE tasks SET unmet = (
          SELECT count(*) FROM tasks c WHERE c.is_final = 0 AND
            (c.parent_id = tasks.id OR c.id IN (SELECT depends_on FROM task_dependencies WHERE task_id = tasks.id))
        ) WHERE id = ?`,
       task.id,
     );
-  if (before?.is_final === 0 && is_final === 1)
-    await tx.run(
-      `UPDATE tasks SET unmet = unmet - 1
-       WHERE id = ? OR id IN (SELECT task_id FROM task_dependencies WHERE depends_on = ?)`,
-      task.parent_id,
-      task.id,
-    );
+  if (before?.is_final !== 0 || is_final === 0) return;
+  const waiting = await idsFrom(
+    tx,
+    'SELECT id FROM tasks WHERE id = ? OR id IN (SELECT task_id FROM task_dependencies WHERE depends_on = ?)',
+    task.parent_id,
+    task.id,
+  );
+  for (const id of waiting) await changeOne(tx, 'UPDATE tasks SET unmet = unmet - 1 WHERE id = ?', id);
 }
 
 /** Stores a new row, or changes one that is still as the rule saw it. */
@@ -113,6 +115,5 @@ async function writeRow(
       ? `INSERT INTO ${table} (${columns.join(', ')}, id) VALUES (${marks(columns)}, ?)`
       : `UPDATE ${table} SET ${columns.map((column) => `${column} = ?`).join(', ')} WHERE id = ? AND position = ?`;
   const values: SqlValue[] = [...Object.values(row), id ?? null, ...(previous === 0 ? [] : [previous])];
-  const { changes } = await tx.run(sql, ...values);
-  if (changes !== 1) throw new Error(`row ${id} of ${table} was not stored`);
+  await changeOne(tx, sql, ...values);
 }

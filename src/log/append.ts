@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { parseInstant } from '../instant.ts';
-import type { Reader, SqlValue, StorageEngine, Transaction } from '../storage/engine.ts';
+import { changeOne, type Reader, type StorageEngine, type Transaction } from '../storage/engine.ts';
 import { type AuditRow, GENESIS, RULES_VERSION, storeRow, type UNSAID } from './row.ts';
 import { closeBlock } from './tree.ts';
 
@@ -92,7 +92,7 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
     const { text, content_hash, chain_hash } = storeRow(row, head.chainHash);
     const sql = 'INSERT INTO actions (position, text, content, chain) VALUES (?, ?, ?, ?)';
     const [content, chain] = [Buffer.from(content_hash, 'hex'), Buffer.from(chain_hash, 'hex')];
-    await insertOne(tx, sql, position, text, content, chain);
+    await changeOne(tx, sql, position, text, content, chain);
     await closeBlock(tx, position);
     head = { position, chainHash: chain_hash, at: row.at };
     contentHashes.push(content_hash);
@@ -102,13 +102,14 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
   /** Keeps what a row's digest was made of. */
   async function keepPayload(position: number, salt: string, body: string): Promise<void> {
     const sql = 'INSERT INTO action_payloads (position, salt, body) VALUES (?, ?, ?)';
-    await insertOne(tx, sql, position, salt, body);
+    await changeOne(tx, sql, position, salt, body);
   }
 
   /** The last thing before the commit: signs what was appended. */
   async function close(keep: boolean): Promise<void> {
     if (contentHashes.length === 0) return;
-    await tx.run(
+    await changeOne(
+      tx,
       `INSERT INTO processes (process, last_seen) VALUES (?, ?)
        ON CONFLICT (process) DO UPDATE SET last_seen = excluded.last_seen`,
       process,
@@ -118,10 +119,4 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
   }
 
   return { tx, next, append, keepPayload, close };
-}
-
-/** A planted trigger may swallow a row: an insert that changed nothing is not an insert. */
-export async function insertOne(tx: Transaction, sql: string, ...params: SqlValue[]): Promise<void> {
-  const { changes } = await tx.run(sql, ...params);
-  if (changes !== 1) throw new Error(`a row was not stored: ${sql.slice(0, sql.indexOf('('))}`);
 }

@@ -2,7 +2,7 @@ import type { AuditSink, Reserved, ToolEnterEvent, ToolExitEvent } from '../audi
 import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/digest.ts';
-import type { Transaction } from '../storage/engine.ts';
+import { changeOne, type Transaction } from '../storage/engine.ts';
 import { type Appending, commitRows, type LogWriter, openAppending } from './append.ts';
 import { isGone } from './process-identity.ts';
 import { parseAuditText } from './row.ts';
@@ -48,7 +48,8 @@ export function createAuditLog(writer: LogWriter): AuditSink {
     if (!isWriting(event)) return;
     call.position = await commit(async (appending) => {
       const at = await appendEnter(appending, call);
-      await appending.tx.run('INSERT INTO open_calls (position, process) VALUES (?, ?)', at, process);
+      const sql = 'INSERT INTO open_calls (position, process) VALUES (?, ?)';
+      await changeOne(appending.tx, sql, at, process);
       return at;
     });
   }
@@ -191,5 +192,5 @@ async function indexCall(tx: Transaction, naming: unknown, position: number): Pr
   if (typeof naming !== 'object' || naming === null || !('task_id' in naming)) return;
   const task = typeof naming.task_id === 'string' ? parseId(TASKS, naming.task_id) : undefined;
   if (task !== undefined)
-    await tx.run('INSERT INTO task_calls (task_id, position) VALUES (?, ?)', task, position);
+    await changeOne(tx, 'INSERT INTO task_calls (task_id, position) VALUES (?, ?)', task, position);
 }

@@ -1,8 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/digest.ts';
-import type { Reader, Transaction } from '../storage/engine.ts';
-import { insertOne } from './append.ts';
+import { changeOne, type Reader, type Transaction } from '../storage/engine.ts';
 
 /** A text with the salt it is committed to with. */
 export interface SaltedText {
@@ -39,7 +38,7 @@ export function takeTexts(
 
 export async function storeTexts(tx: Transaction, texts: readonly SaltedText[]): Promise<void> {
   for (const { digest, salt, text } of texts)
-    await insertOne(tx, 'INSERT INTO texts (digest, salt, text) VALUES (?, ?, ?)', digest, salt, text);
+    await changeOne(tx, 'INSERT INTO texts (digest, salt, text) VALUES (?, ?, ?)', digest, salt, text);
 }
 
 /** What is shown in the place of a text that the owner has erased. */

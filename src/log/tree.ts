@@ -1,7 +1,7 @@
 import { isHash } from '../integrity/digest.ts';
 import type { NodeReader } from '../integrity/proofs.ts';
 import { Frontier, leafHash } from '../integrity/tree.ts';
-import type { Reader, Transaction } from '../storage/engine.ts';
+import { changeOne, type Reader, type Transaction } from '../storage/engine.ts';
 
 /** Rows whose common root is stored. Below it a proof reads rows, above it stored roots. */
 const BLOCK_ROWS = 256;
@@ -12,7 +12,7 @@ export async function closeBlock(tx: Transaction, position: number): Promise<voi
   const root = await rootBetween(tx, ROWS, position - BLOCK_ROWS, position);
   // Rows that are damaged are for the verifier to find. They must not stop the calls.
   if (root === undefined) return;
-  await tx.run('INSERT INTO log_blocks (block, hash) VALUES (?, ?)', position / BLOCK_ROWS - 1, root);
+  await changeOne(tx, 'INSERT INTO log_blocks (block, hash) VALUES (?, ?)', position / BLOCK_ROWS - 1, root);
 }
 
 /** The tree over all audit rows, read from the database as far as a proof needs it. */

@@ -41,6 +41,12 @@ export interface StorageEngine {
   close(): Promise<void>;
 }
 
+/** Runs a statement that must change one row. Whatever may have swallowed it, a row that was not changed was not stored. */
+export async function changeOne(tx: Transaction, sql: string, ...params: SqlValue[]): Promise<void> {
+  const { changes } = await tx.run(sql, ...params);
+  if (changes !== 1) throw new Error(`${changes} rows changed instead of one: ${sql.slice(0, 40)}`);
+}
+
 /** Something wrong with the file itself, in one sentence. The table is `sqlite_schema` where it is none of Colibri's. */
 export interface StorageProblem {
   readonly table: string;

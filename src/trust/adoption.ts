@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../integrity/checkpoint.ts';
 import { Frontier } from '../integrity/tree.ts';
-import type { StorageEngine, Transaction } from '../storage/engine.ts';
+import { changeOne, type StorageEngine, type Transaction } from '../storage/engine.ts';
 import { KeyFolder } from './key-folder.ts';
 import { slotsIn } from './memory.ts';
 import { keyIn, openIfValid } from './opening.ts';
@@ -62,7 +62,7 @@ export async function acceptHeads(tx: Transaction, view: LogView, own: OwnLog): 
   for (const head of others) {
     const isOurs = head.size <= view.last.position && signedBy(head, own.folder).length > 0;
     if (isOurs) own.folder.retire(head.key);
-    else await tx.run('DELETE FROM log_heads WHERE key = ?', head.key);
+    else await changeOne(tx, 'DELETE FROM log_heads WHERE key = ?', head.key);
   }
   return others.length === 0 ? own : ownLogIn(own.folder);
 }

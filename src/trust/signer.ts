@@ -4,8 +4,8 @@ import { asError } from '../errors.ts';
 import { formatCheckpoint } from '../integrity/checkpoint.ts';
 import { signNote } from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
-import { type Head, type HeadKeeper, insertOne } from '../log/append.ts';
-import type { Reader, StorageEngine, Transaction } from '../storage/engine.ts';
+import type { Head, HeadKeeper } from '../log/append.ts';
+import { changeOne, type Reader, type StorageEngine, type Transaction } from '../storage/engine.ts';
 import { type Adoption, acceptHeads, prepareAdoption } from './adoption.ts';
 import { KeyFolder, PathMemory } from './key-folder.ts';
 import { forgetGone, MemoryFile, type Remembered } from './memory.ts';
@@ -373,7 +373,7 @@ export async function signability(storage: StorageEngine, { dbPath, configDir }:
 }
 
 async function insertName(tx: Transaction, own: OwnLog): Promise<void> {
-  await insertOne(tx, 'INSERT INTO log (id, origin) VALUES (1, ?)', own.folder.origin);
+  await changeOne(tx, 'INSERT INTO log (id, origin) VALUES (1, ?)', own.folder.origin);
 }
 
 const SIGN = `INSERT INTO log_heads (${HEAD_COLUMNS.join(', ')}) VALUES (?, ?, ?, ?, ?, ?)
@@ -396,17 +396,14 @@ async function signHead(
     frontier: tree.state.hashes.join(''),
     checkpoint: signNote(text, signer),
   };
-  await insertOne(tx, SIGN, ...HEAD_COLUMNS.map((column) => row[column]));
+  await changeOne(tx, SIGN, ...HEAD_COLUMNS.map((column) => row[column]));
   return { row, tree };
 }
 
 async function keepNote(tx: Transaction, { row }: SignedHead): Promise<void> {
-  await tx.run(
-    'INSERT INTO checkpoints (size, key, note) VALUES (?, ?, ?) ON CONFLICT (size, key) DO NOTHING',
-    row.size,
-    row.key,
-    row.checkpoint,
-  );
+  const sql = `INSERT INTO checkpoints (size, key, note) VALUES (?, ?, ?)
+    ON CONFLICT (size, key) DO UPDATE SET note = checkpoints.note`;
+  await changeOne(tx, sql, row.size, row.key, row.checkpoint);
 }
 
 /** Errors of the storage are not ours to judge; those of the key folder's files are a reason to sign nothing. */

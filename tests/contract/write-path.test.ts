@@ -16,11 +16,7 @@ proves(
   async ({ colibri }) => {
     const server = await colibri.start();
     await server.call('server_ping');
-    const repair = breakInserts(
-      colibri,
-      'actions',
-      `json_extract(new.text, '$.stage') = 'enter' AND json_extract(new.text, '$.tool') = 'task_create'`,
-    );
+    const repair = takePlace(colibri, 'open_calls', { position: 3, process: 'x' });
 
     const { envelope, isError } = await server.call('task_create', TASK);
     repair();
@@ -43,11 +39,7 @@ proves(
   async ({ colibri }) => {
     const server = await colibri.start();
     await server.call('server_ping');
-    const repair = breakInserts(
-      colibri,
-      'actions',
-      `json_extract(new.text, '$.outcome') = 'ok' AND json_extract(new.text, '$.tool') = 'task_create'`,
-    );
+    const repair = takePlace(colibri, 'task_calls', { task_id: 1, position: 4 });
 
     const { envelope, isError } = await server.call('task_create', TASK);
     repair();
@@ -73,7 +65,7 @@ proves(
   async ({ colibri }) => {
     const server = await colibri.start();
     await server.call('server_ping');
-    const repair = breakInserts(colibri, 'actions', `json_extract(new.text, '$.stage') = 'exit'`);
+    const repair = takePlace(colibri, 'action_payloads', { position: 3, salt: '', body: '{}' });
 
     const ping = await server.call('server_ping');
     await server.stderrHolds('could not be recorded');
@@ -91,29 +83,23 @@ proves(
   'when a handler fails half-way nothing it wrote is left, and an exit row says so',
   async ({ colibri }) => {
     const server = await colibri.start();
-    await server.call('task_create', TASK);
-    await server.call('audit_session_start', { task_id: 'T-0001', auditor_id: 'me' });
-    const repair = breakInserts(colibri, 'session_records', '1');
+    await server.call('server_ping');
+    // Stored by a trigger after the task and its words.
+    const repair = takePlace(colibri, 'task_labels', { label: 'urgent', task_id: 1 });
 
-    const { error, isError } = await server.call('thought_record', {
-      task_id: 'T-0001',
-      type: 'plan',
-      content: 'c',
-    });
+    const { error, isError } = await server.call('task_create', { ...TASK, labels: ['urgent'] });
     repair();
 
     expect(isError).toBe(true);
     expect(error?.code).toBe('HANDLER_ERROR');
     expect(error?.message).not.toMatch(/\n\s+at /);
-    expect(countOf(colibri, 'thoughts')).toBe(0);
+    expect(countOf(colibri, 'tasks')).toBe(0);
     expect(colibri.readAudit().rows.at(-1)).toMatchObject({
       outcome: 'error',
       error_code: 'HANDLER_ERROR',
       effects: [],
     });
-    expect(
-      (await server.call('thought_record', { task_id: 'T-0001', type: 'plan', content: 'c' })).error,
-    ).toBeUndefined();
+    expect((await server.call('task_create', { ...TASK, labels: ['urgent'] })).error).toBeUndefined();
     expect(stateFindings(colibri.dbPath)).toEqual([]);
   },
   { unless: noTasks },
@@ -200,14 +186,21 @@ proves(
   { unless: noTasks },
 );
 
-/** Makes inserts into a table fail from outside while the condition holds. The row is in before it fails: only a rollback takes it out. */
-function breakInserts(colibri: Playground, table: string, condition: string): () => void {
+/** Puts a row where the server will want to put another, so that its insert fails in the middle of a call. */
+function takePlace(colibri: Playground, table: string, row: Readonly<Record<string, unknown>>): () => void {
   const db = openDatabase(colibri.dbPath);
   colibri.onDispose(() => db.close());
-  db.exec(
-    `CREATE TRIGGER broken AFTER INSERT ON ${table} WHEN ${condition} BEGIN SELECT RAISE(FAIL, 'broken by the test'); END`,
-  );
-  return () => db.exec('DROP TRIGGER broken');
+  const columns = Object.keys(row);
+  db.prepare(`INSERT INTO ${table} VALUES (${columns.map(() => '?')})`).run(...Object.values(row));
+  const where = columns.map((column) => `${column} = ?`).join(' AND ');
+  const triggers = db
+    .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?")
+    .all(table) as { name: string; sql: string }[];
+  return db.transaction(() => {
+    for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
+    db.prepare(`DELETE FROM ${table} WHERE ${where}`).run(...Object.values(row));
+    for (const { sql } of triggers) db.exec(sql);
+  });
 }
 
 function countOf(colibri: Playground, table: string): unknown {

@@ -118,7 +118,7 @@ async function judge(
 }
 
 async function withStorage<T>({ dbPath }: Place, work: (storage: StorageEngine) => Promise<T>): Promise<T> {
-  const storage = await openSqlite({ path: dbPath, readOnly: true });
+  const storage = await openSqlite({ path: dbPath, readOnly: true, anySchema: true });
   try {
     return await work(storage);
   } finally {

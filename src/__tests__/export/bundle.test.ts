@@ -91,7 +91,12 @@ function forgeDatabase(name: string, sql: string): RealLog {
   db.close();
   const copy = openDatabase(dbPath);
   copy.pragma('foreign_keys = OFF');
+  const triggers = () =>
+    copy.prepare("SELECT sql FROM sqlite_schema WHERE type = 'trigger'").pluck().all() as string[];
+  const before = triggers();
   copy.exec(sql);
+  // A file without its triggers would not be opened.
+  for (const trigger of before) if (!triggers().includes(trigger)) copy.exec(trigger);
   copy.close();
   return { ...log, dbPath };
 }

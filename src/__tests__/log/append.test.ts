@@ -8,7 +8,7 @@ import {
   timeAfter,
   UNSIGNED,
 } from '../../log/append.ts';
-import { openScratch } from '../storage/scratch.ts';
+import { openScratch, pastTriggers } from '../storage/scratch.ts';
 import { ENTER_ROW, payloads, verifiedRows } from './log-rows.ts';
 import { NEW_YEAR, stillClock } from './still-clock.ts';
 
@@ -133,11 +133,7 @@ describe('what is appended', () => {
         for (let i = 0; i < count; i += 1) await appending.append(ENTER_ROW);
       });
     await appendRows(250);
-    await engine.write(async (tx) => {
-      await tx.run('DROP TRIGGER actions_no_update');
-      await tx.run('DROP TRIGGER actions_no_delete');
-      await tx.run(damage);
-    });
+    await engine.write((tx) => pastTriggers(tx, () => tx.run(damage)));
 
     await appendRows(300);
 
@@ -153,17 +149,15 @@ describe('what is appended', () => {
     'is an error, and no row, where a trigger swallows what goes into %s',
     async (table) => {
       const engine = await openScratch();
-      await engine.write((tx) =>
-        tx.run(`CREATE TRIGGER planted BEFORE INSERT ON ${table} BEGIN SELECT RAISE(IGNORE); END`),
-      );
-
       const appended = engine.write(async (tx) => {
+        // Planted before, it would be found by the next transaction.
+        await tx.run(`CREATE TRIGGER planted BEFORE INSERT ON ${table} BEGIN SELECT RAISE(IGNORE); END`);
         const appending = await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
         const position = await appending.append(ENTER_ROW);
         await appending.keepPayload(position, '0'.repeat(32), '{}');
       });
 
-      await expect(appended).rejects.toThrow(`a row was not stored: INSERT INTO ${table}`);
+      await expect(appended).rejects.toThrow(`0 rows changed instead of one: INSERT INTO ${table}`);
       expect(await verifiedRows(engine)).toEqual([]);
       expect(await payloads(engine)).toEqual(new Map());
     },

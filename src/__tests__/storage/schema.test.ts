@@ -10,6 +10,7 @@ import { openConnection } from '../../storage/sqlite/connection.ts';
 import { loadDriver } from '../../storage/sqlite/driver.ts';
 import { createSchema } from '../../storage/sqlite/engine.ts';
 import { APPLICATION_ID, SCHEMA_VERSION } from '../../storage/sqlite/schema.ts';
+import { OBJECTS, SCHEMA_DIGEST, schemaDigest } from '../../storage/sqlite/self-check.ts';
 import { openScratch, scratchFolder, scratchPath } from './scratch.ts';
 
 const driver = await loadDriver();
@@ -31,6 +32,14 @@ describe('a new file', () => {
 
     expect(marks).toMatchObject([{ application_id: APPLICATION_ID }, { user_version: SCHEMA_VERSION }]);
     expect(Buffer.from(APPLICATION_ID.toString(16), 'hex').toString()).toBe('Coli');
+  });
+
+  test('has the schema whose digest a start compares, so that a start builds none', async () => {
+    const engine = await openScratch();
+
+    const objects = await engine.read((tx) => tx.all(OBJECTS));
+
+    expect(schemaDigest(objects)).toBe(SCHEMA_DIGEST);
   });
 
   test('keeps every value in the type it was hashed with', async () => {

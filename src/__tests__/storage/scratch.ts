@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { StorageEngine } from '../../storage/engine.ts';
+import type { StorageEngine, Transaction } from '../../storage/engine.ts';
 import { openSqlite, type SqliteOptions } from '../../storage/sqlite/engine.ts';
 
 /** An empty folder of the running test's own, gone when it ends. */
@@ -39,4 +39,14 @@ export function fingerprint(folder: string): Record<string, string> {
         .digest('hex'),
     ]),
   );
+}
+
+/** Runs `work` without the triggers of the schema, and puts them back: a file without them is not used. */
+export async function pastTriggers(tx: Transaction, work: () => Promise<unknown>): Promise<void> {
+  const triggers = await tx.all<{ name: string; sql: string }>(
+    "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'",
+  );
+  for (const { name } of triggers) await tx.run(`DROP TRIGGER ${name}`);
+  await work();
+  for (const { sql } of triggers) await tx.run(sql);
 }

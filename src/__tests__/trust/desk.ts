@@ -6,7 +6,7 @@ import type { SqlValue, StorageEngine } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 import type { HeadRow } from '../../trust/own-log.ts';
 import { LogSigner, type SignerOptions } from '../../trust/signer.ts';
-import { scratchFolder } from '../storage/scratch.ts';
+import { pastTriggers, scratchFolder } from '../storage/scratch.ts';
 
 const ROW: NewRow = {
   stage: 'enter',
@@ -118,14 +118,14 @@ export async function tamper(
   storage: StorageEngine,
   ...statements: (string | [sql: string, ...params: SqlValue[]])[]
 ): Promise<void> {
-  await storage.write(async (tx) => {
-    for (const name of ['actions_no_update', 'actions_no_delete', 'log_no_delete', 'log_no_update'])
-      await tx.run(`DROP TRIGGER IF EXISTS ${name}`);
-    for (const statement of statements) {
-      const [sql, ...params] = typeof statement === 'string' ? [statement] : statement;
-      await tx.run(sql, ...params);
-    }
-  });
+  await storage.write((tx) =>
+    pastTriggers(tx, async () => {
+      for (const statement of statements) {
+        const [sql, ...params] = typeof statement === 'string' ? [statement] : statement;
+        await tx.run(sql, ...params);
+      }
+    }),
+  );
 }
 
 export const headsIn = (storage: StorageEngine): Promise<HeadRow[]> =>

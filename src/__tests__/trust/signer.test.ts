@@ -548,7 +548,7 @@ describe('what was not signed is never signed over', () => {
       'CREATE TRIGGER planted BEFORE UPDATE ON log_heads BEGIN SELECT RAISE(IGNORE); END',
     );
 
-    await expect(desk.append()).rejects.toThrow('was not stored');
+    await expect(desk.append()).rejects.toThrow("The trigger planted is not one of Colibri's.");
   });
 });
 

@@ -67,6 +67,9 @@ export class Connection implements Transaction {
   readonly #db: SqliteConnection;
   readonly #statements = new Map<string, SqliteStatement>();
   readonly #listing = new Map<string, SqliteStatement>();
+  /** Run by each transaction that finds another schema than the last one did. */
+  #checkSchema: (() => void) | undefined;
+  #checkedVersion: number | undefined;
 
   constructor(db: SqliteConnection, writable: boolean) {
     this.#db = db;
@@ -108,6 +111,11 @@ export class Connection implements Transaction {
     return this.#prepared(marked).run(...values);
   }
 
+  /** Without a promise, for what is looked up while a transaction begins. */
+  rows<T extends object>(sql: string): T[] {
+    return this.#prepared(sql).all() as T[];
+  }
+
   /** Several statements at once; for the schema only. */
   script(sql: string): void {
     this.#db.exec(sql);
@@ -117,15 +125,30 @@ export class Connection implements Transaction {
     return Number(this.#value(`PRAGMA ${name}`));
   }
 
-  /** BEGIN IMMEDIATE to write. A plain BEGIN reads, and takes its snapshot here, because that may meet a busy moment. */
+  /** BEGIN IMMEDIATE to write. A plain BEGIN reads; looking at the schema takes its snapshot, because that may meet a busy moment. */
   async begin(statement: 'BEGIN' | 'BEGIN IMMEDIATE'): Promise<void> {
     await whileBusy(
       () => {
         this.#prepared(statement).run();
-        if (statement === 'BEGIN') this.#prepared('SELECT 1 FROM sqlite_schema LIMIT 1').get();
+        this.#assertSchema();
       },
       () => this.rollback(),
     );
+  }
+
+  /** From now on, every transaction rejects where `check` throws. Under the write lock, nobody can change the schema behind it. */
+  expectSchema(check: () => void): void {
+    this.#checkSchema = check;
+  }
+
+  #assertSchema(): void {
+    const { schema_version: version } = this.#prepared('PRAGMA schema_version').get() as Record<
+      string,
+      number
+    >;
+    if (this.#checkSchema === undefined || version === this.#checkedVersion) return;
+    this.#checkSchema();
+    this.#checkedVersion = version;
   }
 
   /** Runs `work` alone and commits, or takes all of it back. */

@@ -7,7 +7,7 @@ import { type Connection, openConnection, shortPause, whileBusy } from './connec
 import { loadDriver, resultOf, type SqliteDriver } from './driver.ts';
 import { assertPresent, assertUnderstood, OpenFiles, preparePrivateFile } from './file.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
-import { findSchemaProblems } from './self-check.ts';
+import { assertOwnSchema, findSchemaProblems } from './self-check.ts';
 
 export interface SqliteOptions {
   /** A file, or `:memory:`. */
@@ -16,6 +16,8 @@ export interface SqliteOptions {
   readonly readingIsEnough?: boolean;
   /** Never create or write. */
   readonly readOnly?: boolean;
+  /** For the verifier, which reports a schema that is not ours instead of refusing it. */
+  readonly anySchema?: boolean;
   /** Told once when a commit may or may not have happened; the process must end. */
   readonly onUncertain?: (error: ColibriError) => void;
   readonly driver?: SqliteDriver;
@@ -31,6 +33,9 @@ export async function openSqlite(options: SqliteOptions): Promise<StorageEngine>
   const writer = await openWriter(driver, options);
   try {
     if (writer.writable) await createSchema(writer);
+    expectOwnSchema(writer, driver, options);
+    await writer.begin('BEGIN');
+    writer.rollback();
     const paths = writer.writable ? [options.path, `${options.path}-wal`] : [options.path];
     const files = new OpenFiles(inMemory ? [] : paths);
     return new SqliteEngine(driver, writer, options, files);
@@ -53,6 +58,10 @@ async function openWriter(
     if (!CANNOT_WRITE.includes(code) || readingIsEnough !== true) throw error;
     return await openConnection(driver, path, { writable: false });
   }
+}
+
+function expectOwnSchema(db: Connection, driver: SqliteDriver, { path, anySchema }: SqliteOptions): void {
+  if (anySchema !== true) db.expectSchema(() => assertOwnSchema(driver, db, path));
 }
 
 const CANNOT_WRITE: readonly unknown[] = ['read-only', 'cannot-open', 'EACCES', 'EROFS', 'EPERM'];
@@ -123,12 +132,7 @@ class SqliteEngine implements StorageEngine {
     let reader: Connection | undefined;
     this.#reading += 1;
     try {
-      reader =
-        this.#idleReaders.pop() ??
-        (await openConnection(this.#driver, this.#options.path, {
-          writable: false,
-          readsAll: this.#options.readOnly,
-        }));
+      reader = this.#idleReaders.pop() ?? (await this.#openReader());
       await reader.begin('BEGIN');
       return await work(reader);
     } catch (error) {
@@ -140,6 +144,13 @@ class SqliteEngine implements StorageEngine {
         this.#idleReaders.push(reader);
       else reader?.close();
     }
+  }
+
+  async #openReader(): Promise<Connection> {
+    const { path, readOnly } = this.#options;
+    const reader = await openConnection(this.#driver, path, { writable: false, readsAll: readOnly });
+    expectOwnSchema(reader, this.#driver, this.#options);
+    return reader;
   }
 
   async write<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {

@@ -1,5 +1,7 @@
-import { asError } from '../../errors.ts';
+import { asError, ColibriError } from '../../errors.ts';
+import { sha256Hex } from '../../integrity/digest.ts';
 import type { Reader, StorageProblem } from '../engine.ts';
+import type { Connection } from './connection.ts';
 import type { SqliteDriver } from './driver.ts';
 import { SCHEMA, SCHEMA_VERSION } from './schema.ts';
 import { findWordIndexProblems } from './word-index.ts';
@@ -11,38 +13,88 @@ interface SchemaObject {
   readonly sql: string | null;
 }
 
+/** Tables or indexes whose pages are the same. */
+interface SharedRoot {
+  readonly names: string;
+}
+
 /** What ANALYZE makes may be there; anything else that only has such a name may not. */
-const OBJECTS = `SELECT type, name, tbl_name, sql FROM sqlite_schema
+export const OBJECTS = `SELECT type, name, tbl_name, sql FROM sqlite_schema
   WHERE type <> 'table' OR name NOT IN ('sqlite_stat1', 'sqlite_stat4') ORDER BY name`;
 
 const SHARED_ROOTS = `SELECT group_concat(name, ', ') AS names
   FROM (SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0 ORDER BY name) GROUP BY rootpage HAVING count(*) > 1`;
 
-/** Compares the file's schema with the one this version makes, then lets SQLite check every table, index and page. */
-export async function findSchemaProblems(driver: SqliteDriver, tx: Reader): Promise<StorageProblem[]> {
+/**
+ * SHA-256 of what `OBJECTS` answers for the schema of this version, so that a start need not build it to compare. A test
+ * computes it again.
+ */
+export const SCHEMA_DIGEST = 'f768d40313e8830e0921f978b5cd5c1ffb1c26f7b4c86f3be0233ea46814add1';
+
+export const schemaDigest = (objects: readonly object[]) => sha256Hex(JSON.stringify(objects));
+
+/**
+ * What a planted trigger swallows, or a planted view changes, is answered as if it were there: a database whose schema is
+ * not exactly that of this version is not used.
+ */
+export function assertOwnSchema(driver: SqliteDriver, db: Connection, path: string): void {
+  const objects = db.rows<SchemaObject>(OBJECTS);
+  const shared = db.rows<SharedRoot>(SHARED_ROOTS);
+  if (schemaDigest(objects) === SCHEMA_DIGEST && shared.length === 0) return;
+  const found = compareSchema(expectedObjects(driver), objects, shared).map(({ message }) => message);
+  if (found.length === 0) return;
+  const more = found.length > DIFFERENCES_MAX ? ` And ${found.length - DIFFERENCES_MAX} more.` : '';
+  const sentence = `${path} does not have the schema of this Colibri, so it is not used. ${found.slice(0, DIFFERENCES_MAX).join(' ')}${more} Remove what does not belong there, or put a good copy back; "colibri verify" tells more.`;
+  throw new ColibriError('ERR_INIT_FAILED', sentence, { reason: found[0] });
+}
+
+const DIFFERENCES_MAX = 5;
+
+/** What is in a schema and should not be, is not as it should be, or is missing. Hostile input enters here: any text may be a name. */
+function compareSchema(
+  expected: ReadonlyMap<string, SchemaObject>,
+  objects: readonly SchemaObject[],
+  shared: readonly SharedRoot[],
+) {
   const problems: StorageProblem[] = [];
   const tell = (record: string, message: string) =>
     problems.push({ table: 'sqlite_schema', record, message });
-  const expected = expectedObjects(driver);
-  const present = new Set<string>();
-  for (const object of await tx.all<SchemaObject>(OBJECTS)) {
+  for (const object of objects) {
     const { name, type } = object;
     const wanted = expected.get(name);
-    present.add(name);
-    if (wanted === undefined) tell(name, `The ${type} ${name} is not one of Colibri's.`);
+    if (wanted === undefined) tell(name, `The ${shown(type)} ${shown(name)} is not one of Colibri's.`);
     else if (JSON.stringify(wanted) !== JSON.stringify(object))
       tell(name, `The definition of the ${wanted.type} ${name} was changed.`);
   }
-  for (const { names } of await tx.all<{ names: string }>(SHARED_ROOTS))
-    tell(names, `These have the same pages, and each must have its own: ${names}.`);
+  for (const { names } of shared)
+    tell(names, `These have the same pages, and each must have its own: ${shown(names)}.`);
+  const present = new Set(objects.map(({ name }) => name));
+  for (const name of expected.keys())
+    if (!present.has(name)) tell(name, `${name} was removed from the schema.`);
+  return problems;
+}
+
+/** A name by somebody else, which may hold anything. */
+function shown(name: unknown): string {
+  const text = String(name).slice(0, 128);
+  if (/^[\w, ]+$/.test(text)) return text;
+  return JSON.stringify(text).replace(/[^ -~]/gu, (c) => `\\u{${c.codePointAt(0)?.toString(16)}}`);
+}
+
+/** Compares the file's schema with the one this version makes, then lets SQLite check every table, index and page. */
+export async function findSchemaProblems(driver: SqliteDriver, tx: Reader): Promise<StorageProblem[]> {
+  const expected = expectedObjects(driver);
+  const objects = await tx.all<SchemaObject>(OBJECTS);
+  const present = new Set(objects.map(({ name }) => name));
+  const problems = compareSchema(expected, objects, await tx.all<SharedRoot>(SHARED_ROOTS));
   const version = Object.values((await tx.get('PRAGMA user_version')) ?? {})[0];
-  const told = `The file calls itself schema ${version}; this Colibri makes schema ${SCHEMA_VERSION}.`;
-  if (version !== SCHEMA_VERSION) tell('user_version', told);
+  const message = `The file calls itself schema ${version}; this Colibri makes schema ${SCHEMA_VERSION}.`;
+  if (version !== SCHEMA_VERSION) problems.push({ table: 'sqlite_schema', record: 'user_version', message });
   // By our own list, not by what the file says of itself: a table that calls itself something else is checked all the same.
   for (const { type, name } of expected.values()) {
-    if (!present.has(name)) tell(name, `${name} was removed from the schema.`);
     // Of actions SQLite would compute the 17 columns shown of each text, 4.3 us a row; the verifier finds each by its key.
-    else if (type === 'table' && name !== 'actions') problems.push(...(await checkPages(tx, name)));
+    if (present.has(name) && type === 'table' && name !== 'actions')
+      problems.push(...(await checkPages(tx, name)));
   }
   const inWords = await findWordIndexProblems(tx);
   // What names the task or the page says more than SQLite's words about the whole index.
