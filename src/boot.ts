@@ -11,13 +11,15 @@ import { capabilitiesFor } from './modes.ts';
 import { makePrivateFolder, openFolders } from './private-files.ts';
 import { createNoStorage, type StorageEngine } from './storage/engine.ts';
 import { NoSqliteError } from './storage/sqlite/driver.ts';
-import { openSqlite } from './storage/sqlite/engine.ts';
+import { isLocked, openSqlite } from './storage/sqlite/engine.ts';
 import { LogSigner } from './trust/signer.ts';
 
 /** What boot ends with. A database that cannot be opened is an end too: the server stays up and says why. */
 export interface Booted extends Backing {
   readonly opened?: StorageEngine;
   readonly degraded?: string;
+  /** Another process has the database for itself: worth another try. */
+  readonly isLocked?: boolean;
   /** Absent where nothing is signed: no database, one in memory, or one that cannot be written. */
   readonly signer?: LogSigner | undefined;
 }
@@ -36,11 +38,14 @@ export async function bootStorage(deps: BootDeps): Promise<Booted> {
   try {
     return await withDatabase(deps);
   } catch (thrown) {
+    const { dbPath } = deps.config;
     const { message } = asError(thrown);
-    const saysAll = thrown instanceof NoSqliteError || message.includes(deps.config.dbPath);
-    const reason = saysAll ? message : `${deps.config.dbPath} cannot be opened (${message}). ${REMEDY}`;
+    const saysAll = thrown instanceof NoSqliteError || message.includes(dbPath);
+    const said = saysAll ? message : `${dbPath} cannot be opened (${message}). ${REMEDY}`;
+    const locked = `${dbPath} is locked by another process. Colibri tries again until it is free; if it stays so, look for a stopped process.`;
+    const reason = isLocked(thrown) ? locked : `${said} Then start Colibri again.`;
     deps.diagnostics.error(`degraded: ${reason}`);
-    return { ...without, degraded: reason };
+    return { ...without, degraded: reason, isLocked: isLocked(thrown) };
   }
 }
 

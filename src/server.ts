@@ -138,6 +138,7 @@ class ColibriServer {
   /** Calls that were received and have no answer yet. */
   readonly #answering = new Set<Promise<unknown>>();
   readonly #ready = createGate();
+  #isStopping = false;
   #connection: ReturnType<typeof serveProtocol> | undefined;
 
   constructor(options: CreateServerOptions) {
@@ -199,6 +200,7 @@ class ColibriServer {
 
   /** Calls that wait for boot or for the lock are told that they will not begin. */
   async finishRunning(): Promise<void> {
+    this.#isStopping = true;
     this.#ready.shut();
     await this.#lock.close();
   }
@@ -220,17 +222,34 @@ class ColibriServer {
       onError: (error) => diagnostics.debug('protocol:', error.message),
     });
     await this.#connection.started;
-    const { config, auditSink } = this.#options;
+    const { config } = this.#options;
     if (config !== undefined) {
       const { bootStorage } = await import('./boot.ts');
       const onUncertain = (error: Error) => {
         diagnostics.error(error.message);
         this.abort?.(EXIT.io);
       };
-      this.booted = await bootStorage({ config, clock, diagnostics, onUncertain });
+      const boot = () => bootStorage({ config, clock, diagnostics, onUncertain });
+      this.booted = await boot();
+      void this.#bootWhileLocked(boot);
     }
+    this.#ready.open();
+  }
+
+  /** Goes on trying behind the gate, which is open: nobody needs to wait for a database that another process has for itself. */
+  async #bootWhileLocked(boot: () => Promise<Booted>): Promise<void> {
+    while (this.booted?.isLocked === true && !this.#isStopping) {
+      const booted = await boot();
+      if (this.#isStopping) return await booted.opened?.close();
+      this.booted = booted;
+      if (booted.opened !== undefined) this.diagnostics.info('the database is free, and open now');
+    }
+  }
+
+  async #backing(): Promise<Backing> {
+    await this.#ready.promise;
     const backing = this.booted ?? { storage: createNoStorage(), sink: NO_OP_SINK };
-    this.#ready.open({ ...backing, sink: auditSink ?? backing.sink });
+    return { ...backing, sink: this.#options.auditSink ?? backing.sink };
   }
 
   #callThrough(): Product['call'] {
@@ -241,7 +260,7 @@ class ColibriServer {
       source: 'mcp',
       log: this.diagnostics.error,
       admission: { mode: this.mode, degraded: () => this.booted?.degraded },
-      ready: () => this.#ready.promise,
+      ready: () => this.#backing(),
     });
     const { agentId } = this.#options.config ?? {};
     const agent = agentId === undefined ? undefined : redactText(agentId);
@@ -274,9 +293,9 @@ function installGlobalHandlers(logger: Logger, exit: (code: number) => void): vo
 }
 
 function createGate() {
-  let open: (backing: Backing) => void = () => undefined;
+  let open: () => void = () => undefined;
   let shut: () => void = () => undefined;
-  const promise = new Promise<Backing>((resolve, reject) => {
+  const promise = new Promise<void>((resolve, reject) => {
     open = resolve;
     shut = () => reject(new NotBegunError());
   });

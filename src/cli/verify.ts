@@ -5,7 +5,7 @@ import { asError } from '../errors.ts';
 import { readStart } from '../private-files.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
-import { openSqlite } from '../storage/sqlite/engine.ts';
+import { isLocked, openSqlite } from '../storage/sqlite/engine.ts';
 import { PathMemory } from '../trust/key-folder.ts';
 import { keyIn } from '../trust/opening.ts';
 import { readView } from '../trust/own-log.ts';
@@ -104,6 +104,10 @@ export async function verifyDatabase(given: ToVerify): Promise<Verified> {
   try {
     storage = await openSqlite({ path, readOnly: true, driver, anySchema: true });
   } catch (thrown) {
+    if (isLocked(thrown))
+      throw new Error(
+        `${path} is locked by another process and was not verified. Try again when it is free.`,
+      );
     const message = `${path} cannot be read: ${asError(thrown).message}`;
     return await unreadable({ kind: 'damaged', table: 'file', record: path, message });
   }

@@ -2,7 +2,7 @@ import type { AuditSink, Reserved, ToolEnterEvent, ToolExitEvent } from '../audi
 import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/digest.ts';
-import { changeOne, type Transaction } from '../storage/engine.ts';
+import { changeOne, type Reader, type Transaction } from '../storage/engine.ts';
 import { type Appending, commitRows, type LogWriter, openAppending } from './append.ts';
 import { isGone } from './process-identity.ts';
 import { parseAuditText } from './row.ts';
@@ -105,16 +105,18 @@ export function createAuditLog(writer: LogWriter): AuditSink {
 
 /** Explains every call that can no longer end: one exit row `crashed` each. It never committed, so it has no effects. */
 export async function recoverOpenCalls(writer: LogWriter): Promise<number> {
+  const lost = async (tx: Reader) => {
+    const open = await tx.all<{ process: string; text: string; body: string | null }>(OPEN_CALLS);
+    const calls = open.map(({ text, ...call }) => ({ ...call, row: parseAuditText(text) }));
+    return calls.filter(({ process, row }) => isGone(process, writer.clock.now() - Date.parse(row.at)));
+  };
+  // Most starts find nothing, and need not wait for the lock while many processes write.
+  if ((await writer.storage.read(lost)).length === 0) return 0;
   return await commitRows(writer, async (appending) => {
     const { tx } = appending;
-    const open = await tx.all<{ process: string; text: string; body: string | null }>(
-      `SELECT o.process, a.text, p.body FROM open_calls o JOIN actions a ON a.position = o.position
-       LEFT JOIN action_payloads p ON p.position = o.position ORDER BY o.position`,
-    );
     let explained = 0;
-    for (const { process, text, body } of open) {
-      const { position, at, tool, actor, source, correlation_id, schema_valid } = parseAuditText(text);
-      if (!isGone(process, writer.clock.now() - Date.parse(at))) continue;
+    for (const { row, body } of await lost(tx)) {
+      const { position, tool, actor, source, correlation_id, schema_valid } = row;
       await closeCall(tx, position);
       const call = { tool, actor, source, correlation_id, schema_valid, sequence_no: position };
       const end = await appending.append({ ...call, stage: 'exit', outcome: 'crashed' });
@@ -124,6 +126,10 @@ export async function recoverOpenCalls(writer: LogWriter): Promise<number> {
     return explained;
   });
 }
+
+const OPEN_CALLS = `
+  SELECT o.process, a.text, p.body FROM open_calls o JOIN actions a ON a.position = o.position
+  LEFT JOIN action_payloads p ON p.position = o.position ORDER BY o.position`;
 
 async function appendEnter(appending: Appending, { event, salt, body }: Begun): Promise<number> {
   const position = await appending.append({

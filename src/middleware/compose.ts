@@ -152,7 +152,7 @@ export function assertAdmitted({ mode, degraded }: Admission, tool: Tool): void 
   }
   const reason = degraded();
   if (reason === undefined || tool.family === 'system') return;
-  const sentence = `Colibri runs without its database: ${reason} Then start it again.`;
+  const sentence = `Colibri runs without its database: ${reason}`;
   throw new ColibriError('ERR_INIT_FAILED', sentence, { reason });
 }
 

@@ -13,6 +13,11 @@ const CALLS = tier(60, 2_000);
 const ROUNDS = tier(3, 50);
 /** As many as an agent with parallel tools has. */
 const IN_FLIGHT = 8;
+/** More processes than two cores can serve at a time: the holder of the lock is often not running. */
+const CROWD = tier(16, 120);
+const CROWD_CALLS = ['task_create', 'server_ping', 'task_create', 'task_create', 'server_health'];
+const CROWD_MS_MAX = tier(60_000, 300_000);
+const TASK = { title: 'a task', project: 'demo' };
 const LOOP_WATCH = new URL('../driver/loop-watch.mjs', import.meta.url).href;
 
 const noTasks = await toolsMissing('task_create', 'task_get');
@@ -99,6 +104,35 @@ proves(
     report('writes', servers, 1);
   },
   { unless: noTasks, timeoutMs: 60_000 + PROCESSES * CALLS * 100 },
+);
+
+proves(
+  ['processes.no-busy', 'processes.first-start', 'protocol.one-answer'],
+  `R7, H8: ${CROWD} processes that start at once on no file and write at once: every call is answered, none is refused as busy`,
+  async ({ colibri }) => {
+    // To start so many programs takes longer than one program may: this is about the lock.
+    const env = { COLIBRI_STARTUP_TIMEOUT_MS: String(CROWD_MS_MAX) };
+    const servers = Array.from({ length: CROWD }, () => colibri.spawn({ env, answerMsMax: CROWD_MS_MAX }));
+
+    const errors = await Promise.all(
+      servers.map(async (server) => {
+        // Nobody waits for anybody: all calls are sent before the first process is up.
+        const shaken = server.initialize();
+        const calls = CROWD_CALLS.map((tool) => server.call(tool, tool === 'task_create' ? TASK : {}));
+        await shaken;
+        return (await Promise.all(calls)).flatMap(({ message, error }) => message.error ?? error ?? []);
+      }),
+    );
+
+    expect(errors.flat()).toEqual([]);
+    const { rows, findings, calls } = colibri.readAudit();
+    expect(findings).toEqual([]);
+    expect(rows).toHaveLength(2 * CROWD * CROWD_CALLS.length);
+    expect(calls.filter(({ exits }) => exits.length !== 1)).toEqual([]);
+    report('crowd', servers, CROWD_CALLS.length);
+    await Promise.all(servers.map((server) => server.closeInput()));
+  },
+  { unless: noTasks, timeoutMs: 2 * CROWD_MS_MAX },
 );
 
 proves(

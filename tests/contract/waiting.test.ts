@@ -1,30 +1,81 @@
 import { expect } from 'vitest';
+import { runColibri } from '../driver/command-line.ts';
+import type { Playground } from '../driver/playground.ts';
 import { NODE, SERVER_FILE, sleepMs } from '../driver/server-process.ts';
 import { toolsMissing } from '../driver/surface.ts';
 import { gone, startClient } from '../driver/wrapped-client.ts';
-import { holdWriteLock, lockNewFile } from '../driver/write-lock.ts';
+import { type HeldLock, holdWriteLock, lockNewFile, lockWholeFile } from '../driver/write-lock.ts';
 import { proves } from './proves.ts';
 
 // What can only be seen by waiting for it, side by side: together they take as long as the longest.
 
 const noTasks = await toolsMissing('task_create');
 
+const TASK = { title: 'a task', project: 'demo' };
 const CLEAN = { code: 0, signal: null };
 const GONE_MS_MAX = 10_000;
 
+const LOCKED: readonly (readonly [what: string, hold: (colibri: Playground) => HeldLock, isNew?: 'new'])[] = [
+  ['a new file', lockNewFile, 'new'],
+  ['a file that another process has for itself', lockWholeFile],
+];
+
+for (const [what, hold, isNew] of LOCKED)
+  proves(
+    ['boot.degraded', 'boot.locked', 'processes.stuck'],
+    `H8: a start on ${what} that stays locked degrades the server, which answers and serves as soon as the lock is free`,
+    async ({ colibri }) => {
+      if (isNew === undefined) await usedOnce(colibri);
+      const lock = hold(colibri);
+      const server = await colibri.start();
+
+      const degraded = await server.call('server_health');
+      const refused = await server.call('task_create', TASK);
+      lock.release();
+      await server.stderrHolds('the database is free');
+      const health = await server.call('server_health');
+      const made = await server.call('task_create', TASK);
+
+      expect(degraded.envelope?.data).toMatchObject({
+        status: 'degraded',
+        db: { reason: expect.stringMatching(/locked.*tries again/) },
+      });
+      expect(refused.error?.message).toMatch(/^ERR_INIT_FAILED: .*locked/);
+      expect(health.envelope?.data).toMatchObject({ status: 'ok', db: { open: true } });
+      expect(made.error).toBeUndefined();
+      expect(colibri.readAudit().findings).toEqual([]);
+    },
+    { concurrent: true },
+  );
+
 proves(
-  ['boot.degraded', 'processes.stuck'],
-  'a file that stays locked degrades the server, which then answers',
+  'boot.locked',
+  'H8: a server that waits for a locked file ends with its client',
   async ({ colibri }) => {
     lockNewFile(colibri);
     const server = await colibri.start();
+    await server.call('server_health');
 
-    const { envelope } = await server.call('server_health');
+    expect(await server.closeInput()).toEqual(CLEAN);
+  },
+  { concurrent: true },
+);
 
-    expect(envelope?.data).toMatchObject({
-      status: 'degraded',
-      db: { reason: expect.stringMatching(/locked/) },
-    });
+proves(
+  'verdict.locked',
+  'H8: verify of a locked file says that it is locked, not that it is damaged',
+  async ({ colibri }) => {
+    await usedOnce(colibri);
+    const lock = lockWholeFile(colibri);
+
+    const locked = await runColibri(colibri, ['verify']);
+    lock.release();
+    const free = await runColibri(colibri, ['verify']);
+
+    expect(locked.code).toBe(1);
+    expect(locked.stderr).toMatch(/is locked by another process and was not verified/);
+    expect(locked.stdout).toBe('');
+    expect(free).toMatchObject({ code: 0, stderr: '' });
   },
   { concurrent: true },
 );
@@ -108,3 +159,9 @@ proves(
   },
   { concurrent: true },
 );
+
+async function usedOnce(colibri: Playground): Promise<void> {
+  const server = await colibri.start();
+  await server.call('task_create', TASK);
+  await server.closeInput();
+}

@@ -19,6 +19,8 @@ export interface ServerOptions {
   readonly wrapper?: readonly string[];
   /** Another server than the built one: a copy that was broken on purpose. */
   readonly serverFile?: string;
+  /** For a crowd that takes longer. */
+  readonly answerMsMax?: number;
 }
 
 /** One call as the client saw it. `unknown`: the server ended before it answered. */
@@ -65,6 +67,7 @@ export class ServerProcess {
   #stderr = '';
   #partial: Buffer[] = [];
   #nextId = 1;
+  readonly #answerMsMax: number;
 
   constructor(options: ServerOptions) {
     const [program = NODE, ...args] = [...(options.wrapper ?? []), NODE, options.serverFile ?? SERVER_FILE];
@@ -72,6 +75,7 @@ export class ServerProcess {
     const child = spawn(program, args, { cwd: options.folder, env: Object.fromEntries(env), stdio: 'pipe' });
     if (child.pid === undefined) throw new Error(`could not start ${program}`);
     this.#child = child;
+    this.#answerMsMax = options.answerMsMax ?? ANSWER_MS_MAX;
     this.pid = child.pid;
     running.set(child.pid, this);
     child.stdin.on('error', () => undefined);
@@ -171,7 +175,7 @@ export class ServerProcess {
   }
 
   /** The next answer with this id that nobody has claimed yet; null for errors the server could not attribute. */
-  answerTo(id: Message['id'], msMax = ANSWER_MS_MAX): Promise<Message> {
+  answerTo(id: Message['id'], msMax = this.#answerMsMax): Promise<Message> {
     const known = this.#unclaimed.findIndex((message) => message.id === id);
     if (known !== -1) return Promise.resolve(this.#unclaimed.splice(known, 1)[0] as Message);
     return new Promise<Message>((resolve, reject) => {

@@ -51,7 +51,7 @@ describe('without the database there should be', () => {
     (family) => {
       expect(refusal(degraded, aTool({ family }))).toMatchObject({
         code: 'ERR_INIT_FAILED',
-        message: expect.stringContaining('the file is no database. Move it away. Then start it again.'),
+        message: expect.stringContaining('the file is no database. Move it away.'),
         details: { reason: 'the file is no database. Move it away.' },
       });
     },

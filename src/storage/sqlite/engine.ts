@@ -23,6 +23,11 @@ export interface SqliteOptions {
   readonly driver?: SqliteDriver;
 }
 
+/** Whether another process has the file for itself: later it may be free again. */
+export function isLocked(error: unknown): boolean {
+  return resultOf(error) === 'busy' || (error instanceof ColibriError && error.code === 'ERR_STORAGE_BUSY');
+}
+
 /** Opens, or creates, the one file that holds everything. */
 export async function openSqlite(options: SqliteOptions): Promise<StorageEngine> {
   const driver = options.driver ?? (await loadDriver());

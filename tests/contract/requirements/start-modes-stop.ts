@@ -68,6 +68,7 @@ export const START_MODES_STOP = {
   'runtime.same-findings':
     'Texts that are not UTF-8 or hold U+0000, and integers beyond 2^53, give the same findings on every Node.',
   'runtime.quiet': 'No Node prints a warning of its own on the terminal.',
+  'boot.locked': 'A server that starts on a locked file answers, and serves as soon as the file is free.',
   'boot.own-schema':
     'Tables, indexes, triggers and views are exactly those of this version; otherwise the database is not used and the error says what is unexpected.',
   'boot.skills': 'Skills are loaded before the gate opens.',

@@ -59,6 +59,7 @@ export const TRANSPARENCY_LOG = {
 
   'verdict.ranges':
     'A verdict is ranges: intact, replayed, checkpointed and anchored through, and the unanchored tail.',
+  'verdict.locked': 'A file that another process has for itself is reported as locked, not as damaged.',
   'verdict.one': 'The same rules over every source give the same findings and ranges.',
   'verdict.replay':
     'Every call is run again through the rules of its version and must give what the log says, whoever signed it.',
