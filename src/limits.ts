@@ -41,7 +41,7 @@ export const LIMITS = Object.freeze({
   issuesMax: 20,
   /** How long a writer waits for another process that holds the database. */
   lockWaitMsMax: 10_000,
-  /** Pause between two tries for the lock, drawn at random below this. */
+  /** Pause between two tries for the lock, drawn at random below this; below ten times this after many tries. */
   lockRetryMsMax: 5,
   /** Size of the write-ahead log from which on each commit tries to merge it into the file and start it over. */
   logBytesMax: 2_097_152,

@@ -82,6 +82,7 @@ export class Connection implements Transaction {
         if (this.writable) this.#db.exec('PRAGMA journal_mode = WAL');
         this.journal = String(this.#value('PRAGMA journal_mode'));
       },
+      undefined,
       () => this.#commitsOfOthers(),
     );
     if (this.writable && this.journal !== journal) {
@@ -136,9 +137,9 @@ export class Connection implements Transaction {
         this.#assertSchema();
       },
       () => {
-        this.rollback();
-        return this.#commitsOfOthers();
+        if (statement === 'BEGIN') this.rollback();
       },
+      () => this.#commitsOfOthers(),
     );
   }
 
@@ -271,29 +272,36 @@ function rounded(rows: object | undefined): object | undefined {
 /**
  * The wait for other processes is ours, not SQLite's: its own sleeps stop the event loop and let newcomers overtake
  * (worst wait with eight writers 2.8 s, against 0.19 s with this jitter). It ends when one of them has held the lock for
- * too long, not when many had it in turn: `turn` answers something else after each of their commits.
+ * too long, not when many had it in turn: `turn` answers something else after each of their commits. The pauses grow, or
+ * the tries of 120 processes would take all the time of two cores and leave none to the one that has the lock.
  */
 export async function whileBusy(
   work: () => void,
+  beforeNextTry: () => void = () => undefined,
   turn: () => number | undefined = () => undefined,
 ): Promise<void> {
   let since: number | undefined;
   let before: number | undefined;
-  for (;;) {
+  for (let tries = 0; ; tries += 1) {
     try {
       work();
       return;
     } catch (error) {
       if (resultOf(error) !== 'busy') throw error;
-      const now = turn();
-      if (since === undefined || now !== before) [since, before] = [performance.now(), now];
-      else if (performance.now() - since > LIMITS.lockWaitMsMax) throw error;
+      beforeNextTry();
+      if (since === undefined) [since, before] = [performance.now(), turn()];
+      if (performance.now() - since > LIMITS.lockWaitMsMax) {
+        const now = turn();
+        if (now === before) throw error;
+        [since, before] = [performance.now(), now];
+      }
     }
-    await shortPause();
+    await shortPause(tries);
   }
 }
 
 /** A moment, drawn at random so that processes that wait together do not come back together. */
-export function shortPause(): Promise<void> {
-  return sleep(1 + Math.random() * (LIMITS.lockRetryMsMax - 1));
+export function shortPause(tries = 0): Promise<void> {
+  const longest = Math.min(LIMITS.lockRetryMsMax + tries / 4, 10 * LIMITS.lockRetryMsMax);
+  return sleep(1 + Math.random() * (longest - 1));
 }

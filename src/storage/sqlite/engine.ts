@@ -35,6 +35,7 @@ export async function openSqlite(options: SqliteOptions): Promise<StorageEngine>
   if (options.readOnly === true) assertPresent(options.path);
   // Another process may be creating the file, or merging its log, at this very moment.
   if (!inMemory) await whileBusy(() => assertUnderstood(driver, options.path));
+  const before = statSync(options.path, { throwIfNoEntry: false });
   const writer = await openWriter(driver, options);
   try {
     if (writer.writable) await createSchema(writer);
@@ -42,8 +43,7 @@ export async function openSqlite(options: SqliteOptions): Promise<StorageEngine>
     await writer.begin('BEGIN');
     writer.rollback();
     const paths = writer.writable ? [options.path, `${options.path}-wal`] : [options.path];
-    const files = new OpenFiles(inMemory ? [] : paths);
-    return new SqliteEngine(driver, writer, options, files);
+    return new SqliteEngine(driver, writer, options, new OpenFiles(inMemory ? [] : paths, before));
   } catch (error) {
     writer.close();
     throw error;
@@ -235,7 +235,8 @@ class SqliteEngine implements StorageEngine {
 
   /** Two looks at the path, 5 us. Not before the fsync: what happens during it would go unseen. */
   async assertInPlace(): Promise<void> {
-    if (this.#failed !== undefined || this.#whatHappened() !== undefined) throw this.#uncertain(undefined);
+    const what = this.#whatHappened();
+    if (this.#failed !== undefined || what !== undefined) throw this.#uncertain(undefined, what);
   }
 
   #whatHappened(): string | undefined {
@@ -307,9 +308,8 @@ class SqliteEngine implements StorageEngine {
   }
 
   /** After a failed write or fsync, and in a file that is no longer the one at the path, nobody will find the rows for sure. */
-  #uncertain(cause: unknown): ColibriError {
+  #uncertain(cause: unknown, what = this.#whatHappened()): ColibriError {
     if (this.#failed !== undefined) return this.#failed;
-    const what = this.#whatHappened();
     const reason = what ?? asError(cause).message;
     const failure = what ?? `The disk failed on ${this.#options.path} (${reason}).`;
     const sentence = `${failure} Nobody knows whether the call was stored. The server stops; see that the database is in place, start the server again, and look the call up before repeating it.`;

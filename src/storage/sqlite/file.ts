@@ -39,8 +39,9 @@ export function assertPresent(path: string): void {
 export class OpenFiles {
   readonly #files: Map<string, Stats>;
 
-  constructor(paths: readonly string[]) {
-    this.#files = new Map(paths.map((path) => [path, statSync(path)]));
+  /** `first` is what the first one was before it was opened, if it was there: afterwards it may be another already. */
+  constructor(paths: readonly string[], first: Stats | undefined) {
+    this.#files = new Map(paths.map((path, i) => [path, (i === 0 ? first : undefined) ?? statSync(path)]));
   }
 
   /** A file was found to be this long: from now on, it may not be shorter. */
