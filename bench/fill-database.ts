@@ -88,6 +88,7 @@ async function inBatch(
     read: (reading) => reading(tx),
     write: (writing) => writing(tx),
     sync: () => Promise.resolve(),
+    assertInPlace: () => Promise.resolve(),
     selfCheck: () => Promise.resolve([]),
     close: () => Promise.resolve(),
   };

@@ -1,4 +1,4 @@
-// The reliability battery: every test that stands for a row of R1 to R40, wherever it lives.
+// The reliability battery: every test that stands for a row of R1 to R41, wherever it lives.
 // usage: npm run test:reliability [-- --full] [--seed N] [--figures FILE] [R7 R39 …]
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

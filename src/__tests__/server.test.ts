@@ -19,6 +19,7 @@ import {
   vi,
 } from 'vitest';
 import * as z from 'zod';
+import { openDatabase } from '../../tests/driver/database.ts';
 import { readConfig } from '../config.ts';
 import { systemTools } from '../domains/system/tools.ts';
 import { ColibriError } from '../errors.ts';
@@ -1052,14 +1053,13 @@ describe('as a program', () => {
   test('T-20 a database that stays locked past the startup limit is exit 75', async () => {
     const folder = scratchFolder();
     const path = join(folder, 'locked.db');
-    const engine = await openScratch(path);
-    let release: () => void = () => undefined;
-    const held = engine.write(() => new Promise<void>((done) => (release = done)));
+    // Not ours yet, so that a start has something to write.
+    const holder = openDatabase(path);
+    onTestFinished(() => holder.close());
+    holder.exec('BEGIN EXCLUSIVE; CREATE TABLE notes (text)');
     const child = run([program], { COLIBRI_DB_PATH: path, COLIBRI_STARTUP_TIMEOUT_MS: '300' }, folder);
 
     const { code, err } = await ended(child);
-    release();
-    await held;
 
     expect(code).toBe(75);
     expect(err).toContain('startup timeout exceeded (300 ms)');

@@ -1,6 +1,6 @@
-import Sqlite from 'better-sqlite3';
 import { expect } from 'vitest';
 import { runColibri } from '../../driver/command-line.ts';
+import { openDatabase } from '../../driver/database.ts';
 import type { Playground } from '../../driver/playground.ts';
 import { proves } from '../proves.ts';
 
@@ -108,14 +108,13 @@ proves(
 );
 
 function plant({ dbPath }: Playground, sql: string): void {
-  const db = new Sqlite(dbPath, { timeout: 5_000 });
-  db.unsafeMode(true);
+  const db = openDatabase(dbPath);
   db.exec(sql);
   db.close();
 }
 
 function countRows({ dbPath }: Playground): unknown {
-  const db = new Sqlite(dbPath, { readonly: true });
+  const db = openDatabase(dbPath, { readOnly: true });
   try {
     return db.prepare('SELECT count(*) FROM actions').pluck().get();
   } finally {

@@ -1,0 +1,243 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  cpSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { Random } from '../driver/random.ts';
+
+/** A project with a log, its key folder, and things beside them that nobody may touch. */
+export class Surroundings {
+  readonly project: string;
+  readonly others: string;
+  readonly #root: string;
+  readonly #kept: string;
+
+  constructor(root: string) {
+    this.#root = join(root, 'world');
+    this.#kept = join(root, 'kept');
+    this.project = join(this.#root, 'project');
+    this.others = join(this.#root, 'others');
+    for (const folder of ['project', 'others', 'home', 'config', 'share', 'out', 'vault'])
+      mkdirSync(join(this.#root, folder), { recursive: true, mode: 0o700 });
+    for (const name of ['letter', 'colibri.db', 'config'])
+      writeFileSync(join(this.others, name), `${name} of somebody else\n`.repeat(20));
+  }
+
+  get env(): Readonly<Record<string, string>> {
+    const at = (name: string) => join(this.#root, name);
+    return {
+      PATH: process.env.PATH ?? '',
+      ...{ HOME: at('home'), XDG_CONFIG_HOME: at('config'), XDG_DATA_HOME: at('share') },
+      COLIBRI_DB_PATH: join(this.project, '.colibri', 'colibri.db'),
+    };
+  }
+
+  path(...parts: readonly string[]): string {
+    return join(this.#root, ...parts);
+  }
+
+  /** What comes after it starts from here again. */
+  keep(): void {
+    cpSync(this.#root, this.#kept, { recursive: true, verbatimSymlinks: true });
+  }
+
+  restore(): void {
+    rmSync(this.#root, { recursive: true, force: true });
+    cpSync(this.#kept, this.#root, { recursive: true, verbatimSymlinks: true });
+  }
+
+  /** Everything that a mutation may be made of: files and folders in the three places. */
+  places(): string[] {
+    return ['project/.colibri', 'project/.git', 'config'].flatMap((place) => entriesIn(this.path(place)));
+  }
+
+  /** What lies outside the places that Colibri may write to, with contents and modes. */
+  untouchable(): string {
+    const seen = [this.others, this.path('home')].flatMap((folder) =>
+      [folder, ...entriesIn(folder)].map((path) => `${path} ${digestOf(path)}`),
+    );
+    const inProject = readdirSync(this.project).filter((name) => name !== '.git' && name !== '.colibri');
+    return [...seen, ...inProject, ...readdirSync(this.#root)].sort().join('\n');
+  }
+}
+
+/** Links are entries, never followed. */
+function entriesIn(folder: string): string[] {
+  if (!lstatSync(folder).isDirectory()) return [folder];
+  return readdirSync(folder).flatMap((name) => {
+    const path = join(folder, name);
+    return lstatSync(path).isDirectory() ? [path, ...entriesIn(path)] : [path];
+  });
+}
+
+function digestOf(path: string): string {
+  const { mode, nlink } = lstatSync(path);
+  const kind = lstatSync(path);
+  const held = kind.isSymbolicLink() ? readlinkSync(path) : kind.isFile() ? readFileSync(path) : '';
+  return `${mode.toString(8)} ${kind.isFile() ? nlink : ''} ${createHash('sha256').update(held).digest('hex')}`;
+}
+
+type Mutation = (path: string, random: Random, world: Surroundings) => void;
+
+const BYTES_MAX = 65_536;
+const HUGE_BYTES = 4 * 1_073_741_824;
+
+/** What somebody else may do to a file or folder. */
+const MUTATIONS: Readonly<Record<string, Mutation>> = {
+  gone: (path) => rmSync(path, { recursive: true, force: true }),
+  'another byte': onFile((path, random) => {
+    const bytes = readFileSync(path);
+    for (let i = random.between(1, 4); i > 0 && bytes.length > 0; i -= 1)
+      bytes[random.between(0, bytes.length - 1)] = random.between(0, 255);
+    writeFileSync(path, bytes);
+  }),
+  cut: onFile((path, random) => truncateSync(path, random.between(0, lstatSync(path).size))),
+  empty: onFile((path) => truncateSync(path, 0)),
+  longer: onFile((path, random) => writeFileSync(path, randomBytes(random), { flag: 'a' })),
+  'random bytes': instead((path, random) => writeFileSync(path, randomBytes(random))),
+  huge: instead((path) => {
+    writeFileSync(path, 'x');
+    truncateSync(path, HUGE_BYTES);
+  }),
+  'a folder': instead((path) => mkdirSync(join(path, 'inside'), { recursive: true })),
+  'a pipe': instead((path) => void spawnSync('mkfifo', [path])),
+  'a link to a device': instead((path, random) =>
+    symlinkSync(random.pick(['/dev/zero', '/dev/full', '/dev/tty']), path),
+  ),
+  'a link to a file of somebody else': instead((path, random, { others }) =>
+    symlinkSync(join(others, random.pick(readdirSync(others))), path),
+  ),
+  'a link to a folder of somebody else': instead((path, _, { others }) => symlinkSync(others, path)),
+  'a link to itself': instead((path) => symlinkSync(basename(path), path)),
+  'a link to nothing': instead((path, _, { others }) => symlinkSync(join(others, 'not-there'), path)),
+  'a copy of another': instead((path, random, world) => {
+    const files = world.places().filter((other) => other !== path && lstatSync(other).isFile());
+    if (files.length > 0) cpSync(random.pick(files), path);
+  }),
+  'moved away, with a link to it': (path, _, { others }) => {
+    const away = join(dirname(path), `.${basename(path)}-away`);
+    renameSync(path, away);
+    symlinkSync(dirname(path).startsWith(others) ? others : away, path);
+  },
+  'open to everybody': (path) => lstatSync(path).isSymbolicLink() || chmodSync(path, 0o777),
+  'readable by nobody': (path) => lstatSync(path).isSymbolicLink() || chmodSync(path, 0),
+  'a second name of it': onFile((path) => linkSync(path, `${path}-second`)),
+  'files that ours are named after': (path, random, { others, project }) => {
+    const folder = lstatSync(path).isDirectory() ? path : dirname(path);
+    const name = random.pick(['-wal', '-shm', '-journal', '.lock', '.tmp', '.checkpoint', '.anchors']);
+    const planted = join(random.oneIn(2) ? folder : join(project, '.colibri'), `colibri.db${name}`);
+    if (random.oneIn(2)) symlinkSync(join(others, 'letter'), planted);
+    else writeFileSync(planted, randomBytes(random));
+  },
+};
+
+function onFile(change: Mutation): Mutation {
+  return (path, random, world) => {
+    if (lstatSync(path).isFile()) change(path, random, world);
+  };
+}
+
+function instead(make: Mutation): Mutation {
+  return (path, random, world) => {
+    rmSync(path, { recursive: true, force: true });
+    make(path, random, world);
+  };
+}
+
+function randomBytes(random: Random): Buffer {
+  return Buffer.from(Array.from({ length: random.between(0, BYTES_MAX) }, () => random.between(0, 255)));
+}
+
+/** Names of settings by which git could be made to start a program. Each leaves a mark where it is started. */
+const GIT_PROGRAMS =
+  `core.fsmonitor core.pager core.editor core.sshCommand core.askPass core.gitProxy core.alternateRefsCommand
+  diff.external sequence.editor gpg.program gpg.ssh.program gpg.ssh.defaultKeyCommand credential.helper alias.log
+  alias.cat-file filter.evil.clean filter.evil.smudge filter.evil.process diff.evil.textconv diff.evil.command
+  merge.evil.driver remote.origin.uploadpack remote.origin.receivepack remote.origin.vcs uploadpack.packObjectsHook
+  interactive.diffFilter pager.log trailer.evil.command init.templateDir`.split(/\s+/);
+
+function plantInGit(world: Surroundings, random: Random): string {
+  const mark = world.path('others', 'started');
+  const name = random.pick(GIT_PROGRAMS);
+  const set = (key: string, value: string) =>
+    spawnSync('git', ['config', '-f', join(world.project, '.git', 'config'), key, value], { env: world.env });
+  set(name, `touch ${mark} #`);
+  if (random.oneIn(2)) {
+    set('core.repositoryformatversion', '1');
+    set('extensions.partialClone', 'origin');
+    set('remote.origin.promisor', 'true');
+    set('remote.origin.url', random.pick([world.others, `ext::touch ${mark}`, `ssh://host${world.others}`]));
+  }
+  const hook = join(world.project, '.git', 'hooks', 'reference-transaction');
+  mkdirSync(dirname(hook), { recursive: true });
+  writeFileSync(hook, `#!/bin/sh\ntouch ${mark}\n`, { mode: 0o755 });
+  writeFileSync(join(world.project, '.git', 'info-attributes'), '* filter=evil diff=evil merge=evil\n');
+  return `git: ${name}`;
+}
+
+/** Does one to three things to the surroundings, and says which. */
+export function mutate(world: Surroundings, random: Random): string[] {
+  return Array.from({ length: random.between(1, 3) }, () => {
+    if (random.oneIn(4)) return plantInGit(world, random);
+    const path = random.pick(world.places());
+    const name = random.pick(Object.keys(MUTATIONS));
+    try {
+      MUTATIONS[name]?.(path, random, world);
+    } catch (error) {
+      // What an earlier one did may stand in the way of a later one.
+      return `${name}: ${path}: ${String(error)}`;
+    }
+    return `${name}: ${path.slice(world.path().length)}`;
+  });
+}
+
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly isLate: boolean;
+  /** The programs that were started, where strace is there to tell. */
+  readonly started: readonly string[];
+}
+
+/** Runs a program to its end, or to the end of its time, with everything that it starts. */
+export async function runWithin(
+  msMax: number,
+  [program = '', ...args]: readonly string[],
+  { cwd, env, input = '', trace }: { cwd: string; env: NodeJS.ProcessEnv; input?: string; trace?: string },
+): Promise<Ended> {
+  const traced = trace === undefined ? [] : ['strace', '-f', '-qq', '-e', 'trace=execve', '-o', trace];
+  const [first = program, ...rest] = [...traced, program, ...args];
+  const child = spawn(first, rest, { cwd, env, detached: true });
+  const out = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out.stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    out.stderr += text;
+  });
+  child.stdin.on('error', () => undefined).end(input);
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+  }, msMax);
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  clearTimeout(timer);
+  const lines = trace === undefined ? [] : readFileSync(trace, 'utf8').split('\n');
+  const started = lines.flatMap((line) => /execve\("([^"]*)".*= 0$/.exec(line)?.[1] ?? []);
+  return { code, ...out, isLate, started };
+}
