@@ -59,9 +59,11 @@ export class Surroundings {
     cpSync(this.#kept, this.#root, { recursive: true, verbatimSymlinks: true });
   }
 
-  /** Everything that a mutation may be made of: files and folders in the three places. */
-  places(): string[] {
-    return ['project/.colibri', 'project/.git', 'config'].flatMap((place) => entriesIn(this.path(place)));
+  /** The three places that somebody else may change, each with its files and folders: git's are by far the most. */
+  places(): string[][] {
+    return ['project/.colibri', 'project/.git', 'config']
+      .map((place) => entriesIn(this.path(place)))
+      .filter((entries) => entries.length > 0);
   }
 
   /** What lies outside the places that Colibri may write to, with contents and modes. */
@@ -76,7 +78,8 @@ export class Surroundings {
 
 /** Links are entries, never followed. */
 function entriesIn(folder: string): string[] {
-  if (!lstatSync(folder).isDirectory()) return [folder];
+  const stat = lstatSync(folder, { throwIfNoEntry: false });
+  if (stat?.isDirectory() !== true) return stat === undefined ? [] : [folder];
   return readdirSync(folder).flatMap((name) => {
     const path = join(folder, name);
     return lstatSync(path).isDirectory() ? [path, ...entriesIn(path)] : [path];
@@ -84,15 +87,15 @@ function entriesIn(folder: string): string[] {
 }
 
 function digestOf(path: string): string {
-  const { mode, nlink } = lstatSync(path);
-  const kind = lstatSync(path);
-  const held = kind.isSymbolicLink() ? readlinkSync(path) : kind.isFile() ? readFileSync(path) : '';
-  return `${mode.toString(8)} ${kind.isFile() ? nlink : ''} ${createHash('sha256').update(held).digest('hex')}`;
+  const stat = lstatSync(path);
+  const held = stat.isSymbolicLink() ? readlinkSync(path) : stat.isFile() ? readFileSync(path) : '';
+  return `${stat.mode.toString(8)} ${stat.isFile() ? stat.nlink : ''} ${createHash('sha256').update(held).digest('hex')}`;
 }
 
 type Mutation = (path: string, random: Random, world: Surroundings) => void;
 
 const BYTES_MAX = 65_536;
+/** More than a Buffer or a string can hold; it takes no room on the disk. */
 const HUGE_BYTES = 4 * 1_073_741_824;
 
 /** What somebody else may do to a file or folder. */
@@ -124,13 +127,16 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
   'a link to itself': instead((path) => symlinkSync(basename(path), path)),
   'a link to nothing': instead((path, _, { others }) => symlinkSync(join(others, 'not-there'), path)),
   'a copy of another': instead((path, random, world) => {
-    const files = world.places().filter((other) => other !== path && lstatSync(other).isFile());
+    const files = world
+      .places()
+      .flat()
+      .filter((other) => other !== path && lstatSync(other).isFile());
     if (files.length > 0) cpSync(random.pick(files), path);
   }),
-  'moved away, with a link to it': (path, _, { others }) => {
+  'moved away, with a link to it': (path) => {
     const away = join(dirname(path), `.${basename(path)}-away`);
     renameSync(path, away);
-    symlinkSync(dirname(path).startsWith(others) ? others : away, path);
+    symlinkSync(away, path);
   },
   'open to everybody': (path) => lstatSync(path).isSymbolicLink() || chmodSync(path, 0o777),
   'readable by nobody': (path) => lstatSync(path).isSymbolicLink() || chmodSync(path, 0),
@@ -184,7 +190,9 @@ function plantInGit(world: Surroundings, random: Random): string {
   const hook = join(world.project, '.git', 'hooks', 'reference-transaction');
   mkdirSync(dirname(hook), { recursive: true });
   writeFileSync(hook, `#!/bin/sh\ntouch ${mark}\n`, { mode: 0o755 });
-  writeFileSync(join(world.project, '.git', 'info-attributes'), '* filter=evil diff=evil merge=evil\n');
+  const attributes = join(world.project, '.git', 'info', 'attributes');
+  mkdirSync(dirname(attributes), { recursive: true });
+  writeFileSync(attributes, '* filter=evil diff=evil merge=evil\n');
   return `git: ${name}`;
 }
 
@@ -192,7 +200,7 @@ function plantInGit(world: Surroundings, random: Random): string {
 export function mutate(world: Surroundings, random: Random): string[] {
   return Array.from({ length: random.between(1, 3) }, () => {
     if (random.oneIn(4)) return plantInGit(world, random);
-    const path = random.pick(world.places());
+    const path = random.pick(random.pick(world.places()));
     const name = random.pick(Object.keys(MUTATIONS));
     try {
       MUTATIONS[name]?.(path, random, world);

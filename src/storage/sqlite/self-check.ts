@@ -1,5 +1,6 @@
 import { asError, ColibriError } from '../../errors.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
+import { visibleLine } from '../../untrusted.ts';
 import type { Reader, StorageProblem } from '../engine.ts';
 import type { Connection } from './connection.ts';
 import type { SqliteDriver } from './driver.ts';
@@ -74,11 +75,13 @@ function compareSchema(
   return problems;
 }
 
+/** Enough to recognise a name by. */
+const NAME_CHARS_MAX = 128;
+
 /** A name by somebody else, which may hold anything. */
 function shown(name: unknown): string {
-  const text = String(name).slice(0, 128);
-  if (/^[\w, ]+$/.test(text)) return text;
-  return JSON.stringify(text).replace(/[^ -~]/gu, (c) => `\\u{${c.codePointAt(0)?.toString(16)}}`);
+  const text = visibleLine(String(name).slice(0, NAME_CHARS_MAX));
+  return /^[\w, ]+$/.test(text) ? text : `"${text}"`;
 }
 
 /** Compares the file's schema with the one this version makes, then lets SQLite check every table, index and page. */
