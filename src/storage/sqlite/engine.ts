@@ -1,4 +1,4 @@
-import { closeSync, fdatasync, fdatasyncSync, fstatSync, openSync, statSync } from 'node:fs';
+import { closeSync, fdatasync, fdatasyncSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { asError, ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
@@ -240,7 +240,15 @@ class SqliteEngine implements StorageEngine {
   }
 
   #whatHappened(): string | undefined {
-    return this.#files.whatHappened((path) => this.#isCut(path));
+    return this.#files.whatHappened((path, { size }, shrank) =>
+      shrank ? this.#isCut(path) : path === this.#walPath && size > 0 && this.#startsBlank(),
+    );
+  }
+
+  /** A log that was emptied in the middle of a commit is as long as before, with nothing where it begins. */
+  #startsBlank(): boolean {
+    const start = Buffer.alloc(4);
+    return readSync(this.#openWal(), start, 0, 4, 0) === 4 && start.readUInt32BE() === 0;
   }
 
   /** Whether a file that shrank has less in it than SQLite put there. */
@@ -254,7 +262,8 @@ class SqliteEngine implements StorageEngine {
         const { size } = statSync(path);
         if (frames === undefined) return undefined;
         // Otherwise another process has merged the log meanwhile, and cut it rightly.
-        if (frames === this.#writer.logFrames()) return size < frames * (pageBytes + FRAME_HEADER_BYTES);
+        if (frames === this.#writer.logFrames())
+          return size < frames * (pageBytes + FRAME_HEADER_BYTES) || (size > 0 && this.#startsBlank());
       }
     } catch {
       return true;

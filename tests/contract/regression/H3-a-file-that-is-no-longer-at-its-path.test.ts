@@ -7,6 +7,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
 } from 'node:fs';
@@ -98,6 +99,26 @@ proves(
     expect(exit.code).toBe(74);
     expect(files()).toEqual(before);
     expect((await create(next, 'again')).error).toBeUndefined();
+  },
+);
+
+proves(
+  ['storage.in-place', 'storage.uncertain'],
+  'H3: a -wal that is emptied in the middle of a commit is as long as before, and found all the same',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await create(server, 'before');
+    const wal = `${colibri.dbPath}-wal`;
+    const { size } = statSync(wal);
+    truncateSync(wal);
+    // What a commit does that was on its way.
+    truncateSync(wal, size);
+
+    const answer = await create(server, 'after');
+    const exit = await server.waitForExit();
+
+    expect(answer.error?.message).toMatch(/colibri\.db-wal was cut short/);
+    expect(exit).toEqual({ code: 74, signal: null });
   },
 );
 
