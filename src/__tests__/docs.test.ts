@@ -81,7 +81,7 @@ describe('the reference', () => {
 const NAMES_OF_OTHER_THINGS = [
   ...['task_id', 'task_labels', 'task_dependencies', 'task_words', 'task_words_data', 'task_words_idx'],
   ...['task_words_content', 'task_words_docsize', 'task_words_config', 'task_terms', 'task_calls'],
-  ...['thought_id', 'thought_count', 'thought_trail'],
+  ...['thought_id', 'thought_count', 'thought_trail', 'audit_rows'],
 ];
 
 describe('the page on the database', () => {
@@ -359,7 +359,7 @@ async function readTables(): Promise<Map<string, string[]>> {
   const storage = await openSqlite({ path: ':memory:' });
   const tables = await storage.read(async (tx) => {
     const found = new Map<string, string[]>();
-    for (const table of await readNames(tx, ['table', 'virtual'])) {
+    for (const table of await readNames(tx, ['table', 'virtual', 'view'])) {
       // 1 marks the hidden columns of a full-text table; generated ones have 2.
       const columns = await tx.all<{ name: string }>(
         'SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1',

@@ -850,7 +850,7 @@ describe('with a database', () => {
     await stop(ctx);
     const engine = await openScratch(config.dbPath);
     const rows = await engine.read((tx) =>
-      tx.all('SELECT stage, tool, actor, outcome FROM actions ORDER BY position'),
+      tx.all('SELECT stage, tool, actor, outcome FROM audit_rows ORDER BY position'),
     );
 
     expect(envelope).toEqual({ ok: true, data: { done: true } });

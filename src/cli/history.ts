@@ -16,7 +16,7 @@ const PAGE = 500;
 
 /** A row that is damaged may have ended a call. The columns of one that is not JSON cannot be read. */
 const CALLS = `SELECT a.position, a.text, r.body, p.body AS enter_body
-  FROM actions a
+  FROM audit_rows a
   LEFT JOIN action_payloads p ON p.position = iif(json_valid(a.text), a.sequence_no, 0)
   LEFT JOIN action_payloads r ON r.position = a.position
   WHERE iif(json_valid(a.text), a.stage, '') IS NOT 'enter'`;

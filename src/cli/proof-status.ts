@@ -95,7 +95,7 @@ export async function proveUnder(
   const first = await run(covered);
   // A text may be absent because the owner erased it. Finding the call that says so reads the whole log.
   const isTextAbsent = first.findings.some(({ kind, table }) => kind === 'missing' && table === 'texts');
-  const erasures = "SELECT position FROM actions WHERE iif(json_valid(text), tool, '') = 'owner_erase'";
+  const erasures = "SELECT position FROM audit_rows WHERE iif(json_valid(text), tool, '') = 'owner_erase'";
   const acts = isTextAbsent ? await tx.all<{ position: number }>(erasures) : [];
   const { findings, verdict } =
     acts.length === 0 ? first : await run([...covered, ...acts.map(({ position }) => position)]);

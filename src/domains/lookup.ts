@@ -149,7 +149,7 @@ export async function* sessionRecords(
     const page: Leaf[] = await tx.all<Leaf>(
       `SELECT r.id, r.kind, r.ref,
          CASE r.kind WHEN 'thought' THEN (SELECT hash FROM thoughts WHERE id = r.ref)
-                     ELSE (SELECT content_hash FROM actions WHERE position = r.ref) END AS hash
+                     ELSE (SELECT content_hash FROM audit_rows WHERE position = r.ref) END AS hash
        FROM session_records r
        WHERE r.session_id = ? AND r.id > ? AND r.task_id = coalesce(?, r.task_id) ORDER BY r.id LIMIT ${PAGE}`,
       session,

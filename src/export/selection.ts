@@ -41,7 +41,7 @@ export async function addKeyActs(tx: Reader, { positions }: Selection): Promise<
 /** A row, and the exit row of its call. */
 async function rowsOfCall(tx: Reader, position: number): Promise<number[]> {
   const exit = await tx.get<{ position: number }>(
-    `SELECT x.position FROM actions e JOIN actions x ON x.position > e.position AND x.sequence_no = e.sequence_no
+    `SELECT x.position FROM audit_rows e JOIN audit_rows x ON x.position > e.position AND x.sequence_no = e.sequence_no
      WHERE e.position = ? AND e.stage = 'enter' ORDER BY x.position LIMIT 1`,
     position,
   );
@@ -103,6 +103,6 @@ async function requireId(tx: Reader, table: StateTable, subject: string): Promis
 
 /** Exit rows of calls of these tools that went well. Reads the log once. */
 async function exitsOf(tx: Reader, tools: string): Promise<number[]> {
-  const sql = `SELECT position FROM actions WHERE stage = 'exit' AND outcome = 'ok' AND tool IN (${tools}) ORDER BY position`;
+  const sql = `SELECT position FROM audit_rows WHERE stage = 'exit' AND outcome = 'ok' AND tool IN (${tools}) ORDER BY position`;
   return (await tx.all<{ position: number }>(sql)).map(({ position }) => position);
 }

@@ -23,7 +23,7 @@ export interface HeadKeeper {
 export const EMPTY_LOG: Head = { position: 0, chainHash: GENESIS, at: '' };
 
 export async function readHead(tx: Reader): Promise<Head> {
-  const sql = 'SELECT position, chain_hash AS chainHash, at FROM actions ORDER BY position DESC LIMIT 1';
+  const sql = 'SELECT position, chain_hash AS chainHash, at FROM audit_rows ORDER BY position DESC LIMIT 1';
   return (await tx.get<Head>(sql)) ?? EMPTY_LOG;
 }
 

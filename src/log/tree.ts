@@ -30,7 +30,7 @@ export function logNodes(tx: Reader): NodeReader {
 }
 
 const ROWS =
-  'SELECT content_hash AS hash FROM actions WHERE position > ? AND position <= ? ORDER BY position';
+  'SELECT content_hash AS hash FROM audit_rows WHERE position > ? AND position <= ? ORDER BY position';
 const BLOCKS = 'SELECT hash FROM log_blocks WHERE block >= ? AND block < ? ORDER BY block';
 
 /** The root over a power of two of rows, or of blocks, from the one with index `from` to the one before `to`; undefined where some are missing or damaged. */

@@ -31,7 +31,7 @@ const VIEW = `
          ${HEAD_COLUMNS.map((column) => `head.${column}`).join(', ')}
   FROM (SELECT 1 AS one) AS always
   LEFT JOIN log ON TRUE
-  LEFT JOIN (SELECT position, chain_hash, text FROM actions ORDER BY position DESC LIMIT 1) AS last ON TRUE
+  LEFT JOIN (SELECT position, chain_hash, text FROM audit_rows ORDER BY position DESC LIMIT 1) AS last ON TRUE
   LEFT JOIN log_heads AS head ON TRUE
   LIMIT ${HEADS_MAX}`;
 
@@ -169,7 +169,7 @@ async function requireRow(
   isSigned: (row: Head) => boolean,
 ): Promise<void> {
   if (last.position < size) throw new RefusalError(REFUSALS.cutTail(dbPath, last.position, size));
-  const sql = 'SELECT chain_hash AS chainHash, text FROM actions WHERE position = ?';
+  const sql = 'SELECT chain_hash AS chainHash, text FROM audit_rows WHERE position = ?';
   const read =
     last.position === size ? undefined : await tx.get<{ chainHash: string; text: string }>(sql, size);
   const row =
@@ -194,7 +194,7 @@ export async function regrow(
   while (tree.size < size) {
     const rows = await storage.read((tx) =>
       tx.all<{ position: number; content_hash: string }>(
-        'SELECT position, content_hash FROM actions WHERE position > ? AND position <= ? ORDER BY position LIMIT ?',
+        'SELECT position, content_hash FROM audit_rows WHERE position > ? AND position <= ? ORDER BY position LIMIT ?',
         tree.size,
         size,
         PAGE,

@@ -98,7 +98,7 @@ async function writtenBy(
 ): Promise<number | undefined> {
   if (position === undefined) return undefined;
   const rows = await tx.all<{ text: unknown }>(
-    'SELECT text FROM actions WHERE position = ? OR (position > ? AND position <= ? AND sequence_no = ?)',
+    'SELECT text FROM audit_rows WHERE position = ? OR (position > ? AND position <= ? AND sequence_no = ?)',
     position,
     position,
     position + CALLS_BETWEEN_MAX,
@@ -127,7 +127,7 @@ const LISTS: Readonly<Record<Subject['kind'], string>> = {
      WHERE task_id = ? AND chain_position > ? ORDER BY chain_position LIMIT ?`,
   session: `SELECT r.id AS key, r.kind, r.ref,
        CASE r.kind WHEN 'thought' THEN (SELECT hash FROM thoughts WHERE id = r.ref)
-                   ELSE (SELECT content_hash FROM actions WHERE position = r.ref) END AS hash
+                   ELSE (SELECT content_hash FROM audit_rows WHERE position = r.ref) END AS hash
      FROM session_records r JOIN sessions s ON s.id = r.session_id
      WHERE r.session_id = ? AND r.id > ? AND r.task_id = coalesce(s.sealed_task_id, r.task_id) ORDER BY r.id LIMIT ?`,
 };

@@ -119,13 +119,15 @@ proves(
   },
 );
 
-proves('log.fields', 'the columns of the table say what the text says', async ({ colibri }) => {
+proves('log.fields', 'the columns of the view say what the text says', async ({ colibri }) => {
   const server = await colibri.start();
   await server.call('server_ping', null);
   await server.call('server_ping', { no: 1 });
 
   const rows = withDatabase(colibri.dbPath, (db) =>
-    db.prepare('SELECT * FROM actions ORDER BY position').all(),
+    db
+      .prepare('SELECT v.*, content, chain FROM audit_rows v JOIN actions USING (position) ORDER BY position')
+      .all(),
   ) as Record<string, unknown>[];
 
   for (const row of rows) {
@@ -585,7 +587,7 @@ async function aServerThatPings(colibri: Playground): Promise<void> {
 function appendByHand(path: string, at: string): void {
   const db = openDatabase(path);
   const last = db
-    .prepare('SELECT position, text, chain_hash FROM actions ORDER BY position DESC LIMIT 1')
+    .prepare('SELECT position, text, chain_hash FROM audit_rows ORDER BY position DESC LIMIT 1')
     .get() as {
     position: number;
     text: string;

@@ -178,7 +178,7 @@ export class LogDesk {
 
   positions(where = '1'): number[] {
     return withDatabase(this.dbPath, (db) =>
-      db.prepare(`SELECT position FROM actions WHERE ${where} ORDER BY position`).pluck().all(),
+      db.prepare(`SELECT position FROM audit_rows WHERE ${where} ORDER BY position`).pluck().all(),
     ) as number[];
   }
 }
@@ -237,7 +237,7 @@ export function cutCleanly(db: Database, end: number): void {
     'DELETE FROM texts WHERE NOT EXISTS (SELECT 1 FROM action_payloads WHERE instr(body, digest) > 0)',
   ).run();
   db.exec(`DELETE FROM processes;
-    INSERT INTO processes SELECT process, max(at) FROM actions GROUP BY process;
+    INSERT INTO processes SELECT process, max(at) FROM audit_rows GROUP BY process;
     DELETE FROM log_heads`);
   const kept = db.prepare('SELECT note FROM checkpoints WHERE size = ?').pluck().get(end) as
     | string
@@ -253,7 +253,7 @@ function keyOf(db: Database, size: number): string {
 export function putHead(db: Database, note: string, key: string): void {
   const size = sizeIn(note);
   const rows = db
-    .prepare('SELECT content_hash, chain_hash, at FROM actions WHERE position <= ?')
+    .prepare('SELECT content_hash, chain_hash, at FROM audit_rows WHERE position <= ?')
     .all(size) as {
     content_hash: string;
     chain_hash: string;
@@ -290,7 +290,7 @@ export function signAnew(desk: LogDesk): void {
 /** Adds rows behind the last one as somebody does who knows the format and has no key. */
 export function append(db: Database, rows: readonly Readonly<Record<string, unknown>>[]): void {
   for (const row of rows) {
-    const last = db.prepare('SELECT position, chain_hash FROM actions ORDER BY position DESC').get() as {
+    const last = db.prepare('SELECT position, chain_hash FROM audit_rows ORDER BY position DESC').get() as {
       position: number;
       chain_hash: string;
     };

@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { withDatabase } from '../driver/audit-file.ts';
 import { Bench, unnoticed } from '../tamper/bench.ts';
 import { rowTamperings } from '../tamper/changes.ts';
+import { findingsAt } from '../tamper/copies.ts';
 import { tablesOfSchema, triggersOfSchema, WORD_PAGES } from '../tamper/schema.ts';
 import { proving } from './proves.ts';
 
+const PAGE_BYTES = 4_096;
 const TABLES = tablesOfSchema();
 const WHOLE = TABLES.filter(({ name }) => !WORD_PAGES.includes(name));
 let bench: Bench;
@@ -156,6 +159,32 @@ describe('the schema', () => {
       expect.objectContaining({ kind: 'schema', message: expect.stringContaining(name) }),
     );
   });
+
+  test(
+    proving('detect.column', 'R18: the list of free pages names one in use, and that is found'),
+    async () => {
+      const { bytes } = bench.copies;
+      const pages = bytes.length / PAGE_BYTES;
+      const trunk = Buffer.alloc(PAGE_BYTES);
+      const root = "SELECT rootpage FROM sqlite_schema WHERE name = 'thoughts'";
+      const inUse = await bench.copies.ofBytes(bytes, (path) =>
+        withDatabase(path, (db) => Number(db.prepare(root).pluck().get())),
+      );
+      for (const [i, word] of [bytes.readUInt32BE(32), 1, inUse].entries()) trunk.writeUInt32BE(word, 4 * i);
+      const forged = Buffer.concat([bytes, trunk]);
+      for (const [at, value] of [
+        [28, pages + 1],
+        [32, pages + 1],
+        [36, bytes.readUInt32BE(36) + 2],
+      ] as const)
+        forged.writeUInt32BE(value, at);
+
+      const findings = await bench.copies.ofBytes(forged, findingsAt);
+
+      expect(findings.map(({ table }) => table)).toEqual(['sqlite_schema']);
+      expect(findings[0]?.message).toMatch(/SQLite says of the file: /);
+    },
+  );
 
   test.each([
     ['lowered', 'PRAGMA user_version = 1', /before 0\.2\.0/],

@@ -82,7 +82,7 @@ interface AuditCall {
 export function readAuditFile(path: string): AuditFile {
   return withDatabase(path, (db) => {
     const entries = db
-      .prepare('SELECT position, text, content_hash, chain_hash FROM actions ORDER BY position')
+      .prepare('SELECT position, text, content_hash, chain_hash FROM audit_rows ORDER BY position')
       .all()
       .map((entry) => ({
         ...(entry as AuditEntry),

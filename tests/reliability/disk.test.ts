@@ -286,7 +286,7 @@ function isOpen(path: string): boolean {
 
 function chainOf(path: string): unknown[] {
   return withDatabase(path, (db) =>
-    db.prepare('SELECT chain_hash FROM actions ORDER BY position').pluck().all(),
+    db.prepare('SELECT chain_hash FROM audit_rows ORDER BY position').pluck().all(),
   );
 }
 

@@ -52,8 +52,7 @@ export class Copies {
         text
           .replace(') STRICT, WITHOUT', ') WITHOUT')
           .replace(/\) STRICT$/, ')')
-          .replaceAll(' NOT NULL', '')
-          .replaceAll(/json_extract\(text, '[^']+'\)/g, 'NULL'),
+          .replaceAll(' NOT NULL', ''),
       );
       withoutTriggers(path, change);
       replaceDefinition(path, table, () => sql);

@@ -90,7 +90,7 @@ describe('what is appended', () => {
       await appending.close(false);
     });
     const stored = await engine.read((tx) =>
-      tx.all<{ content_hash: string }>('SELECT content_hash FROM actions ORDER BY position'),
+      tx.all<{ content_hash: string }>('SELECT content_hash FROM audit_rows ORDER BY position'),
     );
 
     expect(kept).toEqual([stored.map(({ content_hash }) => content_hash)]);
@@ -115,7 +115,7 @@ describe('what is appended', () => {
       for (let i = 0; i < 257; i += 1) await appending.append(ENTER_ROW);
     });
     const [hashes, blocks] = await engine.read(async (tx) => [
-      await tx.all<{ content_hash: string }>('SELECT content_hash FROM actions WHERE position <= 256'),
+      await tx.all<{ content_hash: string }>('SELECT content_hash FROM audit_rows WHERE position <= 256'),
       await tx.all('SELECT block, hash FROM log_blocks'),
     ]);
 

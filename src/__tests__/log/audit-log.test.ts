@@ -546,7 +546,7 @@ describe('the columns for whoever looks with SQL', () => {
 
     const seen = await engine.read((tx) =>
       tx.all(
-        'SELECT position, sequence_no, stage, tool, actor, outcome, schema_valid, duration_ms FROM actions',
+        'SELECT position, sequence_no, stage, tool, actor, outcome, schema_valid, duration_ms FROM audit_rows',
       ),
     );
 

@@ -15,7 +15,9 @@ describe('the head', () => {
     await appendRows(engine, [ENTER_ROW, ENTER_ROW]);
 
     const head = await engine.read(readHead);
-    const last = await engine.read((tx) => tx.get('SELECT chain_hash, at FROM actions WHERE position = 2'));
+    const last = await engine.read((tx) =>
+      tx.get('SELECT chain_hash, at FROM audit_rows WHERE position = 2'),
+    );
 
     expect(head).toEqual({ position: 2, chainHash: last?.chain_hash, at: last?.at });
     expect(head.at).toBe('2026-01-01T00:00:00.000Z');

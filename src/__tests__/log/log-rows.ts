@@ -49,7 +49,7 @@ export function saltedSha256(salt: string | undefined, text: string | undefined)
 export async function verifiedRows(storage: StorageEngine): Promise<AuditRow[]> {
   const stored = await storage.read((tx) =>
     tx.all<{ position: number; text: string; content_hash: string; chain_hash: string }>(
-      'SELECT position, text, content_hash, chain_hash FROM actions ORDER BY position',
+      'SELECT position, text, content_hash, chain_hash FROM audit_rows ORDER BY position',
     ),
   );
   let chain = '0'.repeat(64);

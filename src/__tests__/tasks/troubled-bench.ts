@@ -100,7 +100,7 @@ async function lastPosition(bench: Bench): Promise<number> {
 async function lookUp<T>(bench: Bench, tool: string, before: number): Promise<Answer<T> | undefined> {
   const kept = await bench.storage.read((tx) =>
     tx.get<{ body: string }>(
-      `SELECT p.body FROM actions a JOIN action_payloads p ON p.position = a.position
+      `SELECT p.body FROM audit_rows a JOIN action_payloads p ON p.position = a.position
        WHERE a.position > ? AND a.stage = 'exit' AND a.tool = ? AND a.outcome = 'ok'`,
       before,
       tool,

@@ -134,6 +134,6 @@ export const headsIn = (storage: StorageEngine): Promise<HeadRow[]> =>
 export const rowsIn = async (storage: StorageEngine): Promise<string[]> =>
   (
     await storage.read((tx) =>
-      tx.all<{ content_hash: string }>('SELECT content_hash FROM actions ORDER BY position'),
+      tx.all<{ content_hash: string }>('SELECT content_hash FROM audit_rows ORDER BY position'),
     )
   ).map((row) => row.content_hash);

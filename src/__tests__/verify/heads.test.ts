@@ -36,7 +36,7 @@ function keyFor(origin?: string) {
 function headAt(db: Database, size: number, { origin, signer, text } = own) {
   const tree = new Frontier();
   const rows = db
-    .prepare('SELECT content_hash, chain_hash, at FROM actions WHERE position <= ? ORDER BY position')
+    .prepare('SELECT content_hash, chain_hash, at FROM audit_rows WHERE position <= ? ORDER BY position')
     .all(size) as { content_hash: string; chain_hash: string; at: string }[];
   for (const { content_hash } of rows) tree.add(content_hash);
   const { chain_hash, at } = rows.at(-1)!;
@@ -178,7 +178,7 @@ test('a checkpoint that was kept elsewhere shows a tail that was cut off, and an
         'DELETE FROM thoughts WHERE id = 4; DELETE FROM session_records WHERE id = 4; DELETE FROM actions WHERE position > 56; DELETE FROM action_payloads WHERE position > 56',
       );
       db.exec(
-        "DELETE FROM texts WHERE text = 'open'; DELETE FROM task_calls WHERE position > 56; UPDATE processes SET last_seen = (SELECT at FROM actions WHERE position = 56)",
+        "DELETE FROM texts WHERE text = 'open'; DELETE FROM task_calls WHERE position > 56; UPDATE processes SET last_seen = (SELECT at FROM audit_rows WHERE position = 56)",
       );
       sign(db, 56);
     },

@@ -103,7 +103,7 @@ async function rootOf(tx: Reader, session: SessionRow) {
 /** When the last record joined the session, or when it began. */
 async function lastChangeOf(tx: Reader, session: SessionRow): Promise<string> {
   const row = await tx.get<{ at: string }>(
-    `SELECT a.at FROM actions a WHERE a.position =
+    `SELECT a.at FROM audit_rows a WHERE a.position =
        (SELECT position FROM session_records WHERE session_id = ? ORDER BY id DESC LIMIT 1)`,
     session.id,
   );

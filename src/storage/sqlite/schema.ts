@@ -20,33 +20,39 @@ export const SCHEMA = `
   ) STRICT;
 
   -- "text" is the canonical JSON of the row and the only thing that is hashed; "content" and "chain" are the 32 bytes of
-  -- its two hashes. The other columns are read from these on demand for people who look at the file with SQL; they are
-  -- stored nowhere and so cannot disagree. A hash that is not bytes reads as none, even where its hex would be the same.
+  -- its two hashes.
   CREATE TABLE actions (
-    position       INTEGER PRIMARY KEY,
-    text           TEXT NOT NULL,
-    content        BLOB NOT NULL,
-    chain          BLOB NOT NULL,
-    content_hash   TEXT GENERATED ALWAYS AS (iif(typeof(content) = 'blob', lower(hex(content)), '')) VIRTUAL,
-    chain_hash     TEXT GENERATED ALWAYS AS (iif(typeof(chain) = 'blob', lower(hex(chain)), '')) VIRTUAL,
-    sequence_no    INTEGER GENERATED ALWAYS AS (json_extract(text, '$.sequence_no')) VIRTUAL,
-    stage          TEXT GENERATED ALWAYS AS (json_extract(text, '$.stage')) VIRTUAL,
-    tool           TEXT GENERATED ALWAYS AS (json_extract(text, '$.tool')) VIRTUAL,
-    actor          TEXT GENERATED ALWAYS AS (json_extract(text, '$.actor')) VIRTUAL,
-    source         TEXT GENERATED ALWAYS AS (json_extract(text, '$.source')) VIRTUAL,
-    correlation_id TEXT GENERATED ALWAYS AS (json_extract(text, '$.correlation_id')) VIRTUAL,
-    at             TEXT GENERATED ALWAYS AS (json_extract(text, '$.at')) VIRTUAL,
-    rules          INTEGER GENERATED ALWAYS AS (json_extract(text, '$.rules')) VIRTUAL,
-    schema_valid   INTEGER GENERATED ALWAYS AS (json_extract(text, '$.schema_valid')) VIRTUAL,
-    args_hash      TEXT GENERATED ALWAYS AS (json_extract(text, '$.args_hash')) VIRTUAL,
-    outcome        TEXT GENERATED ALWAYS AS (json_extract(text, '$.outcome')) VIRTUAL,
-    error_code     TEXT GENERATED ALWAYS AS (json_extract(text, '$.error_code')) VIRTUAL,
-    duration_ms    REAL GENERATED ALWAYS AS (json_extract(text, '$.duration_ms')) VIRTUAL,
-    result_hash    TEXT GENERATED ALWAYS AS (json_extract(text, '$.result_hash')) VIRTUAL,
-    effects        TEXT GENERATED ALWAYS AS (json_extract(text, '$.effects')) VIRTUAL,
-    process        TEXT GENERATED ALWAYS AS (json_extract(text, '$.process')) VIRTUAL,
-    repaired       TEXT GENERATED ALWAYS AS (json_extract(text, '$.repaired')) VIRTUAL
+    position INTEGER PRIMARY KEY,
+    text     TEXT NOT NULL,
+    content  BLOB NOT NULL,
+    chain    BLOB NOT NULL
   ) STRICT;
+
+  -- The same rows with a column for each field. It stores nothing, so it cannot disagree with them. A hash that is not
+  -- bytes reads as none, even where its hex would be the same.
+  CREATE VIEW audit_rows AS SELECT
+    position,
+    text,
+    iif(typeof(content) = 'blob', lower(hex(content)), '') AS content_hash,
+    iif(typeof(chain) = 'blob', lower(hex(chain)), '') AS chain_hash,
+    json_extract(text, '$.sequence_no') AS sequence_no,
+    json_extract(text, '$.stage') AS stage,
+    json_extract(text, '$.tool') AS tool,
+    json_extract(text, '$.actor') AS actor,
+    json_extract(text, '$.source') AS source,
+    json_extract(text, '$.correlation_id') AS correlation_id,
+    json_extract(text, '$.at') AS at,
+    json_extract(text, '$.rules') AS rules,
+    json_extract(text, '$.schema_valid') AS schema_valid,
+    json_extract(text, '$.args_hash') AS args_hash,
+    json_extract(text, '$.outcome') AS outcome,
+    json_extract(text, '$.error_code') AS error_code,
+    json_extract(text, '$.duration_ms') AS duration_ms,
+    json_extract(text, '$.result_hash') AS result_hash,
+    json_extract(text, '$.effects') AS effects,
+    json_extract(text, '$.process') AS process,
+    json_extract(text, '$.repaired') AS repaired
+  FROM actions;
 
   -- Arguments of valid calls and results of writing calls, committed to by salted digests in their rows.
   CREATE TABLE action_payloads (

@@ -30,7 +30,7 @@ const SHARED_ROOTS = `SELECT group_concat(name, ', ') AS names
  * SHA-256 of what `OBJECTS` answers for the schema of this version, so that a start need not build it to compare. A test
  * computes it again.
  */
-export const SCHEMA_DIGEST = 'f768d40313e8830e0921f978b5cd5c1ffb1c26f7b4c86f3be0233ea46814add1';
+export const SCHEMA_DIGEST = 'd2800f9df9a3d599b5f2242d7f6d8a0f0d2b5e6a780535d97e10723e3ad27bc0';
 
 export const schemaDigest = (objects: readonly object[]) => sha256Hex(JSON.stringify(objects));
 
@@ -93,12 +93,7 @@ export async function findSchemaProblems(driver: SqliteDriver, tx: Reader): Prom
   const version = Object.values((await tx.get('PRAGMA user_version')) ?? {})[0];
   const message = `The file calls itself schema ${version}; this Colibri makes schema ${SCHEMA_VERSION}.`;
   if (version !== SCHEMA_VERSION) problems.push({ table: 'sqlite_schema', record: 'user_version', message });
-  // By our own list, not by what the file says of itself: a table that calls itself something else is checked all the same.
-  for (const { type, name } of expected.values()) {
-    // Of actions SQLite would compute the 17 columns shown of each text, 4.3 us a row; the verifier finds each by its key.
-    if (present.has(name) && type === 'table' && name !== 'actions')
-      problems.push(...(await checkPages(tx, name)));
-  }
+  problems.push(...(await checkPages(tx, expected, present)));
   const inWords = await findWordIndexProblems(tx);
   // What names the task or the page says more than SQLite's words about the whole index.
   const others = inWords.length === 0 ? problems : problems.filter(({ table }) => table !== 'task_words');
@@ -108,17 +103,42 @@ export async function findSchemaProblems(driver: SqliteDriver, tx: Reader): Prom
 /** A connection that has searched before checks against what it remembers of the index, unless it searches again. */
 const FRESHEN = "SELECT rowid FROM task_words WHERE task_words MATCH 'fresh' LIMIT 1";
 
-async function checkPages(tx: Reader, table: string): Promise<StorageProblem[]> {
-  const told = (line: unknown) => ({ table, record: table, message: `SQLite says of ${table}: ${line}` });
+/**
+ * The whole file, which alone finds pages that are used twice; where something is wrong, each table, to name it. By our
+ * own list, not by what the file says of itself: a table that calls itself something else is checked all the same.
+ */
+async function checkPages(
+  tx: Reader,
+  expected: ReadonlyMap<string, SchemaObject>,
+  present: ReadonlySet<string>,
+): Promise<StorageProblem[]> {
+  if (present.has('task_words')) await tx.get(FRESHEN).catch(() => undefined);
+  const ofFile = await linesOf(tx, 'PRAGMA integrity_check');
+  if (ofFile.length === 0) return [];
+  const problems: StorageProblem[] = [];
+  const named = new Set<string>();
+  for (const { type, name } of expected.values())
+    for (const line of type === 'table' && present.has(name)
+      ? await linesOf(tx, `PRAGMA integrity_check("${name}")`)
+      : []) {
+      named.add(line);
+      problems.push({ table: name, record: name, message: `SQLite says of ${name}: ${line}` });
+    }
+  const others = ofFile.filter((line) => !named.has(line)).slice(0, DIFFERENCES_MAX);
+  if (others.length === 0) return problems;
+  const message = `SQLite says of the file: ${others.join('; ')}`;
+  return [...problems, { table: 'sqlite_schema', record: 'pages', message }];
+}
+
+async function linesOf(tx: Reader, sql: string): Promise<string[]> {
   try {
-    if (table === 'task_words') await tx.get(FRESHEN);
-    const rows = await tx.all(`PRAGMA integrity_check("${table}")`);
+    const rows = await tx.all(sql);
     return rows
       .flatMap((row) => Object.values(row))
-      .filter((line) => line !== 'ok')
-      .map(told);
+      .flatMap((value) => String(value).split('\n'))
+      .filter((line) => line !== 'ok' && !line.startsWith('*** in database'));
   } catch (thrown) {
-    return [told(asError(thrown).message)];
+    return [asError(thrown).message];
   }
 }
 

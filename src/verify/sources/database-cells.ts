@@ -147,7 +147,7 @@ export class Cells {
 /** Both hashes come at once, 64 characters each, which takes half the time; behind a space where that is not their form. */
 export const ROWS = `SELECT a.position, text,
     iif(typeof(content) = 'blob' AND typeof(chain) = 'blob' AND length(content) = 32, lower(hex(content || chain)),
-      ' ' || content_hash || ' ' || chain_hash),
+      ' ' || iif(typeof(content) = 'blob', lower(hex(content)), '') || ' ' || iif(typeof(chain) = 'blob', lower(hex(chain)), '')),
     p.position, salt, body
   FROM actions a LEFT JOIN action_payloads p ON p.position = a.position WHERE a.position`;
 

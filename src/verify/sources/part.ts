@@ -122,7 +122,7 @@ export class PartSource implements Source {
 
   async #linked(rows: readonly SourceRow[], here: ReadonlySet<number | undefined>): Promise<SourceRow[]> {
     const around = new Set(rows.flatMap(({ position }) => [position - 1, position + 1]));
-    const select = 'SELECT position, content_hash, chain_hash FROM actions WHERE position';
+    const select = 'SELECT position, content_hash, chain_hash FROM audit_rows WHERE position';
     const neighbours = new Map<unknown, { content_hash: string; chain_hash: string }>();
     for (const [position, content, chain] of await this.#cells.among('actions', select, [...around]))
       neighbours.set(position, { content_hash: String(content), chain_hash: String(chain) });
@@ -246,7 +246,7 @@ export async function withEnters(
 ): Promise<number[]> {
   const all = new Set(exits);
   for (const page of pagesOf([...all], PAGE)) {
-    const select = 'SELECT sequence_no FROM actions WHERE position';
+    const select = 'SELECT sequence_no FROM audit_rows WHERE position';
     for (const [sequence_no] of await cells.among('actions', select, page))
       if (isPosition(sequence_no)) all.add(sequence_no);
     await pause();
@@ -269,7 +269,7 @@ export async function checkProvedRow(
   const head = headIn(note);
   if (proof === undefined || head === undefined) return [];
   const position = proof.index + 1;
-  const sql = 'SELECT content_hash FROM actions WHERE position = ?';
+  const sql = 'SELECT content_hash FROM audit_rows WHERE position = ?';
   const row = await new Cells(tx).from('actions').get<{ content_hash: string }>(sql, position);
   if (row === undefined || isIncluded(proof.index, proof.proof, row.content_hash, head)) return [];
   const message = `${where} proves another record than the audit row at ${position}.`;

@@ -78,7 +78,7 @@ export const HEAD_FORGERIES: readonly Forgery[] = [
       log.edit((db) => {
         const tree = new Frontier();
         for (const hash of log.contentHashes().slice(0, size)) tree.add(hash);
-        const old = db.prepare('SELECT chain_hash, at FROM actions WHERE position = ?').get(size) as {
+        const old = db.prepare('SELECT chain_hash, at FROM audit_rows WHERE position = ?').get(size) as {
           chain_hash: string;
           at: string;
         };
@@ -336,7 +336,7 @@ export const HEAD_FORGERIES: readonly Forgery[] = [
       log.edit((db) => {
         const tree = new Frontier();
         for (const hash of log.contentHashes()) tree.add(hash);
-        const last = db.prepare('SELECT chain_hash, at FROM actions ORDER BY position DESC').get() as {
+        const last = db.prepare('SELECT chain_hash, at FROM audit_rows ORDER BY position DESC').get() as {
           chain_hash: string;
           at: string;
         };
@@ -405,7 +405,7 @@ export const HEAD_FORGERIES: readonly Forgery[] = [
       log.edit((db) => {
         const tree = new Frontier();
         for (const hash of log.contentHashes()) tree.add(hash);
-        const last = db.prepare('SELECT chain_hash, at FROM actions ORDER BY position DESC').get() as {
+        const last = db.prepare('SELECT chain_hash, at FROM audit_rows ORDER BY position DESC').get() as {
           chain_hash: string;
           at: string;
         };
