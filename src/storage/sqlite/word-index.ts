@@ -24,9 +24,17 @@ export async function findWordIndexProblems(tx: Reader): Promise<StorageProblem[
   await each(OTHER_TEXTS, (id) =>
     tell('task_words', `T-${String(id).padStart(4, '0')}`, `task_words disagrees with task ${id}`),
   );
-  await each(LOST_WORDS, (word) =>
-    tell('task_words_idx', 'words', `A search for ${JSON.stringify(word)} does not find every task`),
-  );
+  let someAreLost = false;
+  await each(SOME_LOST, () => {
+    someAreLost = true;
+  });
+  const before = problems.length;
+  if (someAreLost)
+    await each(LOST_WORDS, (word) =>
+      tell('task_words_idx', 'words', `A search for ${JSON.stringify(word)} does not find every task`),
+    );
+  if (someAreLost && problems.length === before)
+    tell('task_words_idx', 'words', 'The ways into the word index do not lead to all of it');
   return problems;
 }
 
@@ -40,6 +48,17 @@ const OTHER_TEXTS = `
     LEFT JOIN texts a ON a.digest = t.title LEFT JOIN texts b ON b.digest = t.description
   WHERE w.title IS NOT coalesce(a.text, '') OR w.description IS NOT coalesce(b.text, '')
   UNION SELECT w.rowid FROM task_words w WHERE w.rowid NOT IN (SELECT id FROM tasks)`;
+
+/**
+ * Every way into the index is tried: a search begins at the last of them that is not behind the word, and goes on from
+ * there, so that between two of them it comes to the same words as a reading from the start. To look each word up would
+ * take five times as long.
+ */
+const SOME_LOST = `
+  WITH ways (term) AS (SELECT '' UNION SELECT CAST(substr(term, 2) AS TEXT) FROM task_words_idx),
+    ranges (first, next) AS (SELECT term, lead(term, 1, CAST(x'ff' AS TEXT)) OVER (ORDER BY term) FROM ways)
+  SELECT 1 AS value WHERE (SELECT sum(doc) FROM task_terms) IS NOT
+    (SELECT sum((SELECT sum(doc) FROM task_terms WHERE term >= first AND term < next)) FROM ranges)`;
 
 /** A word is looked up by the same search that MATCH makes, in two thirds of the time: 9 us. */
 const LOST_WORDS = `
