@@ -6,6 +6,7 @@ import { readStart } from '../private-files.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
 import { isLocked, openSqlite } from '../storage/sqlite/engine.ts';
+import { ForeignSchema } from '../storage/sqlite/self-check.ts';
 import { PathMemory } from '../trust/key-folder.ts';
 import { keyIn } from '../trust/opening.ts';
 import { readView } from '../trust/own-log.ts';
@@ -102,12 +103,14 @@ export async function verifyDatabase(given: ToVerify): Promise<Verified> {
   const driver = await loadDriver();
   let storage: StorageEngine;
   try {
-    storage = await openSqlite({ path, readOnly: true, driver, anySchema: true });
+    storage = await openSqlite({ path, readOnly: true, driver });
   } catch (thrown) {
     if (isLocked(thrown))
       throw new Error(
         `${path} is locked by another process and was not verified. Try again when it is free.`,
       );
+    if (thrown instanceof ForeignSchema)
+      return await unreadable(...thrown.problems.map((problem) => ({ kind: 'schema', ...problem }) as const));
     const message = `${path} cannot be read: ${asError(thrown).message}`;
     return await unreadable({ kind: 'damaged', table: 'file', record: path, message });
   }
@@ -142,7 +145,7 @@ async function readOrigin(storage: StorageEngine, config: Config, path: string):
   }
 }
 
-async function unreadable(finding: Finding): Promise<Verified> {
-  const { verdict } = await check(damagedSource(finding.message), undefined);
-  return { what: 'database', findings: [finding], verdict: { ...verdict, root: '', remarks: [] } };
+async function unreadable(...findings: readonly Finding[]): Promise<Verified> {
+  const { verdict } = await check(damagedSource(findings[0]?.message ?? ''), undefined);
+  return { what: 'database', findings, verdict: { ...verdict, root: '', remarks: [] } };
 }

@@ -340,32 +340,12 @@ proves('tasks.tamper.shadow', 'a change to the tables behind the words is found'
   for (const sql of changes) expect.soft(await board.findingsAfter(sql), sql).not.toEqual([]);
 });
 
-proves('tasks.tamper.seat-belt', 'each dropped trigger is found, and by name', async ({ colibri }) => {
+proves('tasks.tamper.seat-belt', 'a file without its triggers is refused', async ({ colibri }) => {
   const board = await leaveBoard(colibri);
-  const triggers = withDatabase(colibri.dbPath, (db) =>
-    db
-      .prepare(`SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'tasks' ORDER BY name`)
-      .pluck()
-      .all(),
-  ) as string[];
 
-  const dropped = await board.findingsAfter(`UPDATE tasks SET title = 'omega' WHERE id = 3`, 'dropped');
+  const dropped = board.findingsAfter(`UPDATE tasks SET title = 'omega' WHERE id = 3`, 'dropped');
 
-  expect(triggers).toEqual([
-    'tasks_inserted',
-    'tasks_no_delete',
-    'tasks_relabelled',
-    'tasks_rewired',
-    'tasks_reworded',
-  ]);
-  for (const trigger of triggers) {
-    expect(dropped).toContainEqual(
-      expect.objectContaining({ kind: 'schema', message: `${trigger} was removed from the schema.` }),
-    );
-  }
-  expect(dropped).toContainEqual(
-    expect.objectContaining({ kind: 'altered', table: 'tasks', record: 'T-0003', columns: ['title'] }),
-  );
+  await expect(dropped).rejects.toThrow(/was removed from the schema\. .* And \d+ more\./);
 });
 
 proves('tasks.tamper.seat-belt', 'the triggers refuse to delete a task', async ({ colibri }) => {

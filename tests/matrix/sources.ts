@@ -8,12 +8,13 @@ import { openBundle } from '../../src/export/files.ts';
 import { parseVerifierKey } from '../../src/integrity/signed-note.ts';
 import type { StorageEngine } from '../../src/storage/engine.ts';
 import { openSqlite } from '../../src/storage/sqlite/engine.ts';
+import { ForeignSchema } from '../../src/storage/sqlite/self-check.ts';
 import { KeyFolder } from '../../src/trust/key-folder.ts';
 import { readRemembered } from '../../src/trust/memory.ts';
 import type { Finding } from '../../src/verify/finding.ts';
 import type { Evidence } from '../../src/verify/rules/heads.ts';
 import type { Source } from '../../src/verify/source.ts';
-import { carriedSource } from '../../src/verify/sources/carried.ts';
+import { carriedSource, damagedSource } from '../../src/verify/sources/carried.ts';
 import { formatCertificate, openCertificate } from '../../src/verify/sources/certificate.ts';
 import { DatabaseSource } from '../../src/verify/sources/database.ts';
 import type { Verdict } from '../../src/verify/verdict.ts';
@@ -51,9 +52,15 @@ export function placeIn(folder: string, origin: string): Place {
 /** The database with what the key folder remembers, as `colibri verify` sees it. */
 export async function judgeDatabase(place: Place): Promise<Judgement> {
   judged.database += 1;
-  return await withStorage(place, (storage) =>
-    storage.read((tx) => judge(new DatabaseSource(storage, tx), place, remembered(place))),
-  );
+  try {
+    return await withStorage(place, (storage) =>
+      storage.read((tx) => judge(new DatabaseSource(storage, tx), place, remembered(place))),
+    );
+  } catch (thrown) {
+    if (!(thrown instanceof ForeignSchema)) throw thrown;
+    const { verdict } = await judge(damagedSource(thrown.message), place, []);
+    return { findings: thrown.problems.map((problem) => ({ kind: 'schema', ...problem })), verdict };
+  }
 }
 
 function remembered({ configDir, origin }: Place): Evidence[] {
@@ -118,7 +125,7 @@ async function judge(
 }
 
 async function withStorage<T>({ dbPath }: Place, work: (storage: StorageEngine) => Promise<T>): Promise<T> {
-  const storage = await openSqlite({ path: dbPath, readOnly: true, anySchema: true });
+  const storage = await openSqlite({ path: dbPath, readOnly: true });
   try {
     return await work(storage);
   } finally {

@@ -11,7 +11,7 @@ export type Change = (db: Database) => void;
 
 /** What the verifier finds, on a connection that may only read, with nothing known but what is in the file. */
 export async function findingsAt(path: string): Promise<Finding[]> {
-  const storage = await openSqlite({ path, readOnly: true, anySchema: true });
+  const storage = await openSqlite({ path, readOnly: true });
   try {
     const findings: Finding[] = [];
     const options = {

@@ -54,7 +54,7 @@ export class GrowingIndex {
 
   /** What the storage says of the index, in sentences. */
   async complaints(): Promise<string[]> {
-    const storage = await openSqlite({ path: this.path, readOnly: true, anySchema: true });
+    const storage = await openSqlite({ path: this.path, readOnly: true });
     try {
       return await storage.read(async (tx) => (await storage.selfCheck(tx)).map(({ message }) => message));
     } finally {

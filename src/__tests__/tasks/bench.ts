@@ -83,7 +83,7 @@ export async function openBench(
 
 /** What the verifier finds, on connections of its own: as `colibri verify` does. */
 export async function findingsAt(path: string): Promise<Finding[]> {
-  const storage = await openSqlite({ path, anySchema: true });
+  const storage = await openSqlite({ path });
   try {
     return await findingsOf(storage);
   } finally {

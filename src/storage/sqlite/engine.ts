@@ -7,7 +7,7 @@ import { type Connection, openConnection, shortPause, whileBusy } from './connec
 import { loadDriver, resultOf, type SqliteDriver } from './driver.ts';
 import { assertPresent, assertUnderstood, OpenFiles, preparePrivateFile } from './file.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
-import { assertOwnSchema, findSchemaProblems } from './self-check.ts';
+import { assertOwnSchema, findPageProblems } from './self-check.ts';
 
 export interface SqliteOptions {
   /** A file, or `:memory:`. */
@@ -16,8 +16,6 @@ export interface SqliteOptions {
   readonly readingIsEnough?: boolean;
   /** Never create or write. */
   readonly readOnly?: boolean;
-  /** For the verifier, which reports a schema that is not ours instead of refusing it. */
-  readonly anySchema?: boolean;
   /** Told once when a commit may or may not have happened; the process must end. */
   readonly onUncertain?: (error: ColibriError) => void;
   readonly driver?: SqliteDriver;
@@ -65,8 +63,8 @@ async function openWriter(
   }
 }
 
-function expectOwnSchema(db: Connection, driver: SqliteDriver, { path, anySchema }: SqliteOptions): void {
-  if (anySchema !== true) db.expectSchema(() => assertOwnSchema(driver, db, path));
+function expectOwnSchema(db: Connection, driver: SqliteDriver, { path }: SqliteOptions): void {
+  db.expectSchema(() => assertOwnSchema(driver, db, path));
 }
 
 const CANNOT_WRITE: readonly unknown[] = ['read-only', 'cannot-open', 'EACCES', 'EROFS', 'EPERM'];
@@ -277,7 +275,7 @@ class SqliteEngine implements StorageEngine {
   }
 
   async selfCheck(tx: Reader): Promise<StorageProblem[]> {
-    return await findSchemaProblems(this.#driver, tx);
+    return await findPageProblems(this.#driver, tx);
   }
 
   async close(): Promise<void> {

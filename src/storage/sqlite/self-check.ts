@@ -4,7 +4,7 @@ import { visibleLine } from '../../untrusted.ts';
 import type { Reader, StorageProblem } from '../engine.ts';
 import type { Connection } from './connection.ts';
 import type { SqliteDriver } from './driver.ts';
-import { SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import { SCHEMA } from './schema.ts';
 import { findWordIndexProblems } from './word-index.ts';
 
 interface SchemaObject {
@@ -42,11 +42,21 @@ export function assertOwnSchema(driver: SqliteDriver, db: Connection, path: stri
   const objects = db.rows<SchemaObject>(OBJECTS);
   const shared = db.rows<SharedRoot>(SHARED_ROOTS);
   if (schemaDigest(objects) === SCHEMA_DIGEST && shared.length === 0) return;
-  const found = compareSchema(expectedObjects(driver), objects, shared).map(({ message }) => message);
-  if (found.length === 0) return;
-  const more = found.length > DIFFERENCES_MAX ? ` And ${found.length - DIFFERENCES_MAX} more.` : '';
-  const sentence = `${path} does not have the schema of this Colibri, so it is not used. ${found.slice(0, DIFFERENCES_MAX).join(' ')}${more} Remove what does not belong there, or put a good copy back; "colibri verify" tells more.`;
-  throw new ColibriError('ERR_INIT_FAILED', sentence, { reason: found[0] });
+  const found = compareSchema(expectedObjects(driver), objects, shared);
+  if (found.length > 0) throw new ForeignSchema(path, found);
+}
+
+/** Nothing of the file was read but its schema. */
+export class ForeignSchema extends ColibriError {
+  readonly problems: readonly StorageProblem[];
+
+  constructor(path: string, problems: readonly StorageProblem[]) {
+    const told = problems.slice(0, DIFFERENCES_MAX).map(({ message }) => message);
+    const more = problems.length > DIFFERENCES_MAX ? ` And ${problems.length - DIFFERENCES_MAX} more.` : '';
+    const sentence = `${path} does not have the schema of this Colibri, so it is not used. ${told.join(' ')}${more} Remove what does not belong there, or put a good copy back.`;
+    super('ERR_INIT_FAILED', sentence, { reason: told[0] });
+    this.problems = problems;
+  }
 }
 
 const DIFFERENCES_MAX = 5;
@@ -84,16 +94,9 @@ function shown(name: unknown): string {
   return /^[\w, ]+$/.test(text) ? text : `"${text}"`;
 }
 
-/** Compares the file's schema with the one this version makes, then lets SQLite check every table, index and page. */
-export async function findSchemaProblems(driver: SqliteDriver, tx: Reader): Promise<StorageProblem[]> {
-  const expected = expectedObjects(driver);
-  const objects = await tx.all<SchemaObject>(OBJECTS);
-  const present = new Set(objects.map(({ name }) => name));
-  const problems = compareSchema(expected, objects, await tx.all<SharedRoot>(SHARED_ROOTS));
-  const version = Object.values((await tx.get('PRAGMA user_version')) ?? {})[0];
-  const message = `The file calls itself schema ${version}; this Colibri makes schema ${SCHEMA_VERSION}.`;
-  if (version !== SCHEMA_VERSION) problems.push({ table: 'sqlite_schema', record: 'user_version', message });
-  problems.push(...(await checkPages(tx, expected, present)));
+/** Lets SQLite check every table, index and page of a file whose schema is ours. */
+export async function findPageProblems(driver: SqliteDriver, tx: Reader): Promise<StorageProblem[]> {
+  const problems = await checkPages(tx, expectedObjects(driver).values());
   const inWords = await findWordIndexProblems(tx);
   // What names the task or the page says more than SQLite's words about the whole index.
   const others = inWords.length === 0 ? problems : problems.filter(({ table }) => table !== 'task_words');
@@ -103,24 +106,15 @@ export async function findSchemaProblems(driver: SqliteDriver, tx: Reader): Prom
 /** A connection that has searched before checks against what it remembers of the index, unless it searches again. */
 const FRESHEN = "SELECT rowid FROM task_words WHERE task_words MATCH 'fresh' LIMIT 1";
 
-/**
- * The whole file, which alone finds pages that are used twice; where something is wrong, each table, to name it. By our
- * own list, not by what the file says of itself: a table that calls itself something else is checked all the same.
- */
-async function checkPages(
-  tx: Reader,
-  expected: ReadonlyMap<string, SchemaObject>,
-  present: ReadonlySet<string>,
-): Promise<StorageProblem[]> {
-  if (present.has('task_words')) await tx.get(FRESHEN).catch(() => undefined);
+/** The whole file, which alone finds pages that are used twice; where something is wrong, each table, to name it. */
+async function checkPages(tx: Reader, ours: Iterable<SchemaObject>): Promise<StorageProblem[]> {
+  await tx.get(FRESHEN).catch(() => undefined);
   const ofFile = await linesOf(tx, 'PRAGMA integrity_check');
   if (ofFile.length === 0) return [];
   const problems: StorageProblem[] = [];
   const named = new Set<string>();
-  for (const { type, name } of expected.values())
-    for (const line of type === 'table' && present.has(name)
-      ? await linesOf(tx, `PRAGMA integrity_check("${name}")`)
-      : []) {
+  for (const { type, name } of ours)
+    for (const line of type === 'table' ? await linesOf(tx, `PRAGMA integrity_check("${name}")`) : []) {
       named.add(line);
       problems.push({ table: name, record: name, message: `SQLite says of ${name}: ${line}` });
     }

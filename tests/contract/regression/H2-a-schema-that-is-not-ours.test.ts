@@ -27,6 +27,12 @@ const PLANTED: readonly (readonly [what: string, sql: string, said: RegExp])[] =
     /definition of the table session_records was changed/,
   ],
   [
+    'a view that has no end',
+    `DROP TABLE task_labels; CREATE VIEW task_labels AS
+     WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS label, x AS task_id FROM n`,
+    /definition of the table task_labels was changed/,
+  ],
+  [
     'another collation',
     `PRAGMA writable_schema = ON;
      UPDATE sqlite_schema SET sql = replace(sql, 'origin TEXT NOT NULL', 'origin TEXT NOT NULL COLLATE NOCASE') WHERE name = 'log';
