@@ -14,8 +14,7 @@ import {
   verifyToken,
 } from '../trust/anchors-tsr.ts';
 import { KeyFolder } from '../trust/key-folder.ts';
-import { headIn } from '../trust/opening.ts';
-import { ANCHOR_REF } from '../trust/origin.ts';
+import { ANCHOR_REF, headIn } from '../trust/opening.ts';
 import { existingFile } from './brought.ts';
 import { keepNewest } from './checkpoint.ts';
 import { command, UsageError } from './command.ts';

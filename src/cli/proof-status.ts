@@ -1,8 +1,7 @@
 import type { Config } from '../config.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
-import { keyIn, openIfValid } from '../trust/opening.ts';
-import { originOfKey } from '../trust/origin.ts';
+import { keyIn, openIfValid, originOfKey } from '../trust/opening.ts';
 import { type HeadRow, readView } from '../trust/own-log.ts';
 import { signability } from '../trust/signer.ts';
 import type { Finding } from '../verify/finding.ts';

@@ -1,7 +1,7 @@
 import { sha256Hex } from '../integrity/digest.ts';
 import { SESSIONS, STATE_TABLES } from '../log/tables.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
-import { originOfKey } from '../trust/origin.ts';
+import { originOfKey } from '../trust/opening.ts';
 import type { Certificate } from '../verify/sources/certificate.ts';
 import { Cells } from '../verify/sources/database-cells.ts';
 import * as forms from '../verify/sources/forms.ts';

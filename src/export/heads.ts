@@ -3,8 +3,7 @@ import { parseVerifierKey } from '../integrity/signed-note.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { findAnchors } from '../trust/anchors.ts';
 import { KeyFolder } from '../trust/key-folder.ts';
-import { headIn, openIfValid } from '../trust/opening.ts';
-import { isOrigin, originOfKey } from '../trust/origin.ts';
+import { headIn, isOrigin, openIfValid, originOfKey } from '../trust/opening.ts';
 import { anchorFile, type CarriedAnchor, openAnchor } from '../verify/sources/anchor-file.ts';
 
 /** A signed head as it is stored. Nothing about it is believed. */

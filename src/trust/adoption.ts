@@ -3,8 +3,7 @@ import { Frontier } from '../integrity/tree.ts';
 import { changeOne, type StorageEngine, type Transaction } from '../storage/engine.ts';
 import { KeyFolder } from './key-folder.ts';
 import { slotsIn } from './memory.ts';
-import { keyIn, openIfValid } from './opening.ts';
-import { isOrigin, originOfKey } from './origin.ts';
+import { isOrigin, keyIn, openIfValid, originOfKey } from './opening.ts';
 import {
   type HeadRow,
   type LogPlace,
@@ -48,10 +47,10 @@ export async function prepareAdoption(
   const [lost] = claims
     .filter(({ size, root }) => size > 0 && rootsAt.get(size) !== root)
     .sort((a, b) => b.size - a.size);
-  const reason = refused ?? (lost && REFUSALS.rewritten(dbPath, lost.size));
+  const reason = refused ?? (lost && REFUSALS.rewritten(dbPath, lost.size).message);
   if (reason === undefined) return undefined;
   // The name of a log never changes, not even to a better one.
-  if (folder === undefined && view.origin !== undefined) throw new RefusalError(REFUSALS.misnamed(dbPath));
+  if (folder === undefined && view.origin !== undefined) throw REFUSALS.misnamed(dbPath);
   const own = ownLogFor(folder, configDir);
   return { reason, lost, own, key: own.signer.verifierKey, tree };
 }

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import { oddity } from '../private-files.ts';
-import { ANCHOR_REF } from './origin.ts';
+import { ANCHOR_REF } from './opening.ts';
 import { ProgramError, run } from './programs.ts';
 
 /** How many checkpoints are read back from a reference, the newest first. */

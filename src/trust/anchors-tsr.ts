@@ -45,59 +45,44 @@ export function readReply(path: string, follow = false): Buffer | undefined {
   return readWhole(path, TOKEN_BYTES_MAX, follow);
 }
 
-/** What became of a time stamp. `unchecked`: its digest may fit, but nobody here can say who made it. */
-export type StampVerdict =
-  | { readonly state: 'valid'; readonly time: string }
-  | { readonly state: 'unchecked'; readonly time: string | undefined; readonly message: string }
-  | { readonly state: 'wrong'; readonly message: string };
-
 /** A token with the checkpoint it is said to be about, and the names of both for people. */
-type Stamp = { readonly note: string; readonly token: Uint8Array | undefined } & {
-  readonly [name in 'notePath' | 'tokenPath']: string;
-};
+type Stamp = Omit<StampedCheckpoint, 'size' | 'token'> & { readonly token: Uint8Array | undefined };
 
-/** A token is an anchor only under an authority that was named: anybody can make a token. */
-export function checkStamp(
-  { note, token, notePath, tokenPath }: Stamp,
-  authorities: readonly string[],
-): StampVerdict {
+/**
+ * What became of a time stamp: valid, wrong, or unchecked where its digest may fit but nobody here can say who made it. A
+ * token is an anchor only under an authority that was named: anybody can make a token.
+ */
+export function checkStamp(stamp: Stamp, authorities: readonly string[]) {
+  const { note, token, notePath, tokenPath } = stamp;
+  const wrong = (message: string) => ({ state: 'wrong', message: `${tokenPath} is ${message}.` }) as const;
+  const unchecked = (message: string, time?: string) =>
+    ({ state: 'unchecked', time, message: `${tokenPath}${message}` }) as const;
   try {
     const read = token && readToken(token);
     if (token === undefined || read?.imprint !== sha256Hex(note))
-      return { state: 'wrong', message: `${tokenPath} is not a time stamp of ${notePath}.` };
-    if (authorities.length === 0) {
-      const message = `${tokenPath}: its digest fits, its authority was not checked. Name one with "colibri anchor --tsr FILE --ca FILE".`;
-      return { state: 'unchecked', time: read.time, message };
-    }
+      return wrong(`not a time stamp of ${notePath}`);
+    const remedy = 'Name one with "colibri anchor --tsr FILE --ca FILE".';
+    if (authorities.length === 0)
+      return unchecked(`: its digest fits, its authority was not checked. ${remedy}`, read.time);
     const reason = verifyToken(token, note, authorities);
-    if (reason === undefined) return { state: 'valid', time: read.time };
-    const message = `${tokenPath} is by none of the authorities that were named (${reason}).`;
-    return { state: 'wrong', message };
+    if (reason === undefined) return { state: 'valid', time: read.time } as const;
+    return wrong(`by none of the authorities that were named (${reason})`);
   } catch (error) {
-    if (!(error instanceof ProgramError)) throw error;
-    const message = `${tokenPath} was not looked at: ${error.message}`;
-    return { state: 'unchecked', time: undefined, message };
+    if (error instanceof ProgramError) return unchecked(` was not looked at: ${error.message}`);
+    throw error;
   }
 }
 
 /** The question for a time-stamping authority: SHA-256 of the note, with its certificates in the answer. */
 export function formatQuery(note: string): Buffer {
-  const { isRefused, stdout, stderr } = run('openssl', [
-    'ts',
-    '-query',
-    '-digest',
-    sha256Hex(note),
-    '-sha256',
-    '-cert',
-  ]);
+  const request = ['-digest', sha256Hex(note), '-sha256', '-cert'];
+  const { isRefused, stdout, stderr } = run('openssl', ['ts', '-query', ...request]);
   if (isRefused) throw new ProgramError(reasonIn(stderr));
   return stdout;
 }
 
 /** The digest that an RFC 3161 answer vouches for, and its time, both not verified yet; undefined for other bytes. */
-export function readToken(
-  token: Uint8Array,
-): { readonly imprint: string; readonly time: string } | undefined {
+export function readToken(token: Uint8Array) {
   const { isRefused, text } = withCopies({ token }, (at) =>
     run('openssl', ['ts', '-reply', '-in', at('token'), '-text']),
   );
@@ -109,16 +94,11 @@ export function readToken(
 }
 
 /** Why a token does not vouch for a note under one of these certificates, or undefined when it does. */
-export function verifyToken(
-  token: Uint8Array,
-  note: string,
-  authorities: readonly string[],
-): string | undefined {
-  const answers = withCopies({ token, note }, (at) =>
-    authorities.map((file) =>
-      run('openssl', ['ts', '-verify', '-in', at('token'), '-data', at('note'), '-CAfile', file]),
-    ),
-  );
+export function verifyToken(token: Uint8Array, note: string, authorities: readonly string[]) {
+  const answers = withCopies({ token, note }, (at) => {
+    const given = ['-in', at('token'), '-data', at('note')];
+    return authorities.map((file) => run('openssl', ['ts', '-verify', ...given, '-CAfile', file]));
+  });
   return answers.every(({ isRefused }) => isRefused) ? reasonIn(answers[0]?.stderr ?? '') : undefined;
 }
 

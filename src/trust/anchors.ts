@@ -4,7 +4,7 @@ import { readText } from '../private-files.ts';
 import { type CommittedCheckpoint, checkpointsInGit, repositoryOf } from './anchors-git.ts';
 import { type StampedCheckpoint, stampedCheckpoints } from './anchors-tsr.ts';
 import type { KeyFolder } from './key-folder.ts';
-import { ANCHOR_REF } from './origin.ts';
+import { ANCHOR_REF } from './opening.ts';
 import { MissingProgramError, ProgramError } from './programs.ts';
 
 /** A checkpoint found where the database is not. Hostile input enters here: nothing about it is believed yet. */

@@ -16,7 +16,7 @@ import {
   syncFolder,
 } from '../private-files.ts';
 import { encodeSlot } from './memory.ts';
-import { isOrigin, originOfKey } from './origin.ts';
+import { isOrigin, originOfKey } from './opening.ts';
 
 /** Where else heads of a log were put: files that the user keeps, and git repositories. */
 type AnchorPlaces = { readonly [K in 'files' | 'git']: readonly string[] };

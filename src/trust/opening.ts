@@ -1,21 +1,22 @@
 import { type Checkpoint, parseCheckpoint } from '../integrity/checkpoint.ts';
-import { FormatError, openNote, parseVerifierKey, type VerifierKey } from '../integrity/signed-note.ts';
+import { sha256Hex } from '../integrity/digest.ts';
+import * as notes from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
 
 /**
  * Opens a checkpoint written by a stranger: the only place where one is believed. Throws `FormatError` where no known key
  * signed it, or where what was signed is not a checkpoint of the log that the key is named after.
  */
-export function openCheckpoint(note: string, keys: readonly VerifierKey[]): Checkpoint {
-  const { text, verified } = openNote(note, keys);
+export function openCheckpoint(note: string, keys: readonly notes.VerifierKey[]): Checkpoint {
+  const { text, verified } = notes.openNote(note, keys);
   const checkpoint = parseCheckpoint(text);
   if (!verified.some(({ name }) => name === checkpoint.origin))
-    throw new FormatError('the key that signed it is named after another log');
+    throw new notes.FormatError('the key that signed it is named after another log');
   return checkpoint;
 }
 
 /** The same where a checkpoint that does not open counts as none. */
-export function openIfValid(note: string, keys: readonly VerifierKey[]): Checkpoint | undefined {
+export function openIfValid(note: string, keys: readonly notes.VerifierKey[]): Checkpoint | undefined {
   return ifValid(() => openCheckpoint(note, keys));
 }
 
@@ -25,8 +26,8 @@ export function headIn(note: string): Checkpoint | undefined {
 }
 
 /** A key in its text form; undefined where it is not one. */
-export function keyIn(text: string | undefined): VerifierKey | undefined {
-  return text === undefined ? undefined : ifValid(() => parseVerifierKey(text));
+export function keyIn(text: string | undefined): notes.VerifierKey | undefined {
+  return text === undefined ? undefined : ifValid(() => notes.parseVerifierKey(text));
 }
 
 /** The tree that a head keeps the roots of, the largest first; undefined where they are not those of this size. */
@@ -38,7 +39,25 @@ function ifValid<T>(read: () => T): T | undefined {
   try {
     return read();
   } catch (error) {
-    if (error instanceof FormatError || error instanceof RangeError) return undefined;
+    if (error instanceof notes.FormatError || error instanceof RangeError) return undefined;
     throw error;
   }
 }
+
+const ORIGIN = /^colibri\/[0-9a-f]{32}$/;
+
+/** The name of the log that this key would have created: the name tells the key. Undefined for a text that is no key. */
+export function originOfKey(verifierKey: string): string | undefined {
+  const encoded = notes.decodeBase64(
+    verifierKey.slice(verifierKey.indexOf('+', verifierKey.indexOf('+') + 1) + 1),
+  );
+  return encoded?.length === 33 ? `colibri/${sha256Hex(encoded.subarray(1)).slice(0, 32)}` : undefined;
+}
+
+/** Whether a text has the form of an origin. Ask before making a path of one: it comes out of a file. */
+export function isOrigin(text: string): boolean {
+  return ORIGIN.test(text);
+}
+
+/** The git reference that holds checkpoints, of any log. Nobody checks it out: it is not a branch. */
+export const ANCHOR_REF = 'refs/colibri/checkpoints';

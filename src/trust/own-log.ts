@@ -6,8 +6,7 @@ import { EMPTY_LOG, type Head } from '../log/append.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { KeyFolder, PathMemory } from './key-folder.ts';
 import { type Remembered, readRemembered } from './memory.ts';
-import { openIfValid, treeIn } from './opening.ts';
-import { isOrigin } from './origin.ts';
+import { isOrigin, openIfValid, treeIn } from './opening.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';
 
 export const HEAD_COLUMNS = ['key', 'size', 'chain_hash', 'at', 'frontier', 'checkpoint'] as const;
@@ -44,15 +43,14 @@ type ViewRow = { readonly origin: string | null } & (
 /** The name, the heads and the last row of the log, in one query. Hostile input enters here. */
 export async function readView(tx: Reader) {
   const rows = await tx.all<ViewRow>(VIEW);
-  const [first] = rows;
+  // The first of its tables always has a row.
+  const [first = { origin: null, position: null }] = rows;
   const heads: readonly HeadRow[] = rows.flatMap((row) => (row.key === null ? [] : [row]));
+  const { position } = first;
   const last: Head =
-    first === undefined || first.position === null
-      ? EMPTY_LOG
-      : { position: first.position, chainHash: first.last_chain_hash, at: timeIn(first.text) };
+    position === null ? EMPTY_LOG : { position, chainHash: first.last_chain_hash, at: timeIn(first.text) };
   // What is not a text is no name that anybody gave it.
-  const origin = first === undefined || first.origin === null ? undefined : String(first.origin);
-  return { origin, heads, last };
+  return { origin: first.origin === null ? undefined : String(first.origin), heads, last };
 }
 
 /** Not the database's own reading of it: a forged text that is not JSON must not stop every call. */
@@ -92,14 +90,14 @@ export function loadOwnLog(
 ): OwnLog | undefined {
   const other = new PathMemory(configDir, dbPath).otherThan(origin);
   const now = origin ?? (last.position > 0 ? 'an unsigned one' : 'an empty one');
-  if (other !== undefined) throw new RefusalError(REFUSALS.replaced(other, now));
+  if (other !== undefined) throw REFUSALS.replaced(other, now);
   if (origin === undefined) {
     if (last.position === 0 && heads.length === 0) return undefined;
-    throw new RefusalError(REFUSALS.neverSigned(dbPath, last.position));
+    throw REFUSALS.neverSigned(dbPath, last.position);
   }
-  if (!isOrigin(origin)) throw new RefusalError(REFUSALS.misnamed(dbPath));
+  if (!isOrigin(origin)) throw REFUSALS.misnamed(dbPath);
   const folder = new KeyFolder(configDir, origin);
-  if (!folder.exists) throw new RefusalError(REFUSALS.unknownLog(origin));
+  if (!folder.exists) throw REFUSALS.unknownLog(origin);
   return ownLogIn(folder);
 }
 
@@ -117,13 +115,13 @@ export function ownLogIn(folder: KeyFolder) {
   } catch {
     // A key that cannot be read is as good as none.
   }
-  throw new RefusalError(REFUSALS.lostKey(folder.path));
+  throw REFUSALS.lostKey(folder.path);
 }
 
 /** What the folder remembers. To be read before the rows: others may sign further ones at any moment. */
 export function requireRemembered({ folder, key }: OwnLog): Remembered {
   const remembered = readRemembered(folder.signedPath, key);
-  if (remembered === undefined) throw new RefusalError(REFUSALS.lostMemory(folder.signedPath));
+  if (remembered === undefined) throw REFUSALS.lostMemory(folder.signedPath);
   return remembered;
 }
 
@@ -148,13 +146,13 @@ export async function requireSigned(
 ): Promise<SignedHead | undefined> {
   const { last } = view;
   const { row, hasOther } = headsOf(view, own);
-  if (hasOther) throw new RefusalError(REFUSALS.otherHead(dbPath));
-  if (row === undefined && last.position > 0) throw new RefusalError(REFUSALS.noHead(dbPath, last.position));
+  if (hasOther) throw REFUSALS.otherHead(dbPath);
+  if (row === undefined && last.position > 0) throw REFUSALS.noHead(dbPath, last.position);
   const head = row && openHead(row, own.key);
   if (row !== undefined) {
-    if (head === undefined) throw new RefusalError(REFUSALS.wrongHead(dbPath));
+    if (head === undefined) throw REFUSALS.wrongHead(dbPath);
     await requireRow(tx, last, row.size, dbPath, (signed) => isHeadOf(row, signed));
-    if (last.position > row.size) throw new RefusalError(REFUSALS.foreignRows(dbPath, row.size));
+    if (last.position > row.size) throw REFUSALS.foreignRows(dbPath, row.size);
   }
   await requireRow(tx, last, size, dbPath, (signed) => signed.chainHash === chainHash);
   return head;
@@ -168,14 +166,12 @@ async function requireRow(
   dbPath: string,
   isSigned: (row: Head) => boolean,
 ): Promise<void> {
-  if (last.position < size) throw new RefusalError(REFUSALS.cutTail(dbPath, last.position, size));
+  if (last.position < size) throw REFUSALS.cutTail(dbPath, last.position, size);
   const sql = 'SELECT chain_hash AS chainHash, text FROM audit_rows WHERE position = ?';
-  const read =
-    last.position === size ? undefined : await tx.get<{ chainHash: string; text: string }>(sql, size);
-  const row =
-    read === undefined ? last : { position: size, chainHash: read.chainHash, at: timeIn(read.text) };
-  if (size > 0 && (row.position !== size || !isSigned(row)))
-    throw new RefusalError(REFUSALS.rewritten(dbPath, size));
+  type Stored = { readonly chainHash: string; readonly text: string };
+  const read = last.position === size ? undefined : await tx.get<Stored>(sql, size);
+  const row = read ? { position: size, chainHash: read.chainHash, at: timeIn(read.text) } : last;
+  if (size > 0 && (row.position !== size || !isSigned(row))) throw REFUSALS.rewritten(dbPath, size);
 }
 
 /** Rows read at once: about 3 ms, so that calls are not held up for longer. */
@@ -200,10 +196,10 @@ export async function regrow(
         PAGE,
       ),
     );
-    if (rows.length === 0) throw new RefusalError(REFUSALS.gap(path, tree.size + 1));
+    const gap = () => REFUSALS.gap(path, tree.size + 1);
+    if (rows.length === 0) throw gap();
     for (const { position, content_hash } of rows) {
-      if (position !== tree.size + 1 || !isHash(content_hash))
-        throw new RefusalError(REFUSALS.gap(path, tree.size + 1));
+      if (position !== tree.size + 1 || !isHash(content_hash)) throw gap();
       tree.addDigest(content_hash);
       if (rootsAt.has(tree.size)) rootsAt.set(tree.size, tree.root());
     }
@@ -234,7 +230,7 @@ export async function checkWholeLog(
   try {
     // The rows are append-only: a short snapshot for each slice sees the same ones and keeps no writer waiting.
     await regrow(storage, tree, head.row.size, path);
-    if (tree.root() !== head.tree.root()) finding = REFUSALS.rewritten(path, head.row.size);
+    if (tree.root() !== head.tree.root()) throw REFUSALS.rewritten(path, head.row.size);
   } catch (error) {
     if (!(error instanceof RefusalError)) throw error;
     finding = error.message;

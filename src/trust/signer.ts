@@ -121,11 +121,14 @@ export class LogSigner implements HeadKeeper {
     for (const hash of contentHashes) tree.add(hash);
     if (tree.size !== head.position)
       throw new Error(`${contentHashes.length} rows after ${base.tree.size} do not end at ${head.position}`);
-    const own = base.own ?? (await this.#refusing(() => this.#createLog()));
+    // A transaction that was rolled back leaves the key it made; the log is still nameless, so the key is still its own.
+    const create = () => this.#own ?? ownLogIn(KeyFolder.create(this.#options.configDir));
+    const own = base.own ?? (await this.#refusing(create));
     if (own === undefined) return;
-    if (base.own === undefined) await insertName(tx, own);
+    this.#own = own;
+    if (base.own === undefined) await changeOne(tx, NAME, own.folder.origin);
     const signed = tree.size === base.head?.row.size ? base.head : await signHead(tx, own, tree, head);
-    if (keep) await keepNote(tx, signed);
+    if (keep) await changeOne(tx, KEEP, signed.row.size, signed.row.key, signed.row.checkpoint);
     if (this.#adoption !== undefined) this.#finishAdoption(this.#adoption, own, tree.size);
     if (signed !== base.head) this.#pending = signed;
     this.#base = { own, tree, head: signed };
@@ -292,8 +295,7 @@ export class LogSigner implements HeadKeeper {
     const { dbPath } = this.#options;
     const head = own && remembered && (await requireSigned(tx, view, own, remembered, dbPath));
     const older = this.#committed?.row.size ?? 0;
-    if ((head?.row.size ?? 0) < older)
-      throw new RefusalError(REFUSALS.cutTail(dbPath, view.last.position, older));
+    if ((head?.row.size ?? 0) < older) throw REFUSALS.cutTail(dbPath, view.last.position, older);
     if (head !== undefined) this.#committed = head;
     // What is remembered was durable.
     if (head?.row.size === remembered?.size) this.#durable = head;
@@ -310,12 +312,6 @@ export class LogSigner implements HeadKeeper {
     this.#durable = undefined;
   }
 
-  #createLog(): OwnLog {
-    // A transaction that was rolled back leaves the key it made; the log is still nameless, so the key is still its own.
-    this.#own ??= ownLogIn(KeyFolder.create(this.#options.configDir));
-    return this.#own;
-  }
-
   /** Said once: it may fail for every call. */
   readonly #memoryFailed = (error: unknown): void => {
     const message = `what was signed last could not be remembered (${asError(error).message}); make ${this.#options.configDir} writable`;
@@ -328,7 +324,7 @@ export class LogSigner implements HeadKeeper {
   async #adoptedBase(tx: Transaction, view: LogView, adoption: Adoption): Promise<Base> {
     const tree = view.last.position < adoption.tree.size ? new Frontier() : new Frontier(adoption.tree.state);
     await regrow({ read: (work) => work(tx) }, tree, view.last.position, this.#options.dbPath);
-    if (view.origin === undefined) await insertName(tx, adoption.own);
+    if (view.origin === undefined) await changeOne(tx, NAME, adoption.own.folder.origin);
     this.#own = await acceptHeads(tx, view, adoption.own);
     return { own: this.#own, tree, head: undefined };
   }
@@ -372,9 +368,7 @@ export async function signability(storage: StorageEngine, { dbPath, configDir }:
   return signer.state();
 }
 
-async function insertName(tx: Transaction, own: OwnLog): Promise<void> {
-  await changeOne(tx, 'INSERT INTO log (id, origin) VALUES (1, ?)', own.folder.origin);
-}
+const NAME = 'INSERT INTO log (id, origin) VALUES (1, ?)';
 
 const SIGN = `INSERT INTO log_heads (${HEAD_COLUMNS.join(', ')}) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT (key) DO UPDATE SET ${HEAD_COLUMNS.slice(1)
@@ -400,11 +394,8 @@ async function signHead(
   return { row, tree };
 }
 
-async function keepNote(tx: Transaction, { row }: SignedHead): Promise<void> {
-  const sql = `INSERT INTO checkpoints (size, key, note) VALUES (?, ?, ?)
-    ON CONFLICT (size, key) DO UPDATE SET note = checkpoints.note`;
-  await changeOne(tx, sql, row.size, row.key, row.checkpoint);
-}
+const KEEP = `INSERT INTO checkpoints (size, key, note) VALUES (?, ?, ?)
+  ON CONFLICT (size, key) DO UPDATE SET note = checkpoints.note`;
 
 /** Errors of the storage are not ours to judge; those of the key folder's files are a reason to sign nothing. */
 function reasonOf(thrown: unknown): string {

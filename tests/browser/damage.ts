@@ -5,7 +5,7 @@ import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { sha256Hex } from '../../src/integrity/digest.ts';
 import { generateNoteKey, type NoteSigner, noteSigner, signNote } from '../../src/integrity/signed-note.ts';
 import { treeRoot } from '../../src/integrity/tree.ts';
-import { originOfKey } from '../../src/trust/origin.ts';
+import { originOfKey } from '../../src/trust/opening.ts';
 
 /** A bundle as a folder, in the hands of somebody who knows how it is made. */
 export class DamagedBundle {

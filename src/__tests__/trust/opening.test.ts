@@ -9,8 +9,7 @@ import {
   parseVerifierKey,
   signNote,
 } from '../../integrity/signed-note.ts';
-import { openCheckpoint, openIfValid } from '../../trust/opening.ts';
-import { isOrigin, originOfKey } from '../../trust/origin.ts';
+import { isOrigin, openCheckpoint, openIfValid, originOfKey } from '../../trust/opening.ts';
 
 function aKey(name: string) {
   const signer = noteSigner(name, generateNoteKey(name).privateKeyPem);

@@ -17,8 +17,7 @@ import { generateNoteKey, noteSigner, parseVerifierKey, signNote } from '../../i
 import { treeRoot } from '../../integrity/tree.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { KeyFolder } from '../../trust/key-folder.ts';
-import { openCheckpoint } from '../../trust/opening.ts';
-import { originOfKey } from '../../trust/origin.ts';
+import { openCheckpoint, originOfKey } from '../../trust/opening.ts';
 import {
   aDesk,
   aPlace,

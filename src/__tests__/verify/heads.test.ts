@@ -3,7 +3,7 @@ import type { Database } from '../../../tests/driver/database.ts';
 import { formatCheckpoint } from '../../integrity/checkpoint.ts';
 import { generateNoteKey, noteSigner, parseVerifierKey, signNote } from '../../integrity/signed-note.ts';
 import { Frontier } from '../../integrity/tree.ts';
-import { originOfKey } from '../../trust/origin.ts';
+import { originOfKey } from '../../trust/opening.ts';
 import type { Finding } from '../../verify/finding.ts';
 import type { Evidence } from '../../verify/rules/heads.ts';
 import { DatabaseSource } from '../../verify/sources/database.ts';

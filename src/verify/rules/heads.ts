@@ -1,8 +1,7 @@
 import { asError } from '../../errors.ts';
 import { type Checkpoint, parseCheckpoint } from '../../integrity/checkpoint.ts';
 import { NoKnownKeyError, openNote, type VerifierKey } from '../../integrity/signed-note.ts';
-import { headIn, keyIn, treeIn } from '../../trust/opening.ts';
-import { originOfKey } from '../../trust/origin.ts';
+import { headIn, keyIn, originOfKey, treeIn } from '../../trust/opening.ts';
 import { auditRow, type Finding, type Report, rowFinding } from '../finding.ts';
 import type { SourceHead, SourceNote } from '../source.ts';
 import type { Checkpointed } from '../verdict.ts';

@@ -1,6 +1,5 @@
 import { exactText, sha256Hex } from '../../integrity/digest.ts';
-import { headIn } from '../../trust/opening.ts';
-import { ANCHOR_REF } from '../../trust/origin.ts';
+import { ANCHOR_REF, headIn } from '../../trust/opening.ts';
 
 // Files in anchors/ are named by the SHA-256 of their bytes, so that a changed byte shows whatever the sums say: commits as
 // git keeps them, and answers of time-stamping authorities. This module also runs in the page.

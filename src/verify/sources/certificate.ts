@@ -1,5 +1,5 @@
 import { decodeBase64 } from '../../integrity/signed-note.ts';
-import { isOrigin } from '../../trust/origin.ts';
+import { isOrigin } from '../../trust/opening.ts';
 import { jsonText } from '../../untrusted.ts';
 import { isObject } from '../rules/payloads.ts';
 import type { Given } from './carried.ts';

@@ -1,6 +1,6 @@
 import { canonicalJson } from '../../integrity/canonical-json.ts';
 import { isHash } from '../../integrity/digest.ts';
-import { isOrigin } from '../../trust/origin.ts';
+import { isOrigin } from '../../trust/opening.ts';
 import { type JsonObject, parseBody } from '../rules/payloads.ts';
 
 // What the files of a bundle and of a certificate are called, and one text for each thing a line of them says. The writers
