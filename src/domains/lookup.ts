@@ -25,19 +25,21 @@ export function transactionLookup(tx: Reader, texts: ReadonlyMap<string, string>
     },
     unmet: ({ id, depends_on }) => {
       const ids = JSON.parse(depends_on) as number[];
-      const waits = `parent_id = ? OR id IN (${marks(ids)})`;
-      return numberFrom(
-        tx,
-        `SELECT count(*) AS value FROM tasks WHERE is_final = 0 AND (${waits})`,
-        id,
-        ...ids,
-      );
+      const waits = `is_final = 0 AND (parent_id = ? OR id IN (${marks(ids)}))`;
+      return numberFrom(tx, `SELECT count(*) AS value FROM tasks WHERE ${waits}`, id, ...ids);
     },
     session: (id) => tx.get<SessionRow>(`${SELECT_SESSION} WHERE id = ?`, id),
     openSession: (task) =>
       tx.get<SessionRow>(`${SELECT_SESSION} WHERE task_id = ? AND status = 'open'`, task),
     coveringSessions: (task) => coveringSessions(tx, task),
-    newestThought: (task) => newestThought(tx, task),
+    newestThought: async (task) => {
+      const row = await tx.get<Omit<NewestThought, 'sealed'> & { readonly sealed: number }>(
+        `SELECT t.id, t.hash, t.chain_position, ${SEALED} AS sealed
+         FROM thoughts t WHERE t.task_id = ? ORDER BY t.chain_position DESC LIMIT 1`,
+        task,
+      );
+      return row && { ...row, sealed: row.sealed === 1 };
+    },
     unsealedThoughts: (task) =>
       numberFrom(tx, `SELECT count(*) AS value FROM thoughts t WHERE t.task_id = ? AND NOT ${SEALED}`, task),
     leaves: (session, onlyTask) => readLeaves(tx, session, onlyTask),
@@ -110,15 +112,6 @@ const SEALED = `EXISTS (
   WHERE r.kind = 'thought' AND r.ref = t.id AND s.status = 'finalized'
     AND (s.sealed_task_id IS NULL OR s.sealed_task_id = r.task_id)
 )`;
-
-async function newestThought(tx: Reader, task: number): Promise<NewestThought | undefined> {
-  const row = await tx.get<Omit<NewestThought, 'sealed'> & { readonly sealed: number }>(
-    `SELECT t.id, t.hash, t.chain_position, ${SEALED} AS sealed
-     FROM thoughts t WHERE t.task_id = ? ORDER BY t.chain_position DESC LIMIT 1`,
-    task,
-  );
-  return row === undefined ? undefined : { ...row, sealed: row.sealed === 1 };
-}
 
 /** The hashes of a session's records in the order written. */
 export async function readLeaves(tx: Reader, session: number, onlyTask: number | null): Promise<string[]> {

@@ -19,15 +19,11 @@ export interface BundleRequest extends LogPlace {
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-export interface WrittenBundle {
-  readonly origin: string | undefined;
-  /** Audit rows of the log. */
-  readonly size: number;
-  /** Rows the newest head covers. Fewer than `size`: the rest is signed by nobody. More: rows that were signed are gone. */
-  readonly checkpointedThrough: number;
-  /** Anchors that it carries. */
-  readonly anchors: number;
-}
+/**
+ * The newest head covers `checkpointedThrough` of `size` audit rows. Fewer: the rest is signed by nobody. More: rows that
+ * were signed are gone.
+ */
+export type WrittenBundle = Awaited<ReturnType<typeof writeBundle>>;
 
 /** The name a bundle gets where nobody gives one: which log, and how long it was. */
 export async function defaultBundleName(storage: StorageEngine): Promise<string> {
@@ -42,11 +38,7 @@ export async function defaultBundleName(storage: StorageEngine): Promise<string>
  * Writes a bundle at `path`: a zip where the name says so, else a folder. Reads one snapshot and changes nothing in the
  * database. A log that is not what was signed is written as it lies: whoever verifies the bundle finds the same in it.
  */
-export async function writeBundle(
-  storage: StorageEngine,
-  request: BundleRequest,
-  path: string,
-): Promise<WrittenBundle> {
+export async function writeBundle(storage: StorageEngine, request: BundleRequest, path: string) {
   const found = await findLogAnchors(storage, request);
   return await storage.read(async (tx) => {
     const heads = await readHeads(tx, found);

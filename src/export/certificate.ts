@@ -8,6 +8,7 @@ import * as forms from '../verify/sources/forms.ts';
 import { PartSource } from '../verify/sources/part.ts';
 import { isIncluded } from '../verify/sources/proofs.ts';
 import { writeHeads, writeSeal } from './bundle.ts';
+import type { Parts } from './files.ts';
 import { findLogAnchors, type LogPlace, readHeads, requireHead, type SignedHead } from './heads.ts';
 import { addKeyActs, digestsAt, type Selection, select } from './selection.ts';
 
@@ -31,7 +32,7 @@ export async function buildCertificate(
       [forms.STATE]: STATE_TABLES.flatMap((table) => inOrder(state.get(table) ?? new Map())),
     };
     const target = {
-      async write(name: string, parts: AsyncIterable<string> | Iterable<string | Uint8Array>) {
+      async write(name: string, parts: Parts) {
         let text = '';
         for await (const part of parts)
           text += typeof part === 'string' ? part : Buffer.from(part).toString('base64');

@@ -87,24 +87,18 @@ function unreadable(path: string, thrown: unknown): unknown {
 }
 
 /** What a file is made of: lines of text, or bytes. */
-type Parts = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
+export type Parts = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
 
 /** Where a bundle is written: a folder, or a zip. Nothing is at the target before everything is. */
-export interface BundleTarget {
-  write(name: string, parts: Parts): Promise<void>;
-  /** Writes the sums and puts the whole in its place. */
-  finish(): Promise<void>;
-  /** Removes what was written so far. */
-  abandon(): void;
-}
+export type BundleTarget = Awaited<ReturnType<typeof openTarget>>;
 
 /** Prepares to write a bundle at `path`; a name ending in .zip makes a zip. Refuses to replace anything but a bundle. */
-export async function openTarget(path: string): Promise<BundleTarget> {
+export async function openTarget(path: string) {
   const target = resolve(path);
   await assertReplaceable(target);
   const making = join(dirname(target), `.${basename(target)}.${systemClock.salt()}.new`);
   makePrivateFolder(dirname(target), false);
-  const zip = target.endsWith('.zip') ? new ZipWriter(making) : undefined;
+  let zip = target.endsWith('.zip') ? new ZipWriter(making) : undefined;
   if (zip === undefined) makePrivateFolder(making);
   const sums = new Map<string, string>();
 
@@ -125,11 +119,14 @@ export async function openTarget(path: string): Promise<BundleTarget> {
 
   return {
     write,
+    /** Writes the sums and puts the whole in its place. */
     async finish() {
       await write(SUMS, [formatSums(sums)]);
       zip?.close();
+      zip = undefined;
       putInPlace(making, target);
     },
+    /** Removes what was written so far. */
     abandon() {
       zip?.abandon();
       fs.rmSync(making, { recursive: true, force: true });

@@ -6,32 +6,17 @@ import { KeyFolder } from '../trust/key-folder.ts';
 import { headIn, isOrigin, openIfValid, originOfKey } from '../trust/opening.ts';
 import { anchorFile, type CarriedAnchor, openAnchor } from '../verify/sources/anchor-file.ts';
 
-/** A signed head as it is stored. Nothing about it is believed. */
-export interface StoredHead {
-  /** The verifier key in its text form, and its id. */
-  readonly key: string;
-  readonly keyId: string;
-  readonly size: number;
-  readonly note: string;
-}
+/** A signed head as it is stored, with its verifier key in text form. Nothing about it is believed. */
+export type StoredHead = Readonly<ReturnType<typeof stored>>;
 
 /** A head that its key has signed. */
-export interface SignedHead extends StoredHead {
-  readonly root: string;
-}
+export type SignedHead = StoredHead & { readonly root: string };
 
-/** What is signed of a log. */
-export interface Heads {
-  readonly origin: string | undefined;
-  /** Audit rows of the log. */
-  readonly size: number;
-  /** The newest of each key, the smallest first. */
-  readonly newest: readonly StoredHead[];
-  /** Those that were kept, the smallest first. */
-  readonly kept: readonly StoredHead[];
-  /** What others may hold of some of them, the oldest first. */
-  readonly anchors: readonly CarriedAnchor[];
-}
+/**
+ * What is signed of a log of `size` audit rows: the newest head of each key, those that were kept, the smallest first, and
+ * what others may hold of some of them, the oldest first.
+ */
+export type Heads = Awaited<ReturnType<typeof readHeads>>;
 
 /** Where a log lies and where its key does: there its anchors are looked for. */
 export type LogPlace = Pick<Config, 'dbPath' | 'configDir' | 'workspace'>;
@@ -57,7 +42,7 @@ export async function findLogAnchors(storage: StorageEngine, place: LogPlace): P
 }
 
 /** Everything that is signed, from the same snapshot as the rows. */
-export async function readHeads(tx: Reader, found: readonly LogAnchor[]): Promise<Heads> {
+export async function readHeads(tx: Reader, found: readonly LogAnchor[]) {
   const read = async (sql: string) => {
     const rows = await tx.all<{ key: string; note: string; size?: number }>(sql);
     return rows.map(({ key, note, size = headIn(note)?.size ?? 0 }) => stored(key, note, size)).sort(bySize);
@@ -116,7 +101,7 @@ export async function countRows(tx: Reader): Promise<number> {
   return (await tx.get<{ size: number }>('SELECT count(*) AS size FROM actions'))?.size ?? 0;
 }
 
-function stored(key: string, note: string, size: number): StoredHead {
+function stored(key: string, note: string, size: number) {
   const keyId = /^[^+]+\+([0-9a-f]{8})\+/.exec(key)?.[1];
   if (keyId === undefined)
     throw new Error('The database holds a head of a key that is none. "colibri verify" tells more.');

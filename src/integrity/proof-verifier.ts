@@ -6,21 +6,10 @@ export class ProofError extends Error {
   override readonly name = 'ProofError';
 }
 
-interface InclusionClaim {
-  readonly index: number;
-  readonly size: number;
-  readonly leafHash: string;
-  readonly root: string;
-  readonly proof: readonly string[];
-}
-
-interface ConsistencyClaim {
-  readonly size1: number;
-  readonly size2: number;
-  readonly root1: string;
-  readonly root2: string;
-  readonly proof: readonly string[];
-}
+/** Counts, hashes and a proof about them. */
+type Claim<Counts extends string, Hashes extends string> = Readonly<
+  Record<Counts, number> & Record<Hashes, string> & Record<'proof', readonly string[]>
+>;
 
 /**
  * Returns only if the leaf is at `index` of the tree with this size and root; throws `ProofError` otherwise.
@@ -28,7 +17,8 @@ interface ConsistencyClaim {
  *
  * The walk is RFC 9162 2.1.3.2 and shares no step with the code that makes proofs.
  */
-export function verifyInclusion({ index, size, leafHash, root, proof }: InclusionClaim): void {
+export function verifyInclusion(claim: Claim<'index' | 'size', 'leafHash' | 'root'>): void {
+  const { index, size, leafHash, root, proof } = claim;
   requireSize('size', size);
   if (!Number.isSafeInteger(index) || index < 0 || index >= size) fail(`index ${index} is not below ${size}`);
   requireHashes([leafHash, root, ...proof]);
@@ -44,7 +34,8 @@ export function verifyInclusion({ index, size, leafHash, root, proof }: Inclusio
  *
  * The walk is RFC 9162 2.1.4.2.
  */
-export function verifyConsistency({ size1, size2, root1, root2, proof }: ConsistencyClaim): void {
+export function verifyConsistency(claim: Claim<'size1' | 'size2', 'root1' | 'root2'>): void {
+  const { size1, size2, root1, root2, proof } = claim;
   requireSize('size1', size1);
   requireSize('size2', size2);
   if (size1 > size2) fail(`size1 ${size1} is above size2 ${size2}`);

@@ -22,13 +22,6 @@ export class NoKnownKeyError extends FormatError {
   override readonly name = 'NoKnownKeyError';
 }
 
-interface NoteSignature {
-  readonly name: string;
-  readonly id: string;
-  /** Key id and signature together, as the note spells them. */
-  readonly base64: string;
-}
-
 /**
  * Opens a C2SP signed note written by a stranger, or throws `FormatError`. It answers the text with at least one signature
  * that was checked; signatures by keys nobody named are passed over. One bad signature by a known key condemns the note,
@@ -36,7 +29,7 @@ interface NoteSignature {
  */
 export function openNote(note: Uint8Array | string, keys: readonly VerifierKey[]) {
   const { text, signatures } = splitNote(note);
-  const verified = new Map<string, NoteSignature>();
+  const verified = new Map<string, (typeof signatures)[number]>();
   for (const signature of signatures) {
     const { name, id } = signature;
     const [key, second] = keys.filter((known) => known.name === name && known.id === id);
@@ -67,7 +60,7 @@ export function signNote(text: string, signer: NoteSigner): string {
 /** An em dash and a space. */
 const SIGNATURE_MARK = '\u2014 ';
 
-function splitNote(note: Uint8Array | string): { text: string; signatures: readonly NoteSignature[] } {
+function splitNote(note: Uint8Array | string) {
   if (Buffer.byteLength(note) > NOTE_BYTES_MAX) throw new FormatError('the note is too large');
   const whole = exactText(note);
   if (whole === undefined || !isNoteText(whole)) throw new FormatError('the note is not plain UTF-8 text');
@@ -79,7 +72,8 @@ function splitNote(note: Uint8Array | string): { text: string; signatures: reado
   return { text: whole.slice(0, blank + 1), signatures: lines.map(parseSignature) };
 }
 
-function parseSignature(line: string): NoteSignature {
+/** Key id and signature are together in `base64`, as the note spells them. */
+function parseSignature(line: string) {
   const [name = '', base64 = '', ...rest] = line.slice(SIGNATURE_MARK.length).split(' ');
   const bytes = decodeBase64(base64);
   const wellFormed = line.startsWith(SIGNATURE_MARK) && rest.length === 0 && isKeyName(name);
@@ -88,13 +82,11 @@ function parseSignature(line: string): NoteSignature {
   return { name, id: bytes.toString('hex', 0, 4), base64 };
 }
 
-/** A public key that someone decided to trust, under the name it signs with. */
-export interface VerifierKey {
-  readonly name: string;
-  /** The first four bytes of the key's digest, as eight hex digits. It names the key and proves nothing. */
-  readonly id: string;
-  readonly publicKey: KeyObject;
-}
+/**
+ * A public key that someone decided to trust, under the name it signs with. Its `id` is the first four bytes of its digest,
+ * as eight hex digits: it names the key and proves nothing.
+ */
+export type VerifierKey = Readonly<ReturnType<typeof parseVerifierKey>>;
 
 /** The signature type of plain Ed25519, the first byte of every encoded key here. */
 const ED25519_TYPE = 0x01;
@@ -103,7 +95,7 @@ const ED25519_TYPE = 0x01;
  * Reads `name+id+base64(type, key)`, the C2SP text form of a verifier key. This is where a key is registered,
  * so this is where weak ones are refused: on a point of small order Node 20 and Node 24 disagree.
  */
-export function parseVerifierKey(text: string): VerifierKey {
+export function parseVerifierKey(text: string) {
   // Base64 may hold a plus sign itself, so only the first two of them separate.
   const [, name, id, base64] = /^([^+]*)\+([^+]*)\+(.*)$/s.exec(text) ?? [];
   if (name === undefined || base64 === undefined) throw new FormatError('a verifier key is name+id+key');

@@ -10,7 +10,7 @@ import type { StorageEngine } from '../storage/engine.ts';
 import type { Effect, Tool } from '../tool.ts';
 import { codeOf, type Envelope, fail, succeed } from './envelope.ts';
 import type { ToolLock } from './tool-lock.ts';
-import { type Judged, validate } from './validate.ts';
+import { type Judged, type Valid, validate } from './validate.ts';
 
 /** What exists once boot is over. Stages ask for it at each call, because calls may arrive before. */
 export interface Backing {
@@ -135,7 +135,7 @@ async function perform(stages: Stages, judged: Judged, entered: ToolEnterEvent):
   const settled = await settle(async () => {
     if (!judged.valid) throw judged.error;
     assertAdmitted(stages.admission, judged.tool);
-    return { result: await dispatch(stages, judged.tool, judged.args, entered) };
+    return { result: await dispatch(stages, judged, entered) };
   });
   // A writing call that succeeded has its exit row already. What an uncertain commit did nobody knows; the next start
   // finds the open call and explains it.
@@ -157,12 +157,8 @@ export function assertAdmitted({ mode, degraded }: Admission, tool: Tool): void 
 }
 
 /** Runs the handler. The effects of a writing call and its exit row are one transaction. */
-async function dispatch(
-  { clock, lock, storage, sink }: Stages,
-  tool: Tool,
-  args: Record<string, unknown>,
-  entered: ToolEnterEvent,
-): Promise<unknown> {
+async function dispatch(stages: Stages, { tool, args }: Valid, entered: ToolEnterEvent): Promise<unknown> {
+  const { clock, lock, storage, sink } = stages;
   const { actor, source, correlationId, outside } = entered;
   const call = { tool: tool.name, actor, source, correlationId };
   const now = () => new Date(clock.now()).toISOString();
@@ -186,27 +182,18 @@ async function dispatch(
 }
 
 /** Stage 5 outside a transaction: a failure is logged and changes no answer. */
-async function recordExit(
-  { sink, clock, log }: Stages,
-  entered: ToolEnterEvent,
-  settled: Settled,
-): Promise<void> {
+async function recordExit(stages: Stages, entered: ToolEnterEvent, settled: Settled): Promise<void> {
   try {
-    await sink.exit(exitEvent(clock, entered, settled, []));
+    await stages.sink.exit(exitEvent(stages.clock, entered, settled, []));
   } catch (thrown) {
     const { tool, correlationId } = entered;
-    log(`the end of ${tool} (${correlationId}) could not be recorded:`, asError(thrown).message);
+    stages.log(`the end of ${tool} (${correlationId}) could not be recorded:`, asError(thrown).message);
   }
 }
 
-function exitEvent(
-  clock: Clock,
-  entered: ToolEnterEvent,
-  settled: Settled,
-  effects: readonly Effect[],
-): ToolExitEvent {
+function exitEvent(clock: Clock, entered: ToolEnterEvent, settled: Settled, effects: readonly Effect[]) {
   const { tool, correlationId, timestamp } = entered;
-  return Object.freeze({
+  return Object.freeze<ToolExitEvent>({
     entered,
     tool,
     correlationId,
@@ -227,12 +214,8 @@ function outcomeOf(entered: ToolEnterEvent, settled: Settled): CallOutcome {
  * The lock is free by now: the next call runs while this one waits for the disk, and their fsync is one. What comes out
  * is true of the file at the path, or says that it is not.
  */
-async function makeDurable(
-  { storage, signer, lock }: Stages,
-  tool: Tool,
-  settled: Settled,
-  mark: unknown,
-): Promise<Settled> {
+async function makeDurable(stages: Stages, tool: Tool, settled: Settled, mark: unknown): Promise<Settled> {
+  const { storage, signer, lock } = stages;
   const isRejected = 'error' in settled && codeOf(settled.error) === 'INVALID_PARAMS';
   return await settle(async () => {
     if (tool.effect === 'reads' || isRejected) await storage.assertInPlace();

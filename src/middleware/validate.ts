@@ -6,20 +6,25 @@ import { firstObjection, type Objection } from './hostile.ts';
 import { redact } from './redact.ts';
 import { isPlainObject, repair } from './repair.ts';
 
-/** Stage 2's verdict. Only a valid one carries arguments a handler may see. */
-export type Judged = {
-  /** What was repaired, and the secrets that were taken out, by path. */
-  readonly repaired: readonly string[];
-  readonly redacted: readonly string[];
-} & (
-  | { readonly valid: true; readonly tool: Tool; readonly args: Record<string, unknown> }
-  | {
+/** What was repaired, and the secrets that were taken out, by path. */
+type Noted = { readonly [N in 'repaired' | 'redacted']: readonly string[] };
+
+/** Only a valid call carries arguments a handler may see. */
+export type Valid = Noted & {
+  readonly valid: true;
+  readonly tool: Tool;
+  readonly args: Record<string, unknown>;
+};
+
+/** Stage 2's verdict. */
+export type Judged =
+  | Valid
+  | (Noted & {
       readonly valid: false;
       readonly tool: Pick<Tool, 'name' | 'effect'>;
       readonly raw: unknown;
       readonly error: Error;
-    }
-);
+    });
 
 /** Stage 2: hostile input enters here and leaves typed, or not at all. */
 export function validate(tool: Tool, raw: unknown): Judged {

@@ -1,6 +1,6 @@
 import { ColibriError } from '../../errors.ts';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
-import { Frontier, treeDepth } from '../../integrity/tree.ts';
+import { treeDepth, treeRoot } from '../../integrity/tree.ts';
 import { formatId, SESSIONS, TASKS } from '../../log/tables.ts';
 import type { SessionRow } from '../facts.ts';
 import { notFound, numberOf, pick } from '../records.ts';
@@ -78,9 +78,8 @@ function* finalizeSession({ session_id, task_id }: FinalizeArgs, call: Call): St
       { session_id },
     );
   }
-  const tree = new Frontier();
-  for (const leaf of leaves) tree.add(leaf);
-  const seal = { merkle_root: tree.root(), tree_depth: treeDepth(tree.size), leaf_count: tree.size };
+  const leaf_count = leaves.length;
+  const seal = { merkle_root: treeRoot(leaves), tree_depth: treeDepth(leaf_count), leaf_count };
   const row: SessionRow = {
     ...session,
     status: 'finalized',

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { ColibriError } from '../../errors.ts';
-import { Frontier } from '../../integrity/tree.ts';
+import { treeRoot } from '../../integrity/tree.ts';
 import { LIMITS } from '../../limits.ts';
 import { formatId, SESSIONS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
@@ -8,6 +8,7 @@ import { type Tool, toolsOf } from '../../tool.ts';
 import type { SessionRow } from '../facts.ts';
 import { actorName, each, line, recordId, texts } from '../fields.ts';
 import { readLeaves } from '../lookup.ts';
+import type { Outside } from '../rule.ts';
 import { requireRow, ruled } from '../ruled.ts';
 import { PROOF_RULES } from './rules.ts';
 
@@ -43,10 +44,8 @@ export type Started = z.output<typeof StartOutput>;
 export type FinalizeArgs = z.output<typeof FinalizeInput>;
 export type Finalized = z.output<typeof FinalizeOutput>;
 
-export interface ProofDeps {
-  /** Name and digest of each skill in force now; the seal covers them. */
-  skillsInForce(): Promise<readonly { readonly name: string; readonly digest: string }[]>;
-}
+/** Asked when a session starts: its row covers the answer. */
+export type ProofDeps = { skillsInForce(): Promise<Outside['skills']> };
 
 const tool = toolsOf('proof');
 
@@ -88,10 +87,9 @@ export function proofTools(deps: ProofDeps): Tool[] {
 async function rootOf(tx: Reader, session: SessionRow) {
   if (session.merkle_root !== null && session.finalized_at !== null)
     return { merkle_root: session.merkle_root, is_finalized: true, as_of: session.finalized_at };
-  const tree = new Frontier();
-  for (const leaf of await readLeaves(tx, session.id, null)) tree.add(leaf);
-  if (tree.size > 0)
-    return { merkle_root: tree.root(), is_finalized: false, as_of: await lastChangeOf(tx, session) };
+  const leaves = await readLeaves(tx, session.id, null);
+  if (leaves.length > 0)
+    return { merkle_root: treeRoot(leaves), is_finalized: false, as_of: await lastChangeOf(tx, session) };
   const session_id = formatId(SESSIONS, session.id);
   throw new ColibriError(
     'ERR_NOT_FINALIZED',

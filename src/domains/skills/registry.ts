@@ -65,18 +65,10 @@ async function scanRoots(options: SkillRegistryOptions, rest: disk.Scan['rest'])
   return { skills: [...skills.values()].sort((a, b) => (a.name < b.name ? -1 : 1)), skipped };
 }
 
-/**
- * The skill folders below a root, nearest first, then by name. `visited` makes a folder count once, even if one root is
- * inside another.
- */
-async function findSkillFolders(
-  scan: disk.Scan,
-  root: string,
-  visited: Set<string>,
-): Promise<disk.SkillFolder[]> {
+/** Those below a root, nearest first, then by name. `visited`: a folder counts once, even if one root is inside another. */
+async function findSkillFolders(scan: disk.Scan, root: string, visited: Set<string>) {
   const { foldersMax, depthMax } = disk.SKILL_LIMITS;
-  const orSkip = <T>(place: string, act: () => T) =>
-    disk.attempt<T | undefined>(act, (reason) => void scan.skip(place, reason));
+  const orSkip = <T>(place: string, act: () => T) => disk.attempt(act, (reason) => scan.skip(place, reason));
   const found: disk.SkillFolder[] = [];
   const places = [{ path: root, depth: 0 }];
   try {
@@ -118,7 +110,7 @@ function resolveRoots(paths: readonly string[], workspace: string, skipped: Skip
   for (const path of paths.map((configured) => resolve(workspace, configured))) {
     const real = disk.attempt(
       () => resolveRoot(path, workspace),
-      (reason) => void skipped.push({ path: shownPath(path, new Map(), workspace), reason }),
+      (reason) => skipped.push({ path: shownPath(path, new Map(), workspace), reason }),
     );
     if (real !== undefined && !roots.has(real)) roots.set(real, path);
   }

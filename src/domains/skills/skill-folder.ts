@@ -102,32 +102,23 @@ export async function sealSkill(scan: Scan, folder: SkillFolder, file: Buffer): 
   /** Folders to walk; the first is the skill's own. The list grows while it is walked. */
   const folders = [''];
   let bytes = file.length;
-
-  const leaveUnread = (path: string, reason: string): undefined => {
-    scan.skip(placeOf(path), reason);
-    columns.set(path, 'unread');
-  };
-  const addEntry = (path: string): void => {
-    const entry = attempt(
-      () => look(placeOf(path)),
-      (reason) => leaveUnread(path, reason),
-    );
-    if (entry?.isFile()) bytes += entry.size;
-    if (entry !== undefined) (entry.isFile() ? files : folders).push(path);
-    if (files.length + columns.size > filesMax)
-      throw new Refusal(`its folder holds more than ${filesMax} files`);
-    if (folders.length > filesMax) throw new Refusal(`its folder holds more than ${filesMax} folders`);
-  };
+  const orUnread = <T>(path: string, act: () => T): T | undefined =>
+    attempt(act, (reason) => {
+      scan.skip(placeOf(path), reason);
+      columns.set(path, 'unread');
+    });
 
   for (const path of folders) {
-    const names = attempt(
-      () => namesIn(placeOf(path)),
-      (reason) => leaveUnread(path, reason) ?? [],
-    );
-    for (const name of names) {
+    for (const name of orUnread(path, () => namesIn(placeOf(path))) ?? []) {
       if (path === '' && name === folder.fileName) continue;
       spend(scan.budget, 'entries', 1);
-      addEntry(path === '' ? name : `${path}/${name}`);
+      const below = path === '' ? name : `${path}/${name}`;
+      const entry = orUnread(below, () => look(placeOf(below)));
+      if (entry?.isFile()) bytes += entry.size;
+      if (entry !== undefined) (entry.isFile() ? files : folders).push(below);
+      const what = files.length + columns.size > filesMax ? 'files' : 'folders';
+      if (what === 'files' || folders.length > filesMax)
+        throw new Refusal(`its folder holds more than ${filesMax} ${what}`);
     }
     await scan.rest();
   }
@@ -135,10 +126,7 @@ export async function sealSkill(scan: Scan, folder: SkillFolder, file: Buffer): 
     throw new Refusal(`the files in its folder are larger than ${bytesMax / 1_048_576} MiB together`);
   spend(scan.budget, 'bytes', bytes);
   for (const path of files) {
-    attempt(
-      () => void columns.set(path, sha256Hex(readFile(placeOf(path), scan.roots, bytesMax))),
-      (reason) => leaveUnread(path, reason),
-    );
+    orUnread(path, () => columns.set(path, sha256Hex(readFile(placeOf(path), scan.roots, bytesMax))));
     await scan.rest();
   }
   return skillDigest(columns);
@@ -178,12 +166,13 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOENT: VANISHED,
 };
 
-/** The result of `act`, or else of `otherwise` if that is refused. */
-export function attempt<T>(act: () => T, otherwise: (reason: string) => T): T {
+/** The result of `act`; undefined, and `refused` is told why, where there is none. */
+export function attempt<T>(act: () => T, refused: (reason: string) => void): T | undefined {
   try {
     return act();
   } catch (error) {
-    return otherwise(reasonOf(error));
+    refused(reasonOf(error));
+    return undefined;
   }
 }
 

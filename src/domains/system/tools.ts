@@ -1,9 +1,8 @@
 import * as z from 'zod';
 import { MODES, type RuntimeMode } from '../../modes.ts';
-import type { StorageFacts } from '../../storage/engine.ts';
+import { createNoStorage, type StorageFacts } from '../../storage/engine.ts';
 import { type Tool, toolsOf } from '../../tool.ts';
 import { texts } from '../fields.ts';
-import { pick } from '../records.ts';
 
 /** What the two system tools report on. Asked at each call: most of it is not known before boot is over. */
 export interface SystemFacts {
@@ -91,11 +90,9 @@ export function systemTools(facts: SystemFacts): Tool[] {
   ];
 }
 
-const NO_STORAGE = { schemaVersion: 0, path: '', engine: 'none', journal: 'none', writable: false };
-
 async function describe(facts: SystemFacts) {
   const [storage, log, reason] = [facts.storage(), facts.log(), facts.degraded()];
-  const { schemaVersion, ...opened } = storage ?? NO_STORAGE;
+  const { schemaVersion, ...opened } = storage ?? createNoStorage().facts;
   const names = facts.toolNames();
   const { skills, skipped } = await facts.skills();
   // Either the database or the signing of its log is not as it should be.
@@ -106,7 +103,7 @@ async function describe(facts: SystemFacts) {
       open: storage !== undefined,
       user_version: schemaVersion,
       schema: storage === undefined ? 'none' : `colibri ${schemaVersion}`,
-      ...pick(opened, 'path', 'engine', 'journal', 'writable'),
+      ...opened,
       ...(reason !== undefined && { reason }),
     },
     log: {

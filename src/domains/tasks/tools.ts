@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import type { Config } from '../../config.ts';
 import { formatId, TASKS, THOUGHTS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
 import { type Tool, toolsOf } from '../../tool.ts';
@@ -8,16 +9,9 @@ import { requireRow, ruled } from '../ruled.ts';
 import { blockedTasks, listTasks, type NextAction, nextActions, SHOWN, type ShownTask } from './reads.ts';
 import { projectNotFound, TASK_RULES } from './rules.ts';
 import * as schema from './schema.ts';
-import type { Workflow } from './workflows.ts';
 
 /** What the owner decided for all tasks. */
-export interface TaskSettings {
-  /** Used where a tool's `project` is optional. */
-  readonly project: string | undefined;
-  /** When set, only these exist. */
-  readonly projects: readonly string[] | undefined;
-  readonly workflow: Workflow;
-}
+export type TaskSettings = Pick<Config, 'project' | 'projects' | 'workflow'>;
 
 const NEXT_DEFAULT = 20;
 const ALL_PROJECTS = '*';
@@ -88,7 +82,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
       input: schema.NextInput,
       output: schema.NextOutput,
       async handle(args, _call, tx) {
-        const project = await resolveProject(tx, args.project, settings);
+        const project = await resolveProject(tx, args.project ?? settings.project, settings.projects);
         const limit = args.limit ?? NEXT_DEFAULT;
         const actions = await nextActions(tx, project, limit);
         const blocked = args.include_blocked && (await blockedTasks(tx, project, limit));
@@ -142,13 +136,8 @@ function viewTask(task: ShownTask): z.input<typeof schema.GetOutput> {
   };
 }
 
-/** The project a reading tool is about: the one named, else the active one, else all. */
-async function resolveProject(
-  tx: Reader,
-  named: string | undefined,
-  { project: active, projects }: TaskSettings,
-) {
-  const project = named ?? active;
+/** The project a reading tool is about, which must exist. None means all. */
+async function resolveProject(tx: Reader, project: string | undefined, projects: TaskSettings['projects']) {
   if (project === undefined) return undefined;
   const found = 'SELECT 1 AS found FROM tasks WHERE project = ? LIMIT 1';
   if (projects?.includes(project) ?? (await tx.get(found, project)) !== undefined) return project;

@@ -155,11 +155,8 @@ async function validityOf(deps: TrailDeps, tx: Reader, call: CallContext, subjec
 }
 
 async function verify(deps: TrailDeps, tx: Reader, call: CallContext, args: schema.VerifyArgs) {
-  const trace = args.full_trace === true;
-  const report = await deps.verifyChain(tx, await subjectOf(tx, args), {
-    trace,
-    pause: () => call.yieldToWaiting(),
-  });
+  const options = { trace: args.full_trace === true, pause: () => call.yieldToWaiting() };
+  const report = await deps.verifyChain(tx, await subjectOf(tx, args), options);
   return {
     ...given(args, 'task_id', 'session_id'),
     chain_valid: report.broken.length === 0,
@@ -167,7 +164,7 @@ async function verify(deps: TrailDeps, tx: Reader, call: CallContext, args: sche
     integrity_score: report.score,
     broken_links: [...report.broken],
     verified_at: call.at,
-    ...(trace && { trace: [...report.trace] }),
+    ...(options.trace && { trace: [...report.trace] }),
   };
 }
 
