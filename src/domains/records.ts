@@ -44,10 +44,7 @@ export function thoughtHash(thought: HashedThought): string {
 }
 
 /** These columns of a row. */
-export function pick<T extends object, const K extends keyof T>(
-  row: T,
-  ...columns: readonly K[]
-): Pick<T, K> {
+export function pick<T extends object, const K extends keyof T>(row: T, ...columns: readonly K[]) {
   // A loop: the verifier runs it for each call, and entries would take three times as long.
   const picked: Partial<Pick<T, K>> = {};
   for (const column of columns) picked[column] = row[column];

@@ -125,9 +125,6 @@ export async function settleAsync<R>(steps: Steps<R>, lookup: AsyncLookup): Prom
 }
 
 /** No question has more than two arguments. */
-function answer(
-  lookup: Lookup | AsyncLookup,
-  [kind, first, second]: readonly [keyof Lookup, ...unknown[]],
-): unknown {
+function answer(lookup: Lookup | AsyncLookup, [kind, first, second]: readonly [keyof Lookup, ...unknown[]]) {
   return (lookup[kind] as (first: unknown, second: unknown) => unknown)(first, second);
 }

@@ -59,13 +59,8 @@ export async function writeBundle(storage: StorageEngine, request: BundleRequest
   });
 }
 
-async function writeLog(
-  tx: Reader,
-  target: BundleTarget,
-  heads: Heads,
-  { onProgress }: BundleRequest,
-): Promise<void> {
-  const { size } = heads;
+async function writeLog(tx: Reader, target: BundleTarget, heads: Heads, request: BundleRequest) {
+  const [{ size }, { onProgress }] = [heads, request];
   const tree = new Frontier();
   let last = 0;
   await target.write(forms.LOG, logLines());
@@ -108,10 +103,8 @@ async function* stateLines(tx: Reader): AsyncGenerator<string> {
 type Target = Pick<BundleTarget, 'write'>;
 
 /** The newest head of each key, those that were kept, the keys, and what others may hold of any of them. */
-export async function writeHeads(
-  target: Target,
-  { newest, kept, anchors }: Pick<Heads, 'newest' | 'kept' | 'anchors'>,
-): Promise<void> {
+export async function writeHeads(target: Target, heads: Pick<Heads, 'newest' | 'kept' | 'anchors'>) {
+  const { newest, kept, anchors } = heads;
   const keys = [...new Set([...newest, ...kept].map(({ key }) => `${key}\n`))].sort();
   await target.write(forms.KEYS, keys);
   const last = newest.at(-1);

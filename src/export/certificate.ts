@@ -13,13 +13,9 @@ import { findLogAnchors, type LogPlace, readHeads, requireHead, type SignedHead 
 import { addKeyActs, digestsAt, type Selection, select } from './selection.ts';
 
 /** Proves one record under a signed head. Throws where there is no such record or no head that covers it. */
-export async function buildCertificate(
-  storage: StorageEngine,
-  place: LogPlace,
-  subject: string,
-): Promise<Certificate> {
+export async function buildCertificate(storage: StorageEngine, place: LogPlace, subject: string) {
   const found = await findLogAnchors(storage, place);
-  return await storage.read(async (tx) => {
+  return await storage.read<Certificate>(async (tx) => {
     const heads = await readHeads(tx, found);
     const headOf = ({ positions }: Selection) => requireHead(heads, positions.at(-1) ?? 1);
     let selection = await select(tx, subject);
@@ -53,11 +49,7 @@ function inOrder(rows: ReadonlyMap<number, string>): string[] {
 }
 
 /** The rows with their proofs, and what lies beside them. */
-async function rowsOf(
-  tx: Reader,
-  positions: readonly number[],
-  head: SignedHead,
-): Promise<Record<string, string[]>> {
+async function rowsOf(tx: Reader, positions: readonly number[], head: SignedHead) {
   const [log, proofs, payloads]: [string[], string[], string[]] = [[], [], []];
   const under = { key: head.key, checkpoint: head.note, size: head.size, where: '' };
   for await (const page of new PartSource(tx, positions, { head: under }).rows())

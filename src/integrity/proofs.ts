@@ -8,21 +8,13 @@ export interface NodeReader {
 }
 
 /** The hashes that lead from leaf `index` to the root at `size`, the leaf's sibling first (RFC 9162 2.1.3.1). */
-export async function inclusionProof(
-  nodes: NodeReader,
-  index: number,
-  size: number,
-): Promise<readonly string[]> {
+export async function inclusionProof(nodes: NodeReader, index: number, size: number) {
   requireCount('index', index, 0, size - 1);
   return hashRanges(nodes, descend(size, index + 1, ({ start, end }) => end - start === 1).siblings);
 }
 
 /** The hashes that show the tree at `size1` to be the beginning of the one at `size2` (RFC 9162 2.1.4.1). */
-export async function consistencyProof(
-  nodes: NodeReader,
-  size1: number,
-  size2: number,
-): Promise<readonly string[]> {
+export async function consistencyProof(nodes: NodeReader, size1: number, size2: number) {
   requireCount('size1', size1, 1, size2);
   const { siblings, range } = descend(size2, size1, ({ end }) => end === size1);
   // Where the old tree is itself a subtree of the new one, its root is known and left out.

@@ -26,11 +26,8 @@ type LostHead = Pick<Checkpoint, 'size' | 'root'> & { readonly key: string };
  * Gives up as little as it can: the key stays, unless it is lost. `refused` is why the log is not signed now, as far as
  * the checks in constant time tell.
  */
-export async function prepareAdoption(
-  storage: StorageEngine,
-  { dbPath, configDir }: LogPlace,
-  refused: string | undefined,
-) {
+export async function prepareAdoption(storage: StorageEngine, place: LogPlace, refused: string | undefined) {
+  const { dbPath, configDir } = place;
   // The memory is read before the log: others may sign further rows at any moment.
   const before = folderOf(await storage.read(readView), configDir);
   const known = before?.verifierKey();

@@ -104,9 +104,9 @@ export function verifyToken(token: Uint8Array, note: string, authorities: readon
 
 /** Openssl reads files. It gets copies in a folder that nobody else can write to. */
 function withCopies<T>(
-  files: Readonly<Record<string, string | Uint8Array>>,
+  files: Record<string, string | Uint8Array>,
   work: (at: (name: string) => string) => T,
-): T {
+) {
   const folder = mkdtempSync(join(tmpdir(), 'colibri-token-'));
   try {
     for (const [name, content] of Object.entries(files)) createFile(join(folder, name), content);

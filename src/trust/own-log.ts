@@ -145,33 +145,27 @@ export async function requireSigned(
   dbPath: string,
 ): Promise<SignedHead | undefined> {
   const { last } = view;
+  /** The row at this position is there, and is the one that was signed. */
+  const requireRow = async (position: number, isSigned: (row: Head) => boolean) => {
+    if (last.position < position) throw REFUSALS.cutTail(dbPath, last.position, position);
+    const sql = 'SELECT chain_hash AS chainHash, text FROM audit_rows WHERE position = ?';
+    type Stored = { readonly chainHash: string; readonly text: string };
+    const read = last.position === position ? undefined : await tx.get<Stored>(sql, position);
+    const row = read ? { position, chainHash: read.chainHash, at: timeIn(read.text) } : last;
+    if (position > 0 && (row.position !== position || !isSigned(row)))
+      throw REFUSALS.rewritten(dbPath, position);
+  };
   const { row, hasOther } = headsOf(view, own);
   if (hasOther) throw REFUSALS.otherHead(dbPath);
   if (row === undefined && last.position > 0) throw REFUSALS.noHead(dbPath, last.position);
   const head = row && openHead(row, own.key);
   if (row !== undefined) {
     if (head === undefined) throw REFUSALS.wrongHead(dbPath);
-    await requireRow(tx, last, row.size, dbPath, (signed) => isHeadOf(row, signed));
+    await requireRow(row.size, (signed) => isHeadOf(row, signed));
     if (last.position > row.size) throw REFUSALS.foreignRows(dbPath, row.size);
   }
-  await requireRow(tx, last, size, dbPath, (signed) => signed.chainHash === chainHash);
+  await requireRow(size, (signed) => signed.chainHash === chainHash);
   return head;
-}
-
-/** The row at `size` is there, and is the one that was signed. */
-async function requireRow(
-  tx: Reader,
-  last: Head,
-  size: number,
-  dbPath: string,
-  isSigned: (row: Head) => boolean,
-): Promise<void> {
-  if (last.position < size) throw REFUSALS.cutTail(dbPath, last.position, size);
-  const sql = 'SELECT chain_hash AS chainHash, text FROM audit_rows WHERE position = ?';
-  type Stored = { readonly chainHash: string; readonly text: string };
-  const read = last.position === size ? undefined : await tx.get<Stored>(sql, size);
-  const row = read ? { position: size, chainHash: read.chainHash, at: timeIn(read.text) } : last;
-  if (size > 0 && (row.position !== size || !isSigned(row))) throw REFUSALS.rewritten(dbPath, size);
 }
 
 /** Rows read at once: about 3 ms, so that calls are not held up for longer. */

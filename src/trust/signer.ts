@@ -375,12 +375,8 @@ const SIGN = `INSERT INTO log_heads (${HEAD_COLUMNS.join(', ')}) VALUES (?, ?, ?
     .map((column) => `${column} = excluded.${column}`)
     .join(', ')}`;
 
-async function signHead(
-  tx: Transaction,
-  { folder, signer }: OwnLog,
-  tree: Frontier,
-  last: Head,
-): Promise<SignedHead> {
+async function signHead(tx: Transaction, own: OwnLog, tree: Frontier, last: Head): Promise<SignedHead> {
+  const { folder, signer } = own;
   const text = formatCheckpoint({ origin: folder.origin, size: tree.size, root: tree.root() });
   const row = {
     key: signer.verifierKey,
