@@ -52,10 +52,7 @@ export interface Reserved {
 /** Where the calls of this server are written down. The log is one; a test's array is another. */
 export interface AuditSink {
   enter(event: ToolEnterEvent): Promise<void> | void;
-  /**
-   * `reserved` is what `reserve` answered in the transaction of a writing call: the row must go into that transaction,
-   * so that its effects and the row both exist or neither.
-   */
+  /** `reserved` is what `reserve` answered: the row of a writing call goes into that transaction, both or neither. */
   exit(event: ToolExitEvent, reserved?: Reserved): Promise<void> | void;
   /** Reads the head of the log once for the transaction that a writing call is about to fill. */
   reserve?(tx: Transaction): Promise<Reserved>;

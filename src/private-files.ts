@@ -33,7 +33,7 @@ export function namesIn(folder: string): string[] {
 /** The first bytes of a regular file; undefined where there is none. Links are followed only where the user named the path. */
 export function readStart(path: string, bytesMax: number, follow = false): Buffer | undefined {
   return unlessCode(UNREADABLE, () =>
-    withFile(path, O_RDONLY | (follow ? O_NONBLOCK : WARILY), (fd) => {
+    closing(fs.openSync(path, O_RDONLY | (follow ? O_NONBLOCK : WARILY)), (fd) => {
       const stat = fs.fstatSync(fd);
       if (!stat.isFile()) return undefined;
       const bytes = Buffer.alloc(Math.min(bytesMax, stat.size));
@@ -73,13 +73,10 @@ export function openPrivate(path: string, flags: string | number): number {
 
 /** Makes a file that is not there yet. Fails with EEXIST where anything is, be it a link that leads nowhere. */
 export function createFile(path: string, content: string | Uint8Array, isDurable = false): void {
-  const fd = openPrivate(path, 'wx');
-  try {
+  closing(openPrivate(path, 'wx'), (fd) => {
     fs.writeFileSync(fd, content);
     if (isDurable) fs.fsyncSync(fd);
-  } finally {
-    fs.closeSync(fd);
-  }
+  });
 }
 
 /** Replaces a file whole or not at all, even in a power cut unless told that this does not matter. A link is replaced, not followed. */
@@ -97,7 +94,7 @@ export function replaceFile(path: string, content: string | Uint8Array, isDurabl
 
 /** A rename is durable only when the folder is. Windows has no such thing and needs none. */
 export function syncFolder(path: string): void {
-  if (HAS_MODES) withFile(path, 'r', fs.fsyncSync);
+  if (HAS_MODES) closing(fs.openSync(path, 'r'), fs.fsyncSync);
 }
 
 /**
@@ -153,8 +150,8 @@ const UNREADABLE = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'EACCES', 'EPERM', 'E
 /** Files of another user, and file systems without modes. */
 const NOT_OURS = ['EPERM', 'EROFS', 'ENOTSUP', 'ENOSYS'];
 
-function withFile<T>(path: string, flags: string | number, work: (fd: number) => T): T {
-  const fd = fs.openSync(path, flags);
+/** Does something with an open file and closes it, however that ends. */
+export function closing<T>(fd: number, work: (fd: number) => T): T {
   try {
     return work(fd);
   } finally {

@@ -4,10 +4,7 @@ const { raw } = String;
 const START = raw`(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))`;
 const END = '(?![A-Za-z0-9_-])';
 
-/**
- * Every repetition is bounded or cannot run into another start of the same pattern, so time grows with the length of the
- * text and no faster. A bound is well above the longest form seen.
- */
+/** Each repetition is bounded, far above the longest form seen, or cannot meet another start: time is linear in the text. */
 const KINDS = [
   begins('private key', 'AGE-SECRET-KEY-1', '[A-Z0-9]{50,70}'),
   begins('private key', raw`PRIVATE\+KEY\+`, raw`[^\s+]{1,256}\+[0-9a-f]{8}\+[A-Za-z0-9+/=]{40,64}`, ''),

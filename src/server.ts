@@ -29,7 +29,6 @@ export interface ColibriToolConfig {
   readonly inputSchema: z.ZodObject;
   readonly outputSchema?: z.ZodObject;
   readonly mutates: boolean;
-  readonly idempotent?: boolean;
   readonly family?: ToolFamily;
 }
 
@@ -154,11 +153,11 @@ class ColibriServer {
   }
 
   registerColibriTool(name: string, config: ColibriToolConfig, handle: Handler): void {
-    const { title = name, description: summary = '', family = 'system', idempotent = false } = config;
+    const { title = name, description: summary = '', family = 'system' } = config;
     const { inputSchema: input, outputSchema: output = z.object({}), mutates } = config;
     if (!(input instanceof z.ZodObject)) throw new Error('inputSchema must be a Zod object');
     const effect = mutates ? 'writes' : 'reads';
-    const tool = { name, title, summary, family, input, output, effect, idempotent, handle };
+    const tool = { name, title, summary, family, input, output, effect, handle };
     this.addTool(tool as unknown as Tool);
   }
 

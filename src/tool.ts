@@ -30,13 +30,15 @@ export interface CallContext {
   yieldToWaiting(): Promise<void>;
 }
 
+type Members = Readonly<Record<string, unknown>>;
+
 /** What a writing handler knows beyond that. */
 export interface WritingContext extends CallContext {
   readonly process: string;
   /** Position the call's exit row will have. */
   readonly position: number;
   /** What the server saw outside the database; kept with the exit row. */
-  readonly outside: Readonly<Record<string, unknown>>;
+  readonly outside: Members;
   /** The texts of the call: its arguments hold their digests. */
   readonly texts: readonly SaltedText[];
   /** Filled by the handler; becomes part of the exit row. */
@@ -61,23 +63,12 @@ interface ReadingParts<I extends z.ZodObject, O extends z.ZodObject> extends Too
 /** A tool that writes: its effects and its exit row are one transaction. */
 interface WritingParts<I extends z.ZodObject, O extends z.ZodObject> extends ToolParts<I, O> {
   readonly effect: 'writes';
-  /** Repeating the same call changes nothing more. */
-  readonly idempotent?: boolean;
   /** Arguments that are free texts: kept as salted digests, so that each can be erased. */
   readonly texts?: readonly string[];
   /** Reads what is outside the database, before the transaction, and writes defaults into the arguments. */
-  prepare?(args: z.output<I>): Promise<Prepared>;
+  prepare?(args: z.output<I>): Promise<{ readonly [K in 'args' | 'outside']: Members }>;
   /** Gets the kept arguments: a digest in the place of each text. */
-  handle(
-    args: Readonly<Record<string, unknown>>,
-    call: WritingContext,
-    tx: Transaction,
-  ): Promise<z.input<O>> | z.input<O>;
-}
-
-export interface Prepared {
-  readonly args: Readonly<Record<string, unknown>>;
-  readonly outside: Readonly<Record<string, unknown>>;
+  handle(args: Members, call: WritingContext, tx: Transaction): Promise<z.input<O>> | z.input<O>;
 }
 
 type InFamily<Parts> = Parts & { readonly family: ToolFamily };

@@ -353,7 +353,6 @@ describe('registerColibriTool', () => {
         description: 'Says nothing.',
         inputSchema: Nothing,
         mutates: true,
-        idempotent: true,
         family: 'tasks',
       },
       () => ({}),
@@ -363,7 +362,6 @@ describe('registerColibriTool', () => {
       title: 'Probe',
       summary: 'Says nothing.',
       effect: 'writes',
-      idempotent: true,
       family: 'tasks',
     });
   });

@@ -31,7 +31,20 @@ export function transactionLookup(tx: Reader, texts: ReadonlyMap<string, string>
     session: (id) => tx.get<SessionRow>(`${SELECT_SESSION} WHERE id = ?`, id),
     openSession: (task) =>
       tx.get<SessionRow>(`${SELECT_SESSION} WHERE task_id = ? AND status = 'open'`, task),
-    coveringSessions: (task) => coveringSessions(tx, task),
+    coveringSessions: async (task) => {
+      if ((await tx.get("SELECT 1 AS found FROM sessions WHERE status = 'open' LIMIT 1")) === undefined)
+        return [];
+      return await tx.all<SessionRow>(
+        `WITH RECURSIVE above (id, distance) AS (
+           SELECT CAST(? AS INTEGER), 0
+           UNION ALL
+           SELECT t.parent_id, above.distance + 1 FROM tasks t JOIN above ON t.id = above.id WHERE t.parent_id IS NOT NULL
+         )
+         SELECT ${columnsOf(SESSIONS, 's.')} FROM sessions s JOIN above ON s.task_id = above.id
+         WHERE s.status = 'open' AND (above.distance = 0 OR s.scope = 'deep') ORDER BY s.id`,
+        task,
+      );
+    },
     newestThought: async (task) => {
       const row = await tx.get<Omit<NewestThought, 'sealed'> & { readonly sealed: number }>(
         `SELECT t.id, t.hash, t.chain_position, ${SEALED} AS sealed
@@ -89,21 +102,6 @@ export async function numberFrom(tx: Reader, sql: string, ...params: readonly Sq
 /** The numbers that a query answers as `id`. */
 export async function idsFrom(tx: Reader, sql: string, ...params: readonly SqlValue[]): Promise<number[]> {
   return (await tx.all<{ id: number }>(sql, ...params)).map(({ id }) => id);
-}
-
-async function coveringSessions(tx: Reader, task: number): Promise<SessionRow[]> {
-  if ((await tx.get("SELECT 1 AS found FROM sessions WHERE status = 'open' LIMIT 1")) === undefined)
-    return [];
-  return await tx.all<SessionRow>(
-    `WITH RECURSIVE above (id, distance) AS (
-       SELECT CAST(? AS INTEGER), 0
-       UNION ALL
-       SELECT t.parent_id, above.distance + 1 FROM tasks t JOIN above ON t.id = above.id WHERE t.parent_id IS NOT NULL
-     )
-     SELECT ${columnsOf(SESSIONS, 's.')} FROM sessions s JOIN above ON s.task_id = above.id
-     WHERE s.status = 'open' AND (above.distance = 0 OR s.scope = 'deep') ORDER BY s.id`,
-    task,
-  );
 }
 
 /** A record of a finalized session is sealed unless the seal was of another task only. */

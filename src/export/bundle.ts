@@ -19,10 +19,7 @@ export interface BundleRequest extends LogPlace {
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-/**
- * The newest head covers `checkpointedThrough` of `size` audit rows. Fewer: the rest is signed by nobody. More: rows that
- * were signed are gone.
- */
+/** Rows beyond `checkpointedThrough` are signed by nobody. Where it is more than `size`, rows that were signed are gone. */
 export type WrittenBundle = Awaited<ReturnType<typeof writeBundle>>;
 
 /** The name a bundle gets where nobody gives one: which log, and how long it was. */

@@ -12,10 +12,7 @@ export type StoredHead = Readonly<ReturnType<typeof stored>>;
 /** A head that its key has signed. */
 export type SignedHead = StoredHead & { readonly root: string };
 
-/**
- * What is signed of a log of `size` audit rows: the newest head of each key, those that were kept, the smallest first, and
- * what others may hold of some of them, the oldest first.
- */
+/** What is signed of a log of `size` rows: heads, the smallest first, and what others may hold of some, the oldest first. */
 export type Heads = Awaited<ReturnType<typeof readHeads>>;
 
 /** Where a log lies and where its key does: there its anchors are looked for. */
@@ -24,10 +21,7 @@ export type LogPlace = Pick<Config, 'dbPath' | 'configDir' | 'workspace'>;
 /** What somebody else can look up, and the checkpoint that it is said to hold. */
 type LogAnchor = Pick<CarriedAnchor, 'kind' | 'note' | 'bytes'>;
 
-/**
- * What "colibri anchor" left of the log; a file that the owner keeps is the owner's alone. Git and openssl are asked, so this
- * is done before a snapshot is taken.
- */
+/** What "colibri anchor" left for others to look up. It asks git and openssl, so it is done before a snapshot is taken. */
 export async function findLogAnchors(storage: StorageEngine, place: LogPlace): Promise<readonly LogAnchor[]> {
   const { dbPath, workspace } = place;
   const origin = await storage.read(readOrigin);

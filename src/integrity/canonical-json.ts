@@ -22,10 +22,7 @@ export function canonicalNumber(value: number): string {
   return String(value);
 }
 
-/**
- * Whether a number would be written as a whole number that readers of other languages do not agree on.
- * From 1e21 on the canonical text has an exponent, so nobody takes it for an exact integer.
- */
+/** Whether languages disagree on it as a whole number: beyond 2^53, and below 1e21, where its text gets an exponent. */
 export function isInexactInteger(value: number): boolean {
   return Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) < 1e21;
 }

@@ -61,10 +61,7 @@ export function formatTlogProof({ index, proof, checkpoint, extra }: TlogProof):
   return `${lines.join('\n')}\n\n${checkpoint}`;
 }
 
-/**
- * Takes a tlog-proof text by a stranger apart. It checks the form only: open the checkpoint, then verify the
- * proof against its size and root.
- */
+/** Takes a stranger's tlog-proof apart. Checks the form only: open the checkpoint, then verify the proof against it. */
 export function parseTlogProof(text: string): TlogProof {
   const blank = text.indexOf('\n\n');
   if (blank < 0) throw new FormatError('no blank line separates proof and checkpoint');

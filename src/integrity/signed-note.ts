@@ -82,10 +82,7 @@ function parseSignature(line: string) {
   return { name, id: bytes.toString('hex', 0, 4), base64 };
 }
 
-/**
- * A public key that someone decided to trust, under the name it signs with. Its `id` is the first four bytes of its digest,
- * as eight hex digits: it names the key and proves nothing.
- */
+/** A public key that someone decided to trust, under the name it signs with. Its `id` names it and proves nothing. */
 export type VerifierKey = Readonly<ReturnType<typeof parseVerifierKey>>;
 
 /** The signature type of plain Ed25519, the first byte of every encoded key here. */

@@ -210,10 +210,7 @@ function outcomeOf(entered: ToolEnterEvent, settled: Settled): CallOutcome {
   return codeOf(settled.error) === 'TOOL_NOT_ADMITTED' ? 'denied' : 'error';
 }
 
-/**
- * The lock is free by now: the next call runs while this one waits for the disk, and their fsync is one. What comes out
- * is true of the file at the path, or says that it is not.
- */
+/** The lock is free, and the next call shares the fsync. What comes out is true of the file at the path, or says it is not. */
 async function makeDurable(stages: Stages, tool: Tool, settled: Settled, mark: unknown): Promise<Settled> {
   const { storage, signer, lock } = stages;
   const isRejected = 'error' in settled && codeOf(settled.error) === 'INVALID_PARAMS';

@@ -70,10 +70,7 @@ function createProtocolServer(product: Product, list: () => { tools: ReturnType<
   return server;
 }
 
-/**
- * The same JSON twice: some clients show a model only the one, some only the other. Redactions are told in the content, for
- * a model, and in `_meta`, for a program; the envelope has no room for them.
- */
+/** The same JSON twice: some clients show a model only one of them. The envelope itself has no room for redactions. */
 function toResult(envelope: Envelope, meta: Record<string, string> = {}, redacted: readonly string[] = []) {
   const texts = [JSON.stringify(envelope)];
   const _meta = { ...meta, ...(redacted.length > 0 && { [REDACTED_META_KEY]: [...redacted] }) };
@@ -133,16 +130,13 @@ export function describeTool(tool: Tool) {
     annotations: {
       readOnlyHint: reads,
       destructiveHint: false,
-      idempotentHint: reads || tool.idempotent === true,
+      idempotentHint: reads,
       openWorldHint: false,
     },
   };
 }
 
-/**
- * Without what costs every client tokens and tells no model anything: the dialect, the bounds of a safe integer, that a text
- * is not empty, that names are texts. Validation keeps all of it.
- */
+/** Without what costs every client tokens and tells no model anything. Validation keeps all of it. */
 function lean(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(lean);
   if (typeof schema !== 'object' || schema === null) return schema;

@@ -38,13 +38,12 @@ export function anchorInGit(folder: string, note: string, size: number) {
 /** Git appends to its logs, and adds objects and references, through any link: to a file of the user's, if it leads there. */
 function refuseLinks(gitFolder: string): void {
   const partsOf = (path: string) => path.split('/').map((_, i, parts) => parts.slice(0, i + 1).join('/'));
-  for (const path of ['objects', ...partsOf(ANCHOR_REF), ...partsOf(`logs/${ANCHOR_REF}`)].map((part) =>
-    join(gitFolder, part),
-  ))
-    if (!['a folder', undefined].includes(oddity(path)))
-      throw new ProgramError(
-        `${path} is ${oddity(path)}, and git would write through it. Remove it, or use --file.`,
-      );
+  for (const part of ['objects', ...partsOf(ANCHOR_REF), ...partsOf(`logs/${ANCHOR_REF}`)]) {
+    const path = join(gitFolder, part);
+    const odd = oddity(path) ?? 'a folder';
+    if (odd !== 'a folder')
+      throw new ProgramError(`${path} is ${odd}, and git would write through it. Remove it, or use --file.`);
+  }
 }
 
 /** The checkpoints in a repository, the newest first; undefined where there is no repository, or none in it. */

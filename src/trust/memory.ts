@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { sha256Hex } from '../integrity/digest.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
 import { isGone } from '../log/process-identity.ts';
-import { namesIn, openPrivate, readStart, syncFolder, WARILY } from '../private-files.ts';
+import { closing, namesIn, openPrivate, readStart, syncFolder, WARILY } from '../private-files.ts';
 import { headIn, openIfValid } from './opening.ts';
 
 /** A head that was signed and durable, as it is remembered outside the database, in one of two slots of a file. */
@@ -81,12 +81,7 @@ export class MemoryFile {
     this.#timer = undefined;
     const fd = this.#fd;
     this.#fd = undefined;
-    if (fd === undefined) return;
-    try {
-      fs.fdatasyncSync(fd);
-    } finally {
-      fs.closeSync(fd);
-    }
+    if (fd !== undefined) closing(fd, fs.fdatasyncSync);
   }
 
   #put(slot: Buffer): void {

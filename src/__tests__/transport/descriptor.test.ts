@@ -64,16 +64,6 @@ describe('annotations', () => {
   test.each([
     ['one that reads', aTool(), { readOnlyHint: true, idempotentHint: true }],
     ['one that writes', aWritingTool(), { readOnlyHint: false, idempotentHint: false }],
-    [
-      'one that writes the same however often',
-      aWritingTool({ idempotent: true }),
-      { readOnlyHint: false, idempotentHint: true },
-    ],
-    [
-      'one that writes more each time',
-      aWritingTool({ idempotent: false }),
-      { readOnlyHint: false, idempotentHint: false },
-    ],
   ] as const)('follow from the tool: %s', (_, tool, expected) => {
     expect(describeTool(tool).annotations).toEqual({
       destructiveHint: false,

@@ -123,10 +123,7 @@ const FIELD = /^( *)([\w.-]+): +([^\s#].*(?:\n\1 .*|\n *(?=\n))*)/gm;
 /** Values that mean themselves: quoted, a block, a whole list or map, an anchor, an alias, a tag, nothing. */
 const SPECIAL = /^(["'|>&]|!!|!<|\*\S+$|\[[^\]]*\]$|\{[^}]*\}$|(null|~)$)/;
 
-/**
- * Quotes the plain values, some of which YAML takes for something else: `description: Use when: asked`,
- * `argument-hint: [a] [b]`, `allowed-tools: *`.
- */
+/** Quotes plain values, some of which YAML takes for something else: `description: Use when: asked`, `allowed-tools: *`. */
 function quotePlainValues(text: string): string {
   const untabbed = text.replace(/^[\t ]+/gm, (blanks) => blanks.replaceAll('\t', '  '));
   return untabbed.replace(FIELD, (field: string, indent: string, key: string, lines: string) => {

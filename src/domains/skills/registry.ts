@@ -23,10 +23,7 @@ export interface SkillRegistryOptions {
 
 export type SkillRegistry = ReturnType<typeof createSkillRegistry>;
 
-/**
- * The skills on disk; an answer is never an error. Nothing is cached: every digest comes from the bytes on disk. 200
- * skills with 1,000 files take 0.2 s of CPU time.
- */
+/** The skills on disk; an answer is never an error. Nothing is cached: 200 skills with 1,000 files take 0.2 s of CPU time. */
 export function createSkillRegistry(options: SkillRegistryOptions) {
   const { clock = systemClock } = options;
   /** `pause` is awaited between slices of a long scan, so that others can run. */
@@ -117,10 +114,7 @@ function resolveRoots(paths: readonly string[], workspace: string, skipped: Skip
   return roots;
 }
 
-/**
- * The content of a repository is hostile input too: a root inside the workspace must really be inside it, or a link in a
- * cloned repository could open any folder of the person who cloned it.
- */
+/** A repository is hostile input too: a link in it must not open some other folder of the person who cloned it. */
 function resolveRoot(path: string, workspace: string): string | undefined {
   if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
   if (!existsSync(path)) throw new disk.Refusal('a symbolic link that leads nowhere');

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs';
 import { basename, join, sep } from 'node:path';
 import { sha256Hex } from '../../integrity/digest.ts';
-import { WARILY } from '../../private-files.ts';
+import { closing, WARILY } from '../../private-files.ts';
 
 // Hostile input enters here: everything in a skills folder is examined, opened and read through this file only.
 // The calls are synchronous because that is five to eight times as fast (4,000 lstat: 10 to 15 ms instead of 70 to 90);
@@ -221,13 +221,10 @@ export function namesIn(folder: string): readonly string[] {
 /** The bytes of a regular file inside one of the roots. */
 function readFile(path: string, roots: readonly string[], bytesMax: number): Buffer {
   if (!isInside(realPath(path), ...roots)) throw new Refusal('it is outside the skills folder');
-  const fd = fs.openSync(path, fs.constants.O_RDONLY | WARILY);
-  try {
+  return closing(fs.openSync(path, fs.constants.O_RDONLY | WARILY), (fd) => {
     const stat = fs.fstatSync(fd);
     const bytes = Buffer.allocUnsafe(stat.isFile() && stat.size <= bytesMax ? stat.size : 0);
     if (stat.isFile() && fs.readSync(fd, bytes) === stat.size) return bytes;
     throw new Refusal('it was replaced while it was being read; ask again');
-  } finally {
-    fs.closeSync(fd);
-  }
+  });
 }
