@@ -130,11 +130,7 @@ export type Leaf = Pick<SessionRecordRow, 'id' | 'kind' | 'ref'> & { readonly ha
 const PAGE = 2_000;
 
 /** The records of a session in the order written, a page at a time. */
-export async function* sessionRecords(
-  tx: Reader,
-  session: number,
-  onlyTask: number | null = null,
-): AsyncGenerator<readonly Leaf[]> {
+export async function* sessionRecords(tx: Reader, session: number, onlyTask: number | null = null) {
   // A number that is not exact, in a file somebody forged, could be the last one for ever.
   for (let after: number | undefined = 0; after !== undefined && Number.isSafeInteger(after); ) {
     const page: Leaf[] = await tx.all<Leaf>(

@@ -90,9 +90,7 @@ export async function digestsAt(cells: Cells, positions: readonly number[]): Pro
 
 async function requireId(tx: Reader, table: StateTable, subject: string): Promise<number> {
   const id = parseId(table, subject);
-  const found =
-    id === undefined ? undefined : await tx.get(`SELECT 1 AS found FROM ${table.name} WHERE id = ?`, id);
-  if (id !== undefined && found !== undefined) return id;
+  if (id && (await tx.get(`SELECT 1 AS found FROM ${table.name} WHERE id = ?`, id)) !== undefined) return id;
   const last = (await tx.get<{ id: number | null }>(`SELECT max(id) AS id FROM ${table.name}`))?.id ?? 0;
   const hint = last === 0 ? 'There is none yet.' : `The last one is ${formatId(table, last)}.`;
   const message = `There is no ${table.noun} ${JSON.stringify(subject)}. ${hint}`;

@@ -6,10 +6,8 @@ export class CanonicalJsonError extends Error {
 }
 
 /**
- * The RFC 8785 text of a plain JSON value: one text per value, whatever the order of its keys.
- *
- * Whatever that text could not carry unchanged is refused instead of being dropped or rounded, so that two
- * different values never share a digest.
+ * The RFC 8785 text of a plain JSON value: one text per value, whatever the order of its keys. What that text could not
+ * carry unchanged is refused instead of being dropped or rounded, so that two different values never share a digest.
  */
 export function canonicalJson(value: unknown): string {
   return writeValue(value, 0);

@@ -12,10 +12,9 @@ type Claim<Counts extends string, Hashes extends string> = Readonly<
 >;
 
 /**
- * Returns only if the leaf is at `index` of the tree with this size and root; throws `ProofError` otherwise.
- * It answers nothing, so a caller cannot forget to look at the answer. Every field may come from a stranger.
- *
- * The walk is RFC 9162 2.1.3.2 and shares no step with the code that makes proofs.
+ * Returns only if the leaf is at `index` of the tree with this size and root; throws `ProofError` otherwise, so that no
+ * caller can forget to look at an answer. Every field may come from a stranger. The walk is RFC 9162 2.1.3.2 and shares no
+ * step with the code that makes proofs.
  */
 export function verifyInclusion(claim: Claim<'index' | 'size', 'leafHash' | 'root'>): void {
   const { index, size, leafHash, root, proof } = claim;
@@ -29,10 +28,8 @@ export function verifyInclusion(claim: Claim<'index' | 'size', 'leafHash' | 'roo
 }
 
 /**
- * Returns only if the tree of `size1` is the beginning of the tree of `size2`; throws `ProofError` otherwise.
- * A tree without leaves begins every tree, so a proof from size 0 says nothing and is refused.
- *
- * The walk is RFC 9162 2.1.4.2.
+ * Returns only if the tree of `size1` is the beginning of the tree of `size2` (RFC 9162 2.1.4.2); throws `ProofError`
+ * otherwise. A tree without leaves begins every tree, so a proof from size 0 says nothing and is refused.
  */
 export function verifyConsistency(claim: Claim<'size1' | 'size2', 'root1' | 'root2'>): void {
   const { size1, size2, root1, root2, proof } = claim;

@@ -50,17 +50,15 @@ export class UnknownToolError extends Error {}
 type Settled = { readonly result: unknown } | { readonly error: Error };
 
 /** The five stages in their only order: lock, validate, enter, dispatch, exit. Nothing else in Colibri calls a handler. */
-export function composeCall(
-  deps: StageDeps,
-): (name: string, raw: unknown, actor: string, tellRedacted?: TellRedacted) => Promise<Envelope> {
-  return async (name, raw, actor, tellRedacted) => {
+export function composeCall(deps: StageDeps) {
+  return async (name: string, raw: unknown, actor: string, tell?: TellRedacted): Promise<Envelope> => {
     const stages = { ...deps, ...(await deps.ready()) };
     const tool = deps.tools.get(name);
 
     const { settled, mark } = await stages.lock.run(async () => ({
       settled: await settle(async () => {
         const judged = tool === undefined ? judgeUnknown(stages, name, raw) : validate(tool, raw);
-        if (judged.redacted.length > 0) tellRedacted?.(judged.redacted);
+        if (judged.redacted.length > 0) tell?.(judged.redacted);
         return await perform(stages, judged, await enter(stages, judged, actor));
       }),
       // Taken while no other call of this process can have begun a commit that the next fsync might not cover.

@@ -27,11 +27,7 @@ type Params = Readonly<Record<string, unknown>>;
 /** What a line turned out to be: something to pass on, or an error to answer at once. */
 export type ReadLine =
   | { readonly kind: 'message'; readonly message: IncomingMessage }
-  | {
-      readonly kind: 'refused';
-      readonly id: RequestId | null;
-      readonly error: { readonly code: number; readonly message: string; readonly data?: unknown };
-    };
+  | ReturnType<typeof refuse>;
 
 /**
  * Arguments travel to stage 2 inside this key, untouched: the protocol layer would refuse what is not an object before it
@@ -125,8 +121,8 @@ export function parse(text: string): unknown {
   }
 }
 
-function refuse(id: RequestId | null, code: number, message: string, data?: unknown): ReadLine {
-  return { kind: 'refused', id, error: { code, message, ...(data !== undefined && { data }) } };
+function refuse(id: RequestId | null, code: number, message: string, data?: unknown) {
+  return { kind: 'refused' as const, id, error: { code, message, ...(data !== undefined && { data }) } };
 }
 
 /** A request whose `_meta` the SDK cannot read gets no answer from it at all. */

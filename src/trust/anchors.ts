@@ -39,11 +39,8 @@ export function findAnchors(looking: LookingFor) {
   return { anchors: [...kept, ...inGit(looking, git, remarks), ...stamped], remarks };
 }
 
-function inGit(
-  { dbPath, workspace, folder }: LookingFor,
-  remembered: readonly string[],
-  remarks: string[],
-): FoundAnchor[] {
+function inGit(looking: LookingFor, remembered: readonly string[], remarks: string[]): FoundAnchor[] {
+  const { dbPath, workspace, folder } = looking;
   try {
     const here = [dirname(dbPath), workspace].flatMap((path) => repositoryOf(path) ?? []);
     return [...new Set([...here, ...remembered])].flatMap((repository): FoundAnchor[] => {

@@ -84,10 +84,8 @@ export type LogPlace = Pick<Config, 'dbPath' | 'configDir'>;
 export type OwnLog = Readonly<ReturnType<typeof ownLogIn>>;
 
 /** The user's side of the log at a path; undefined for a new log. Refuses one that is not the log it was or has no key. */
-export function loadOwnLog(
-  { origin, last, heads }: LogView,
-  { dbPath, configDir }: LogPlace,
-): OwnLog | undefined {
+export function loadOwnLog(view: LogView, { dbPath, configDir }: LogPlace): OwnLog | undefined {
+  const { origin, last, heads } = view;
   const other = new PathMemory(configDir, dbPath).otherThan(origin);
   const now = origin ?? (last.position > 0 ? 'an unsigned one' : 'an empty one');
   if (other !== undefined) throw REFUSALS.replaced(other, now);

@@ -133,16 +133,11 @@ export async function sealSkill(scan: Scan, folder: SkillFolder, file: Buffer): 
 }
 
 /**
- * The digest of a skill: SHA-256 over one line for each path below its folder, in the order of the paths' UTF-8 bytes.
- *
- * - a regular file: `<sha256 of its bytes>  <path>`;
- * - a link, a pipe, a device, a socket, a file that may not be read: `unread  <path>`.
- *
- * Each line ends with a newline. Two blanks stand between the columns. A backslash, newline or carriage return in a
- * path is written `\\`, `\n` or `\r`, and the line then begins with a backslash. Folders have no line. `.git` and
- * `node_modules` are left out with all they hold. Modes and times are not covered.
- *
- * For a folder of plain files this is what coreutils say:
+ * The digest of a skill: SHA-256 over one line for each path below its folder, in the order of the paths' UTF-8 bytes:
+ * `<sha256 of its bytes>  <path>` for a regular file; `unread  <path>` for a link, a pipe, a device, a socket or a file
+ * that may not be read. Each line ends with a newline. A backslash, newline or carriage return in a path is written `\\`,
+ * `\n` or `\r`, and the line then begins with a backslash. Folders have no line. `.git` and `node_modules` are left out
+ * with all they hold. Modes and times are not covered. For a folder of plain files this is what coreutils say:
  * `find . -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum`
  */
 export function skillDigest(columns: ReadonlyMap<string, string>): string {
