@@ -2,17 +2,17 @@ import * as fs from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { systemClock } from './clock.ts';
 
-// The one place that opens files and makes folders where others may have been first. Hostile input enters here: whoever
-// made the folder may have put a link, a pipe or a device where a file of ours should be.
+// The one place that opens files and makes folders where others may have been first. Hostile input enters here: the
+// maker of the folder may have put a link, a pipe or a device where a file of ours should be.
 
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants;
-/** Never through a link, and without waiting for whoever is at the other end of a pipe. */
+/** Never through a link, and without waiting for anyone at the other end of a pipe. */
 export const WARILY = O_NOFOLLOW | O_NONBLOCK;
 /** More than any file of ours that is read whole; a bundle and a database are not. */
 const FILE_BYTES_MAX = 16_777_216;
 const HAS_MODES = process.platform !== 'win32';
 
-/** Why the path is no regular file, as the end of a sentence; undefined where it is one, or where nothing is. */
+/** Why the path is not a regular file, as the end of a sentence; undefined where it is one, or where nothing is. */
 export function oddity(path: string): string | undefined {
   const stat = fs.lstatSync(path, { throwIfNoEntry: false });
   if (stat === undefined || stat.isFile()) return undefined;

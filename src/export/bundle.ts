@@ -14,7 +14,7 @@ import { countRows, findLogAnchors, type Heads, type LogPlace, newestHead, readH
 import { readmeText } from './readme.ts';
 
 export interface BundleRequest extends LogPlace {
-  /** The page that checks bundles in a browser, to lie in this one as verify.html. */
+  /** The page that checks bundles in a browser, added as verify.html. */
   readonly page?: string | undefined;
   readonly onProgress?: (done: number, total: number) => void;
 }
@@ -33,7 +33,7 @@ export async function defaultBundleName(storage: StorageEngine): Promise<string>
 
 /**
  * Writes a bundle at `path`: a zip where the name says so, else a folder. Reads one snapshot and changes nothing in the
- * database. A log that is not what was signed is written as it lies: whoever verifies the bundle finds the same in it.
+ * database. A log that is not what was signed is written as it is: a verifier of the bundle finds the same in it.
  */
 export async function writeBundle(storage: StorageEngine, request: BundleRequest, path: string) {
   const found = await findLogAnchors(storage, request);
@@ -113,7 +113,7 @@ export async function writeHeads(target: Target, heads: Pick<Heads, 'newest' | '
 
 /**
  * The leaves of each seal, and for each that the newest head covers the proof that the log holds it. Of a log that is not
- * what the head says there is none. Whether the head itself holds is for whoever verifies.
+ * what the head says there is none. Whether the head itself holds is for the verifier to say.
  */
 async function writeSeals(tx: Reader, target: BundleTarget, { newest }: Heads): Promise<void> {
   const select = `SELECT id, position FROM sessions WHERE status = 'finalized' AND`;
@@ -131,7 +131,7 @@ async function writeSeals(tx: Reader, target: BundleTarget, { newest }: Heads): 
   for await (const page of new PartSource(tx, covered, { head: under }).rows())
     for (const { position, text = '', proof = [] } of page) {
       if (!isIncluded(position - 1, proof, sha256Hex(text), head)) continue;
-      // The row travels along in the line for extras, so that the file alone can be checked by whoever has the key.
+      // The row travels along in the line for extras, so that the file alone can be checked by anyone who has the key.
       const made = { index: position - 1, proof, checkpoint: note, extra: Buffer.from(text) };
       await target.write(forms.proofFile(sealedAt.get(position) ?? ''), [formatTlogProof(made)]);
     }

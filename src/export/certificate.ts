@@ -48,7 +48,7 @@ function inOrder(rows: ReadonlyMap<number, string>): string[] {
   return [...rows].sort(([a], [b]) => a - b).map(([, line]) => line);
 }
 
-/** The rows with their proofs, and what lies beside them. */
+/** The rows with their proofs, payloads and texts. */
 async function rowsOf(tx: Reader, positions: readonly number[], head: SignedHead) {
   const [log, proofs, payloads]: [string[], string[], string[]] = [[], [], []];
   const under = { key: head.key, checkpoint: head.note, size: head.size, where: '' };

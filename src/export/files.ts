@@ -44,7 +44,7 @@ function list(folder: string, prefix: string, names: string[]): void {
     if (!isEntryName(name)) throw new SourceError(`${JSON.stringify(name)} does not belong in a bundle`);
     if (names.length >= FILES_MAX) throw new SourceError(`there are more than ${FILES_MAX} files`);
     if (item.isDirectory() && prefix === '') list(folder, `${name}/`, names);
-    // A link could lead to any file of whoever verifies, a pipe could never end.
+    // A link could lead to any file of the person who verifies, a pipe could never end.
     else if (!item.isFile()) throw new SourceError(`${name} is not a plain file`);
     else names.push(name);
   }
@@ -183,7 +183,7 @@ export class ZipWriter {
   }
 
   async add(name: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
-    if (!isEntryName(name)) throw new Error(`${JSON.stringify(name)} is no name for a file in a bundle`);
+    if (!isEntryName(name)) throw new Error(`${JSON.stringify(name)} is not a name for a file in a bundle`);
     const offset = this.#at;
     let crc = 0;
     let size = 0;

@@ -15,7 +15,7 @@ export type SignedHead = StoredHead & { readonly root: string };
 /** What is signed of a log of `size` rows: heads, the smallest first, and what others may hold of some, the oldest first. */
 export type Heads = Awaited<ReturnType<typeof readHeads>>;
 
-/** Where a log lies and where its key does: there its anchors are looked for. */
+/** Where a log is and where its key is: its anchors are looked for there. */
 export type LogPlace = Pick<Config, 'dbPath' | 'configDir' | 'workspace'>;
 
 /** What somebody else can look up, and the checkpoint that it is said to hold. */
@@ -66,7 +66,7 @@ export function newestHead({ newest, origin }: Heads): SignedHead | undefined {
 
 /**
  * The head that rows are proved against, which must reach as far as they do. The oldest one that is anchored says most;
- * then one by the key that the name of the log belongs to, which whoever has the name can check; else the newest.
+ * then one by the key that the name of the log belongs to, which anyone who has the name can check; else the newest.
  */
 export function requireHead(heads: Heads, through: number): SignedHead {
   const newest = newestHead(heads);

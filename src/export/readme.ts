@@ -2,7 +2,7 @@ import { visibleLine } from '../untrusted.ts';
 import type { WrittenBundle } from './bundle.ts';
 
 const PAGE = `  verify.html       shows all of it in a browser and checks it there, with no network; take the page from a source you
-                    trust, because whoever forges a bundle can forge the page inside
+                    trust, because anyone who forges a bundle can forge the page inside
 `;
 
 const ANCHORS = `  anchors/          what others may hold of a checkpoint, each file named by its SHA-256: git commits as git keeps them
@@ -43,7 +43,7 @@ thought, the content_hash of a change. The name of the log is colibri/ and the f
 32-byte public key that created it.
 
 What it proves rests on the keys. Compare them with what you got another way, or the checkpoint with one you kept.
-The script docs/verify-bundle.py of Colibri, with the files beside it, checks the rows in plain Python; "colibri verify"
+The script docs/verify-bundle.py of Colibri, with the files next to it, checks the rows in plain Python; "colibri verify"
 does so too, and runs every call again.
 `;
 }

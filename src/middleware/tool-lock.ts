@@ -18,7 +18,7 @@ export function createToolLock() {
     isHeld = true;
   }
 
-  /** Hands it to whoever waits longest: it is held meanwhile, so that nobody can come in between. */
+  /** Hands it to the one that waits longest: it is held meanwhile, so that nobody can come in between. */
   function release(): void {
     const next = waiting.shift();
     if (next === undefined) isHeld = false;

@@ -46,7 +46,7 @@ function ifValid<T>(read: () => T): T | undefined {
 
 const ORIGIN = /^colibri\/[0-9a-f]{32}$/;
 
-/** The name of the log that this key would have created: the name tells the key. Undefined for a text that is no key. */
+/** The name of the log that this key would have created: the name tells the key. Undefined for a text that is not a key. */
 export function originOfKey(verifierKey: string): string | undefined {
   const encoded = notes.decodeBase64(
     verifierKey.slice(verifierKey.indexOf('+', verifierKey.indexOf('+') + 1) + 1),

@@ -49,7 +49,7 @@ export async function readView(tx: Reader) {
   const { position } = first;
   const last: Head =
     position === null ? EMPTY_LOG : { position, chainHash: first.last_chain_hash, at: timeIn(first.text) };
-  // What is not a text is no name that anybody gave it.
+  // Colibri gives no name that is not a text.
   return { origin: first.origin === null ? undefined : String(first.origin), heads, last };
 }
 

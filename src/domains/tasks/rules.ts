@@ -234,10 +234,8 @@ export function projectNotFound(project: string, known: readonly string[]): Coli
     known.length === 0
       ? ' There are none yet; task_create opens one.'
       : `${didYouMean(project, known)} The projects are: ${known.join(', ')}.`;
-  return new ColibriError('ERR_PROJECT_NOT_FOUND', `There is no project ${JSON.stringify(project)}.${hint}`, {
-    project,
-    projects: known,
-  });
+  const sentence = `There is no project ${JSON.stringify(project)}.${hint}`;
+  return new ColibriError('ERR_PROJECT_NOT_FOUND', sentence, { project, projects: known });
 }
 
 /** The writing tools of this domain, with the arguments that are texts. */

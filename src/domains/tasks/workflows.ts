@@ -59,7 +59,7 @@ export function allowedFrom(workflow: Workflow, status: Status): readonly Status
   return Object.hasOwn(ARROWS, workflow) ? (ARROWS[workflow][status] ?? []) : [];
 }
 
-/** Staying where one is is no arrow either: of two agents that make the same move, the second learns who was first. */
+/** To stay is not an arrow either: of two agents that make the same move, the second learns who was first. */
 export function assertArrow(
   task: Pick<TaskRow, 'id' | 'workflow' | 'status' | 'status_by' | 'status_since'>,
   to: Status,

@@ -132,7 +132,7 @@ export async function listThoughts(
   return { thoughts, count };
 }
 
-/** Everything the hash is made of and everything beside it; what is empty is left out, and what was erased. */
+/** Everything the hash is made of and all the rest; what is empty or was erased is left out. */
 function viewThought(thought: ShownThought) {
   const evidence = Object.entries(pick(thought, 'observed', 'tests_run', 'blockers', 'metadata')).flatMap(
     ([field, text]) => (text === null || text === '[]' || text === ERASED ? [] : [[field, JSON.parse(text)]]),
