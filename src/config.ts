@@ -43,9 +43,9 @@ export type Config = ReturnType<typeof readConfig>;
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-export const PROJECT_SLUG = /^[a-z0-9-]{1,64}$/;
+const SLUG = '1 to 64 characters out of a-z, 0-9 and -';
 
-const slug = z.string().regex(PROJECT_SLUG);
+export const projectName = z.string().regex(/^[a-z0-9-]{1,64}$/, `a project is ${SLUG}`);
 
 /** A setting that takes one of a few words. */
 function oneOf<const W extends readonly [string, ...string[]]>(words: W, otherwise: W[number]) {
@@ -63,18 +63,18 @@ export const VARIABLES = {
   },
   COLIBRI_PROJECT: {
     means: 'project used where a tool’s `project` is optional',
-    takes: 'a project name: 1 to 64 characters out of a-z, 0-9 and -',
+    takes: `a project name: ${SLUG}`,
     otherwise: 'none',
-    schema: slug.optional(),
+    schema: projectName.optional(),
   },
   COLIBRI_PROJECTS: {
     means: 'the only projects that exist',
-    takes: 'project names with commas between, each 1 to 64 characters out of a-z, 0-9 and -',
+    takes: `project names with commas between, each ${SLUG}`,
     otherwise: 'any',
     schema: z
       .string()
       .transform((list) => list.split(',').map((name) => name.trim()))
-      .pipe(z.array(slug))
+      .pipe(z.array(projectName))
       .optional(),
   },
   COLIBRI_WORKFLOW: {

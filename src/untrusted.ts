@@ -7,19 +7,13 @@
  * does a direction mark near a right-to-left letter, where it does no more than the letter. By number and not by property:
  * every version of Unicode must spell a certificate in the same way.
  */
-const ACTING = actingCharacters();
-
-function actingCharacters(): RegExp {
-  const controls = '\\0-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff';
-  const hidden =
-    '\\xad\\u200b\\u2060-\\u2065\\u206a-\\u206f\\ufeff\\ufff9-\\ufffb\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e007f}';
-  const [letter, between] = [
-    '[\\u05d0-\\u05f2\\u0620-\\u064a\\u066e-\\u06d3\\u06fa-\\u08c7]',
-    '[\\s!-@]{0,8}',
-  ];
-  const mark = `(?<!${letter}${between})[\\u200e\\u200f\\u061c](?!${between}${letter})`;
-  return new RegExp(`([${controls}${hidden}]|${mark})`, 'gu');
-}
+const CONTROLS = '\\0-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff';
+const HIDDEN =
+  '\\xad\\u200b\\u2060-\\u2065\\u206a-\\u206f\\ufeff\\ufff9-\\ufffb\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e007f}';
+const LETTER = '[\\u05d0-\\u05f2\\u0620-\\u064a\\u066e-\\u06d3\\u06fa-\\u08c7]';
+const BETWEEN = '[\\s!-@]{0,8}';
+const MARK = `(?<!${LETTER}${BETWEEN})[\\u200e\\u200f\\u061c](?!${BETWEEN}${LETTER})`;
+const ACTING = new RegExp(`([${CONTROLS}${HIDDEN}]|${MARK})`, 'gu');
 
 /** For several lines on a terminal, in a log or in a text file: what acts is spelled out, line feeds and tabs stay. */
 export function visible(text: string): string {

@@ -1,5 +1,4 @@
 import * as z from 'zod';
-import { PROJECT_SLUG } from '../config.ts';
 import { parseInstant } from '../instant.ts';
 import { LIMITS } from '../limits.ts';
 
@@ -13,10 +12,6 @@ export const line = (max: number) =>
 
 /** Any text that could be an id. Whether it is one, the lookup says, with the nearest that exist. */
 export const recordId = z.string().min(1).max(32);
-
-export const project = z
-  .string()
-  .regex(PROJECT_SLUG, 'a project is 1 to 64 characters out of a-z, 0-9 and -');
 
 export const pageOffset = z.int().min(0).optional();
 

@@ -109,7 +109,7 @@ export class Desk {
     return (await this.list(args)).tasks.map((task) => task.task_id);
   }
 
-  async next(args: Partial<schema.NextArgs> = {}): Promise<Output<'task_next_actions'>> {
+  async next(args: Partial<z.output<typeof schema.NextInput>> = {}): Promise<Output<'task_next_actions'>> {
     return await this.ok('task_next_actions', args);
   }
 }

@@ -3,11 +3,12 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { THOUGHT_TYPES } from '../../src/domains/trail/schema.ts';
+import { RecordInput } from '../../src/domains/trail/schema.ts';
 import type { Playground } from '../driver/playground.ts';
 import { proves } from './proves.ts';
 import { openTrail, type TrailDesk, thoughtHash, treeRoot } from './trail-desk.ts';
 
+const THOUGHT_TYPES = RecordInput.shape.type.options;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const HASH = /^[0-9a-f]{64}$/;
 

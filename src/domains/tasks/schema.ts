@@ -1,6 +1,7 @@
 import * as z from 'zod';
+import { projectName } from '../../config.ts';
 import { LIMITS } from '../../limits.ts';
-import { actorName, each, instant, line, pageOffset, project, recordId, texts } from '../fields.ts';
+import { actorName, each, instant, line, pageOffset, recordId, texts } from '../fields.ts';
 import { STATUSES, WORKFLOWS } from './workflows.ts';
 
 const PRIORITIES = ['low', 'normal', 'high', 'critical'] as const;
@@ -24,7 +25,7 @@ const Editable = {
 
 export const CreateInput = z.strictObject({
   title,
-  project,
+  project: projectName,
   ...Editable,
   parent_id: recordId.optional(),
   type: z.enum(TYPES).optional(),
@@ -89,7 +90,7 @@ export const GetOutput = z.strictObject({
 });
 
 export const ListInput = z.strictObject({
-  project: project.optional(),
+  project: projectName.optional(),
   status: z.array(z.enum(STATUSES)).max(STATUSES.length).optional(),
   priority: z.array(priority).max(PRIORITIES.length).optional(),
   assignee: actorName.optional(),
@@ -108,7 +109,7 @@ export const ListOutput = z.strictObject({
 });
 
 export const NextInput = z.strictObject({
-  project: project.optional(),
+  project: projectName.optional(),
   limit: z.int().min(1).max(LIMITS.nextActionsMax).optional(),
   include_blocked: z.boolean().optional(),
 });
@@ -133,4 +134,3 @@ export type Created = z.output<typeof CreateOutput>;
 export type UpdateArgs = z.output<typeof UpdateInput>;
 export type Updated = z.output<typeof UpdateOutput>;
 export type ListArgs = z.output<typeof ListInput>;
-export type NextArgs = z.output<typeof NextInput>;

@@ -4,7 +4,6 @@ import { each, line, pageOffset, recordId, texts } from '../fields.ts';
 
 const type = z.enum(['reflection', 'decision', 'discovery', 'risk', 'blockers', 'plan', 'analysis']);
 
-export const THOUGHT_TYPES = type.options;
 export type ThoughtType = z.output<typeof type>;
 const evidence = line(LIMITS.evidenceCharsMax);
 const evidenceList = z.array(evidence).max(LIMITS.evidenceItemsMax);
