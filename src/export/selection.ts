@@ -6,13 +6,8 @@ import { isCount, members } from '../verify/sources/forms.ts';
 import { rowsBehind, withEnters } from '../verify/sources/part.ts';
 import { effectsOf, statesNamed } from '../verify/sources/rows.ts';
 
-/** The part of a log that proves something about one record. */
-export interface Selection {
-  /** Audit rows, by position, in order. */
-  readonly positions: readonly number[];
-  /** Rows of state, by table and id, as the texts that are hashed. */
-  readonly state: ReadonlyMap<StateTable, ReadonlyMap<number, string>>;
-}
+/** What proves one record: audit rows, in order, and rows of state by table and id, as the texts that are hashed. */
+export type Selection = Awaited<ReturnType<typeof closed>>;
 
 /** Finds what proves a record. Throws where there is no such record, or rows that it rests on are gone. */
 export async function select(tx: Reader, subject: string): Promise<Selection> {
@@ -53,7 +48,7 @@ async function rowsOfCall(tx: Reader, position: number): Promise<number[]> {
  * that counts has its row, and every row its effect. Texts that the owner has erased are absent; the calls that say so
  * explain it.
  */
-async function closed(tx: Reader, chosen: Iterable<number>): Promise<Selection> {
+async function closed(tx: Reader, chosen: Iterable<number>) {
   const cells = new Cells(tx);
   const sql = 'SELECT text FROM actions WHERE position';
   for (let positions = await withEnters(cells, chosen); ; ) {

@@ -1,17 +1,14 @@
 import { LIMITS } from '../limits.ts';
 
 /** What is wrong with a value whatever its schema says, and where. */
-export interface Objection {
-  readonly path: readonly (string | number)[];
-  readonly message: string;
-}
+export type Objection = NonNullable<ReturnType<typeof firstObjection>>;
 
 /**
  * Finds what could not be stored and read back the same, or would break something recursive later: nesting beyond the
  * limit, more values than any schema takes, ill-formed Unicode, numbers JSON cannot carry exactly. Walks with a list of
  * its own, so no depth overflows it.
  */
-export function firstObjection(value: unknown): Objection | undefined {
+export function firstObjection(value: unknown) {
   const open: { value: unknown; path: readonly (string | number)[] }[] = [{ value, path: [] }];
   let seen = 0;
   for (let item = open.pop(); item !== undefined; item = open.pop()) {

@@ -1,4 +1,3 @@
-import type { Checkpoint } from '../integrity/checkpoint.ts';
 import { Frontier } from '../integrity/tree.ts';
 import { changeOne, type StorageEngine, type Transaction } from '../storage/engine.ts';
 import { KeyFolder } from './key-folder.ts';
@@ -17,9 +16,6 @@ import { REFUSALS, RefusalError } from './refusal.ts';
 
 /** The owner's decision to go on from what is there, until the commit that carries it out. */
 export type Adoption = Readonly<NonNullable<Awaited<ReturnType<typeof prepareAdoption>>>>;
-
-/** `key` is the verifier key that signed it. */
-type LostHead = Pick<Checkpoint, 'size' | 'root'> & { readonly key: string };
 
 /**
  * Reads the whole log once and makes a key where there is none. Undefined where nothing stands in the way of signing.
@@ -66,7 +62,7 @@ export async function acceptHeads(tx: Transaction, view: LogView, own: OwnLog): 
 type Claim = Pick<HeadRow, 'key' | 'checkpoint'>;
 
 /** What a head says, if a key of this log signed it. The name of a log vouches for the key that created it. */
-function signedBy({ key, checkpoint }: Claim, folder: KeyFolder | undefined): LostHead[] {
+function signedBy({ key, checkpoint }: Claim, folder: KeyFolder | undefined) {
   const verifier = keyIn(key);
   if (folder === undefined || verifier === undefined) return [];
   if (originOfKey(key) !== folder.origin && !folder.keys().includes(key)) return [];
