@@ -35,7 +35,7 @@ export interface Command<O extends Options = Options> {
   readonly options?: O;
   /** How many positional arguments it takes; none by default. */
   readonly positionals?: readonly [min: number, max: number];
-  /** Answers the exit code: 0 success, 1 problems found, 2 usage error. */
+  /** Answers the exit code: 0 success, 1 problems found, 2 usage error, 74 as for a server. */
   run(invocation: Invocation<O>): Promise<number>;
 }
 
@@ -44,7 +44,7 @@ export function command<const O extends Options>(declaration: Command<O>): Comma
   return declaration;
 }
 
-export const EXIT = { fine: 0, found: 1, usage: 2 } as const;
+export const EXIT = { fine: 0, found: 1, usage: 2, uncertain: 74 } as const;
 
 /** A usage error: one sentence on stderr, exit code 2. */
 export class UsageError extends Error {}

@@ -17,7 +17,9 @@ const MISTAKES: readonly ErrorCode[] = [
   'ERR_NOT_FOUND',
 ];
 
-process.exitCode = await main(process.argv.slice(2));
+const code = await main(process.argv.slice(2));
+// Whoever finds out that nobody knows what was stored has set it already.
+process.exitCode ??= code;
 
 /** Without arguments the server for a client, or help on a terminal; otherwise the named command. */
 async function main([name, ...rest]: readonly string[]): Promise<number> {

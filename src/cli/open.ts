@@ -13,7 +13,7 @@ import { openSqlite } from '../storage/sqlite/engine.ts';
 import { assertPresent } from '../storage/sqlite/file.ts';
 import type { Tool } from '../tool.ts';
 import type { LogSigner } from '../trust/signer.ts';
-import { UsageError } from './command.ts';
+import { EXIT, UsageError } from './command.ts';
 import type { Output } from './output.ts';
 
 type Work<Given, T> = (given: Given) => Promise<T>;
@@ -43,7 +43,10 @@ async function withStages<T>(
   tools: (booted: Booted) => readonly Tool[],
   work: Work<Stages, T>,
 ): Promise<T> {
-  const onUncertain = (error: Error) => diagnostics.error(error.message);
+  const onUncertain = (error: Error) => {
+    diagnostics.error(error.message);
+    process.exitCode = EXIT.uncertain;
+  };
   const booted = await bootStorage({ config, clock: systemClock, diagnostics, onUncertain });
   const { opened, storage, signer } = booted;
   try {

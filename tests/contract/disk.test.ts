@@ -1,6 +1,7 @@
 import { dirname } from 'node:path';
 import { expect } from 'vitest';
 import { withDatabase } from '../driver/audit-file.ts';
+import { runColibri } from '../driver/command-line.ts';
 import {
   failing,
   mountMissing,
@@ -98,6 +99,22 @@ proves(
     expect(calls.filter(({ exits }) => exits.length !== 1)).toEqual([]);
     expect(openCalls(colibri.dbPath)).toEqual([]);
     expect(stateFindings(colibri.dbPath)).toEqual([]);
+  },
+  { unless: noTrace },
+);
+
+proves(
+  'storage.uncertain',
+  'a command whose fsync fails says so and ends with 74, as a server does',
+  async ({ colibri }) => {
+    const args = ['call', 'task_create', JSON.stringify(TASK)];
+    await runColibri(colibri, args);
+
+    const wrapper = failing('fdatasync', 'EIO', 1, { inAllThreads: false });
+    const { code, stdout } = await runColibri(colibri, args, { wrapper });
+
+    expect(stdout).toMatch(/ERR_STORAGE_UNCERTAIN/);
+    expect(code).toBe(74);
   },
   { unless: noTrace },
 );

@@ -19,6 +19,8 @@ export interface CommandOptions {
   readonly node?: string;
   /** Another build than the one in `dist`. */
   readonly cliFile?: string;
+  /** A program that starts it, with its arguments. */
+  readonly wrapper?: readonly string[];
 }
 
 /** Runs the built `colibri` in the playground, with its private folders, as a person without a terminal would. */
@@ -99,7 +101,8 @@ function spawnColibri(
   args: readonly string[],
   options: CommandOptions,
 ): ChildProcessWithoutNullStreams {
-  return spawn(options.node ?? NODE, [options.cliFile ?? CLI_FILE, ...args], {
+  const command = [...(options.wrapper ?? []), options.node ?? NODE, options.cliFile ?? CLI_FILE, ...args];
+  return spawn(command[0] ?? NODE, command.slice(1), {
     cwd: options.cwd ?? colibri.folder,
     env: { ...colibri.environment, ...options.env },
   });
