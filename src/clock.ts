@@ -1,4 +1,5 @@
 import { randomFillSync, randomUUID } from 'node:crypto';
+import { withinFourDigits } from './instant.ts';
 import { LIMITS } from './limits.ts';
 
 /** The only source of time and randomness; tests put a still one in its place. */
@@ -6,7 +7,7 @@ export type Clock = typeof systemClock;
 
 export const systemClock = Object.freeze({
   /** Wall time in milliseconds since 1970. May jump; never used for order. */
-  now: () => Date.now(),
+  now: () => withinFourDigits(Date.now()),
   /** Milliseconds that never run backwards, for durations and deadlines. */
   monotonic: () => performance.now(),
   uuid: (): string => randomUUID(),

@@ -18,6 +18,10 @@ export function parseInstant(text: string): string | undefined {
   const ms = fraction.padEnd(3, '0').slice(0, 3);
   const at = Date.parse(`${date}T${hour}:${minute}:${second}.${ms}${zone}:${past}`);
   if (Number.isNaN(at)) return undefined;
-  // Beyond four digits of the year, text order would no longer be time order.
-  return new Date(Math.min(YEAR_9999_ENDS, Math.max(YEAR_0_BEGINS, at))).toISOString();
+  return new Date(withinFourDigits(at)).toISOString();
+}
+
+/** Beyond four digits of the year, text order would no longer be time order. */
+export function withinFourDigits(at: number): number {
+  return Math.min(YEAR_9999_ENDS, Math.max(YEAR_0_BEGINS, at));
 }
