@@ -11,7 +11,7 @@ import { type Ended, mutate, runWithin, Surroundings } from './surroundings.ts';
 const CLI_FILE = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const WITHIN_MS = 60_000;
 const LANES = 2;
-const TIMES = tier(6, 1_500);
+const TIMES = tier(6, 500);
 const COMMANDS_QUICK = 3;
 const STDERR_CHARS = 500;
 
@@ -20,7 +20,7 @@ const OURS = new RegExp(`/(?:node|git|openssl)$|^${git.stdout?.trim() || '/nowhe
 
 battery(
   'R41',
-  `whatever is done to .colibri, the key folder and .git, nothing else is touched or started, everything ends, and what was acknowledged is there or not called intact, ${TIMES} times`,
+  `whatever is done to and in .colibri, the key folder and .git, nothing else is touched or started, everything ends, and what was acknowledged is there or not called intact, ${TIMES} times`,
   async (colibri) => {
     const random = seededRandom('surroundings');
     const counts = { worlds: 0, runs: 0, acknowledged: 0, intact: 0, not_intact: 0, not_opened: 0 };
@@ -50,6 +50,7 @@ async function prepare(colibri: Playground, name: string): Promise<Surroundings>
     if (ended.code !== 0) throw new Error(`${args.join(' ')}: ${ended.stderr}`);
   };
   spawnSync('git', ['init', '-q', world.project], { env: world.env });
+  await run('init');
   await serve(world, 0);
   await run('anchor', '--git');
   await run('checkpoint');
@@ -86,7 +87,11 @@ async function inOneWorld(
   };
   const served = await serve(world, counts.worlds + 1);
   check('server', served.ended);
-  const commands = FULL ? COMMANDS : Array.from({ length: COMMANDS_QUICK }, () => random.pick(COMMANDS));
+  // The demonstration has a world of its own, so it sees little of this one.
+  const demo = FULL && random.oneIn(50) ? [['demo']] : [];
+  const commands = FULL
+    ? [...COMMANDS, ...demo]
+    : Array.from({ length: COMMANDS_QUICK }, () => random.pick(COMMANDS));
   for (const args of commands) check(args.join(' '), await command(world, args));
 
   const verified = await command(world, ['verify', '--json']);
@@ -120,6 +125,7 @@ const COMMANDS: readonly (readonly string[])[] = [
   ['report', '-o', 'OUT/report.html'],
   ['obsidian', '--vault', 'VAULT'],
   ['call', 'task_list', '{}'],
+  ['init'],
 ];
 
 async function command(world: Surroundings, args: readonly string[]): Promise<Ended> {

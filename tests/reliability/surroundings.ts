@@ -16,6 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { openDatabase } from '../driver/database.ts';
 import type { Random } from '../driver/random.ts';
 
 /** A project with a log, its key folder, and things beside them that nobody may touch. */
@@ -30,7 +31,7 @@ export class Surroundings {
     this.#kept = join(root, 'kept');
     this.project = join(this.#root, 'project');
     this.others = join(this.#root, 'others');
-    for (const folder of ['project', 'others', 'home', 'config', 'share', 'out', 'vault'])
+    for (const folder of ['project', 'others', 'home', 'config', 'share', 'out', 'vault', 'tmp'])
       mkdirSync(join(this.#root, folder), { recursive: true, mode: 0o700 });
     for (const name of ['letter', 'colibri.db', 'config'])
       writeFileSync(join(this.others, name), `${name} of somebody else\n`.repeat(20));
@@ -40,7 +41,7 @@ export class Surroundings {
     const at = (name: string) => join(this.#root, name);
     return {
       PATH: process.env.PATH ?? '',
-      ...{ HOME: at('home'), XDG_CONFIG_HOME: at('config'), XDG_DATA_HOME: at('share') },
+      ...{ HOME: at('home'), XDG_CONFIG_HOME: at('config'), XDG_DATA_HOME: at('share'), TMPDIR: at('tmp') },
       COLIBRI_DB_PATH: join(this.project, '.colibri', 'colibri.db'),
     };
   }
@@ -59,9 +60,9 @@ export class Surroundings {
     cpSync(this.#kept, this.#root, { recursive: true, verbatimSymlinks: true });
   }
 
-  /** The three places that somebody else may change, each with its files and folders: git's are by far the most. */
+  /** The places that somebody else may change, each with its files and folders: git's are by far the most. */
   places(): string[][] {
-    return ['project/.colibri', 'project/.git', 'config']
+    return ['project/.colibri', 'project/.git', 'config', 'project/.mcp.json']
       .map((place) => entriesIn(this.path(place)))
       .filter((entries) => entries.length > 0);
   }
@@ -71,10 +72,13 @@ export class Surroundings {
     const seen = [this.others, this.path('home')].flatMap((folder) =>
       [folder, ...entriesIn(folder)].map((path) => `${path} ${digestOf(path)}`),
     );
-    const inProject = readdirSync(this.project).filter((name) => name !== '.git' && name !== '.colibri');
+    const inProject = readdirSync(this.project).filter((name) => !OURS.includes(name));
     return [...seen, ...inProject, ...readdirSync(this.#root)].sort().join('\n');
   }
 }
+
+/** What Colibri may write in a project. */
+const OURS = ['.git', '.colibri', '.mcp.json'];
 
 /** Links are entries, never followed. */
 function entriesIn(folder: string): string[] {
@@ -196,13 +200,51 @@ function plantInGit(world: Surroundings, random: Random): string {
   return `git: ${name}`;
 }
 
+/** What somebody else may do to the database with SQL. */
+const STATEMENTS = [
+  'CREATE TRIGGER planted BEFORE INSERT ON thoughts BEGIN SELECT RAISE(IGNORE); END',
+  'CREATE TRIGGER planted BEFORE INSERT ON actions BEGIN SELECT RAISE(IGNORE); END',
+  "CREATE TRIGGER planted AFTER INSERT ON tasks BEGIN UPDATE tasks SET priority = 'low' WHERE id = new.id; END",
+  `DROP TABLE task_labels; CREATE VIEW task_labels AS
+   WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS label, x AS task_id FROM n`,
+  'DROP VIEW audit_rows; CREATE VIEW audit_rows AS SELECT * FROM actions',
+  'ALTER TABLE tasks ADD COLUMN kind TEXT GENERATED ALWAYS AS (hex(zeroblob(900000000))) VIRTUAL',
+  'CREATE TABLE planted (x); ANALYZE',
+  'DROP TRIGGER actions_no_delete; DELETE FROM actions WHERE position > 3',
+  "DROP TRIGGER texts_no_update; UPDATE texts SET text = char(27) || '[2J' || char(0, 8238, 155)",
+  "UPDATE tasks SET project = char(27) || ']0;owned' || char(7), labels = '[1,{}]', depends_on = '[\"x\"]'",
+  'UPDATE tasks SET id = id + 9007199254740992, parent_id = id',
+  "INSERT INTO action_payloads VALUES (99999, 'x', replace(hex(zeroblob(500000)), '0', '[')) ",
+  'DELETE FROM log_heads',
+  'DELETE FROM log_heads; DELETE FROM log',
+  "UPDATE log_heads SET checkpoint = checkpoint || char(10) || 'x', size = 4611686018427387904",
+  "UPDATE processes SET process = '../../others', last_seen = 'zzzz'",
+  'DELETE FROM task_words',
+  'PRAGMA journal_mode = DELETE',
+  'PRAGMA user_version = 4',
+  'PRAGMA application_id = 1',
+  'PRAGMA page_size = 65536; PRAGMA journal_mode = DELETE; VACUUM',
+];
+
+function plantInDatabase(world: Surroundings, random: Random): string {
+  const sql = random.pick(STATEMENTS);
+  const db = openDatabase(join(world.project, '.colibri', 'colibri.db'));
+  try {
+    db.exec(sql);
+  } finally {
+    db.close();
+  }
+  return `SQL: ${sql}`;
+}
+
 /** Does one to three things to the surroundings, and says which. */
 export function mutate(world: Surroundings, random: Random): string[] {
   return Array.from({ length: random.between(1, 3) }, () => {
-    if (random.oneIn(4)) return plantInGit(world, random);
     const path = random.pick(random.pick(world.places()));
     const name = random.pick(Object.keys(MUTATIONS));
     try {
+      if (random.oneIn(4)) return plantInGit(world, random);
+      if (random.oneIn(3)) return plantInDatabase(world, random);
       MUTATIONS[name]?.(path, random, world);
     } catch (error) {
       // What an earlier one did may stand in the way of a later one.
