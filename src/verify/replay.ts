@@ -9,7 +9,7 @@ import { formatId, rowText, type StateTable, tableNamed } from '../log/tables.ts
 import { auditRow } from './finding.ts';
 import { type Claims, type Memory, type RowsById, UnknownFact } from './memory.ts';
 import { ownText } from './own-text.ts';
-import { ofTool } from './rules/outside.ts';
+import { ofTool } from './rules/arguments.ts';
 import { type JsonObject, objectIn } from './rules/payloads.ts';
 import type { ReadEffect, ReadRow } from './rules/row-form.ts';
 

@@ -14,7 +14,7 @@ import { auditRow, type Report, rowFinding } from './finding.ts';
 import { Memory, type RowsById } from './memory.ts';
 import { TaskCalls } from './named.ts';
 import { type Difference, NEWEST_RULES, replay, writingRule } from './replay.ts';
-import { checkArguments } from './rules/arguments.ts';
+import { checkArguments, FORMS, ofTool } from './rules/arguments.ts';
 import { Writes } from './rules/effects.ts';
 import type { KeyAct } from './rules/heads.ts';
 import { Links } from './rules/links.ts';
@@ -203,14 +203,15 @@ export class Walk {
       const message = `Audit row ${position} says that ${JSON.stringify(tool)} was called and accepted, and there is no such tool.`;
       this.#report(rowFinding('forbidden', position, message, { columns: ['tool'] }));
     }
-    const args = checkPayload(row, source.payload, parsed, rule !== undefined, this.#report);
+    const forms = ofTool(FORMS, row.rules, tool);
+    const args = checkPayload(row, source.payload, parsed, forms, this.#report);
     if (args === undefined) {
       if (rule !== undefined && row.schema_valid) this.#lostArguments = true;
       this.#pairing.open.set(position, { enter: row, args, content: undefined, isFit: true });
       return;
     }
     const isWhole = rule !== undefined && this.texts.check(position, args, rule.texts, texts);
-    const isFit = checkArguments(row, args, texts, this.texts.bad, this.#report);
+    const isFit = checkArguments(row, forms, args, texts, this.texts.bad, this.#report);
     const content = isWhole && typeof args.content === 'string' ? texts.get(args.content)?.text : undefined;
     this.#pairing.open.set(position, { enter: row, args, content, isFit });
   }
@@ -230,7 +231,8 @@ export class Walk {
     }
     const call = ended === 'lost' ? undefined : ended;
     const rule = writingRule(exit.rules, exit.tool);
-    const body = checkPayload(exit, source.payload, parsed, rule !== undefined, this.#report);
+    const forms = ofTool(FORMS, exit.rules, exit.tool);
+    const body = checkPayload(exit, source.payload, parsed, forms, this.#report);
     if (rule === undefined) {
       if (effects.length > 0) this.#tellReadingEffects(exit, contentHash);
     } else {

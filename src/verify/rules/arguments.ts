@@ -5,7 +5,6 @@ import { LIMITS } from '../../limits.ts';
 import type { AuditRow } from '../../log/row.ts';
 import { type Report, rowFinding } from '../finding.ts';
 import type { SourceText } from '../source.ts';
-import { ofTool } from './outside.ts';
 import { isObject, type JsonObject } from './payloads.ts';
 
 // What the arguments of a writing call can be. The schemas that the server checks them with say the same, and a test
@@ -14,12 +13,14 @@ import { isObject, type JsonObject } from './payloads.ts';
 type Form = (value: unknown) => boolean;
 
 /** The arguments of one tool as they are kept. Of a text, the form is that of the text, not of its digest. */
-interface Forms {
+export interface Forms {
   readonly required: readonly string[];
   readonly fields: Readonly<Record<string, Form>>;
   readonly texts: Readonly<Record<string, Form>>;
   /** What must hold between them; answers the argument that is wrong. */
   readonly together?: (args: JsonObject) => string | undefined;
+  /** What the tool can have been told from outside, where it is told anything. A rule is run on it, so nothing else may be in it. */
+  readonly outside?: Form;
 }
 
 const text =
@@ -39,9 +40,20 @@ const between =
   (value) =>
     typeof value === 'number' && value >= min && value <= max;
 const list =
-  (item: Form, max: number): Form =>
+  (item: Form, max = Number.POSITIVE_INFINITY): Form =>
   (value) =>
     Array.isArray(value) && value.length <= max && value.every(item);
+/** An object with no other members than these, each of its form. */
+const only =
+  (forms: Readonly<Record<string, Form>>): Form =>
+  (value) =>
+    isObject(value) &&
+    Object.keys(value).every((name) => Object.hasOwn(forms, name) && forms[name]?.(value[name]));
+/** The same with every one of them. */
+const exactly = (forms: Readonly<Record<string, Form>>): Form => {
+  const [isOnly, count] = [only(forms), Object.keys(forms).length];
+  return (value) => isOnly(value) && Object.keys(Object(value)).length === count;
+};
 
 /** A list or an object as the text of its canonical JSON. */
 const written =
@@ -55,8 +67,14 @@ const written =
     }
   };
 
+const anyText: Form = (value) => typeof value === 'string';
 const id = text(32, 1);
 const key = text(512);
+const lostHead = exactly({
+  size: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
+  root: (value) => typeof value === 'string' && isHash(value),
+  key,
+});
 const actor = line(LIMITS.nameCharsMax);
 const reason = line(LIMITS.reasonCharsMax);
 const evidence = line(LIMITS.evidenceCharsMax);
@@ -86,6 +104,7 @@ export const FORMS: Readonly<Record<number, Readonly<Record<string, Forms>>>> = 
         workflow: oneOf(...WORKFLOWS),
       },
       texts: { title, description },
+      outside: only({ projects: list(anyText) }),
     },
     task_update: {
       required: ['task_id'],
@@ -109,27 +128,27 @@ export const FORMS: Readonly<Record<number, Readonly<Record<string, Forms>>>> = 
         metadata: (value) =>
           Buffer.byteLength(String(value)) <= LIMITS.metadataBytesMax && written(isObject)(value),
       },
+      outside: only({ git: only({ branch: anyText, commit_sha: anyText }) }),
     },
     audit_session_start: {
       required: ['task_id', 'auditor_id'],
       fields: { task_id: id, auditor_id: actor, scope: oneOf('shallow', 'deep') },
       texts: { reason },
+      outside: only({ skills: list(exactly({ name: anyText, digest: anyText })) }),
     },
     merkle_finalize: { required: ['session_id'], fields: { session_id: id, task_id: id }, texts: {} },
-    owner_adopt: { required: ['reason', 'key'], fields: { lost: isLostHead, key }, texts: { reason } },
+    owner_adopt: { required: ['reason', 'key'], fields: { lost: lostHead, key }, texts: { reason } },
   },
 };
 
-function isLostHead(value: unknown): boolean {
-  return (
-    isObject(value) &&
-    Object.keys(value).length === 3 &&
-    Number.isSafeInteger(value.size) &&
-    Number(value.size) >= 0 &&
-    typeof value.root === 'string' &&
-    isHash(value.root) &&
-    key(value.key)
-  );
+/** What a table by version of the rules has for a tool. In a forged row a tool may be called `constructor`. */
+export function ofTool<T>(
+  table: Readonly<Record<number, Readonly<Record<string, T>>>>,
+  rules: number,
+  tool: string,
+): T | undefined {
+  const tools = table[rules];
+  return tools !== undefined && Object.hasOwn(tools, tool) ? tools[tool] : undefined;
 }
 
 /**
@@ -137,13 +156,13 @@ function isLostHead(value: unknown): boolean {
  * of a text is looked at where the text is there and is what was said.
  */
 export function checkArguments(
-  { position, tool, rules, source }: AuditRow,
+  { position, tool, source }: AuditRow,
+  forms: Forms | undefined,
   args: JsonObject,
   texts: ReadonlyMap<string, SourceText>,
   badTexts: ReadonlySet<string>,
   report: Report,
 ): boolean {
-  const forms = ofTool(FORMS, rules, tool);
   const wrong = forms === undefined ? undefined : wrongArgument(forms, args, texts, badTexts);
   if (wrong !== undefined) {
     const message = `Nobody can have called ${tool} with the arguments of audit row ${position}: ${JSON.stringify(wrong)} is missing or is not what it takes.`;

@@ -3,7 +3,7 @@ import { digestUnder } from '../../integrity/digest.ts';
 import type { AuditRow } from '../../log/row.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
 import type { SourceRow } from '../source.ts';
-import { isOutside } from './outside.ts';
+import type { Forms } from './arguments.ts';
 
 type Payload = NonNullable<SourceRow['payload']>;
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -19,16 +19,17 @@ export function parseBody(body: string): JsonObject | undefined {
 
 /**
  * The body beside a row, where one must be and is what the row's digest says. Reports one that is missing, too many, or
- * not what was hashed. `value` is what `parseBody` made of it.
+ * not what was hashed. `value` is what `parseBody` made of it, `forms` are those of a tool that writes.
  */
 export function checkPayload(
   row: AuditRow,
   payload: Payload | undefined,
   value: JsonObject | undefined,
-  isWriting: boolean,
+  forms: Forms | undefined,
   report: Report,
 ): JsonObject | undefined {
   const { position } = row;
+  const isWriting = forms !== undefined;
   const tell = (kind: Finding['kind'], message: string, more: Partial<Finding> = {}) => {
     report(rowFinding(kind, position, message, { table: 'action_payloads', ...more }));
     return undefined;
@@ -51,7 +52,7 @@ export function checkPayload(
   if (
     value !== undefined &&
     isCanonical(value, payload.body) &&
-    (row.stage === 'enter' || isExitBody(row, value))
+    (row.stage === 'enter' || isExitBody(row, value, forms))
   )
     return value;
   const message = `The payload of audit row ${position} does not have the form in which Colibri keeps it.`;
@@ -97,8 +98,9 @@ function isInOrder(value: unknown): boolean {
 }
 
 /** What was seen outside and either a result or an error, and nothing else. */
-function isExitBody(row: AuditRow, body: JsonObject): boolean {
-  if (Object.keys(body).length !== 2 || !isOutside(row.rules, row.tool, body.outside)) return false;
+function isExitBody(row: AuditRow, body: JsonObject, forms: Forms | undefined): boolean {
+  const isTold = forms?.outside ?? isEmpty;
+  if (Object.keys(body).length !== 2 || !isTold(body.outside)) return false;
   if (row.outcome === 'ok') return isObject(body.result);
   const { error } = body;
   return (
@@ -107,6 +109,10 @@ function isExitBody(row: AuditRow, body: JsonObject): boolean {
     error.code === row.error_code &&
     typeof error.message === 'string'
   );
+}
+
+function isEmpty(value: unknown): boolean {
+  return isObject(value) && Object.keys(value).length === 0;
 }
 
 export function isObject(value: unknown): value is JsonObject {

@@ -43,36 +43,25 @@ export function formatSums(sums: ReadonlyMap<string, string>): string {
     .join('');
 }
 
-export interface PayloadLine {
-  readonly position: number;
-  readonly salt: string;
-  readonly body: string;
-}
+const PAYLOAD = { body: isText, position: isPosition, salt: isText };
+const TEXT = { digest: isText, salt: isText, text: isText };
+const PROOF = { position: isPosition, proof: areHashes };
+/** `size` is the last position, `root` that of the tree up to there. */
+const MARK = { origin: isName, size: isCount, root: isHashText };
 
-export interface TextLine {
-  readonly digest: string;
-  readonly salt: string;
-  readonly text: string;
-}
+type Guards = Readonly<Record<string, (value: unknown) => boolean>>;
+type Held<G> = {
+  readonly [name in keyof G]: G[name] extends (value: unknown) => value is infer T ? T : never;
+};
 
-export interface ProofLine {
-  readonly position: number;
-  readonly proof: readonly string[];
-}
-
-export interface Marker {
-  readonly origin: string | null;
-  /** The last position, and the root of the tree up to there. */
-  readonly size: number;
-  readonly root: string;
-}
+export type PayloadLine = Held<typeof PAYLOAD>;
 
 export const payloadLine: (payload: PayloadLine) => string = canonicalJson;
-export const textLine: (text: TextLine) => string = canonicalJson;
-export const proofLine: (proof: ProofLine) => string = canonicalJson;
+export const textLine: (text: Held<typeof TEXT>) => string = canonicalJson;
+export const proofLine: (proof: Held<typeof PROOF>) => string = canonicalJson;
 
 /** All of the file, its newline too. */
-export function markerText(marker: Marker): string {
+export function markerText(marker: Held<typeof MARK>): string {
   return `${canonicalJson({ kind: 'colibri-bundle', version: 3, ...marker })}\n`;
 }
 
@@ -89,7 +78,7 @@ export function readPayload(line: string | undefined): PayloadLine | undefined {
     if (body?.isWellFormed() && JSON.stringify(body) === quoted)
       return { body, position: Number(position), salt };
   }
-  return readOddPayload(line);
+  return exact(PAYLOAD, line);
 }
 
 function textIn(quoted: string): string | undefined {
@@ -100,29 +89,28 @@ function textIn(quoted: string): string | undefined {
   }
 }
 
-function readOddPayload(line: string | undefined): PayloadLine | undefined {
-  const { body, position, salt } = members(line);
-  if (!isText(body) || !isPosition(position) || !isText(salt)) return undefined;
-  return exact(line, { body, position, salt }, payloadLine);
+export const readText = (line: string | undefined) => exact(TEXT, line);
+export const readProof = (line: string) => exact(PROOF, line);
+
+export function readMarker(text = ''): Held<typeof MARK> | undefined {
+  const { kind, version, ...marker } = members(text);
+  return holds(MARK, marker) && markerText(marker) === text ? marker : undefined;
 }
 
-export function readText(line: string | undefined): TextLine | undefined {
-  const { digest, salt, text } = members(line);
-  if (!isText(digest) || !isText(salt) || !isText(text)) return undefined;
-  return exact(line, { digest, salt, text }, textLine);
+/** What a line holds, where it is the one text of exactly these members. */
+function exact<G extends Guards>(guards: G, line: string | undefined): Held<G> | undefined {
+  const found = members(line);
+  try {
+    return holds(guards, found) && canonicalJson(found) === line ? found : undefined;
+  } catch {
+    // A lone surrogate has no canonical text.
+    return undefined;
+  }
 }
 
-export function readProof(line: string): ProofLine | undefined {
-  const { position, proof } = members(line);
-  if (!isPosition(position) || !Array.isArray(proof) || !proof.every(isHashText)) return undefined;
-  return exact(line, { position, proof }, proofLine);
-}
-
-export function readMarker(text: string | undefined): Marker | undefined {
-  const { origin, size, root } = members(text);
-  const hasName = origin === null || (isText(origin) && isOrigin(origin));
-  if (!hasName || !isCount(size) || !isHashText(root)) return undefined;
-  return exact(text, { origin, size, root }, markerText);
+function holds<G extends Guards>(guards: G, found: JsonObject): found is JsonObject & Held<G> {
+  const names = Object.keys(guards);
+  return Object.keys(found).length === names.length && names.every((name) => guards[name]?.(found[name]));
 }
 
 export function isText(value: unknown): value is string {
@@ -131,6 +119,15 @@ export function isText(value: unknown): value is string {
 
 function isHashText(value: unknown): value is string {
   return isText(value) && isHash(value);
+}
+
+function areHashes(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every(isHashText);
+}
+
+/** That of a log, if it has one. */
+function isName(value: unknown): value is string | null {
+  return value === null || (isText(value) && isOrigin(value));
 }
 
 export function isPosition(value: unknown): value is number {
@@ -144,13 +141,4 @@ export function isCount(value: unknown): value is number {
 /** The members of a JSON object by a stranger; nothing where the text is none. */
 export function members(text = ''): JsonObject {
   return parseBody(text) ?? {};
-}
-
-function exact<T>(line: string | undefined, value: T, write: (value: T) => string): T | undefined {
-  try {
-    return write(value) === line ? value : undefined;
-  } catch {
-    // A lone surrogate has no canonical text.
-    return undefined;
-  }
 }
