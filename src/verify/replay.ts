@@ -6,7 +6,7 @@ import { ColibriError } from '../errors.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { formatId, rowText, type StateTable, tableNamed } from '../log/tables.ts';
-import { auditRow } from './finding.ts';
+import { type Finding, rowFinding } from './finding.ts';
 import { type Claims, type Memory, type RowsById, UnknownFact } from './memory.ts';
 import { ownText } from './own-text.ts';
 import { ofTool } from './rules/arguments.ts';
@@ -38,14 +38,8 @@ export interface Replayed {
 }
 
 /** What the rules say of a call that says something else. */
-export interface Difference {
-  readonly position: number;
-  /** The record it is about. */
-  readonly table: string;
-  readonly record: string;
-  readonly message: string;
-  readonly columns: readonly string[];
-  /** Of a row that has another hash: what it must be, so that the columns can be named. */
+export interface Difference extends Finding {
+  /** Of a row that has another hash: what it must be, so that the columns can be named. The message then lacks its end. */
   readonly row?: {
     readonly of: StateTable;
     readonly id: number;
@@ -140,13 +134,17 @@ function differenceOf(
 }
 
 function notAllowed(exit: ReadRow, what: string, columns: readonly string[]): Difference {
-  const message = `The rules do not allow what ${exit.tool} did at audit row ${exit.position}: ${what}.`;
-  return { ...subjectOf(exit), message, columns };
+  return forbidden(
+    exit,
+    `The rules do not allow what ${exit.tool} did at audit row ${exit.position}: ${what}.`,
+    columns,
+  );
 }
 
-/** What a call is about, in a finding: the first record it wrote, or itself. */
-function subjectOf({ position, effects: [first] }: ReadRow) {
-  return { position, table: first?.table ?? 'actions', record: first?.id ?? auditRow(position) };
+/** A call is about the first record it wrote, or about itself. */
+function forbidden({ position, effects: [first] }: ReadRow, message: string, columns: readonly string[]) {
+  const subject = first === undefined ? {} : { table: first.table, record: first.id };
+  return rowFinding('forbidden', position, message, { ...subject, columns });
 }
 
 /** What can be said of a move from what the call says alone: whether any workflow has it. */
@@ -158,9 +156,8 @@ function moveDifference({ exit, args, body }: EndedCall): Difference | undefined
     new Map(Object.entries(arrows)).get(from)?.some((next) => next === to),
   );
   if (isKnown) return undefined;
-  const subject = subjectOf(exit);
-  const message = `No workflow has the move from ${from} to ${to} that ${subject.record} made at audit row ${exit.position}.`;
-  return { ...subject, message, columns: ['status'] };
+  const message = `No workflow has the move from ${from} to ${to} that audit row ${exit.position} says was made.`;
+  return forbidden(exit, message, ['status']);
 }
 
 function differenceInRow(
@@ -170,21 +167,21 @@ function differenceInRow(
   texts: string[],
 ): Difference | undefined {
   const tell = (table: string, record: string, what: string, columns: readonly string[]): Difference => {
-    const message = `Audit row ${position} did not write ${record} as the rules say: ${what}.`;
-    return { position, table, record, message, columns };
+    const message = `Audit row ${position} did not write ${record} as the rules say${what}`;
+    return rowFinding('forbidden', position, message, { table, record, columns });
   };
   if (written === undefined) {
     if (effect === undefined) throw new Error('neither an effect nor a row');
-    return tell(effect.table, effect.id, 'they write nothing there', ['effects']);
+    return tell(effect.table, effect.id, ': they write nothing there.', ['effects']);
   }
   const of = tableNamed(written.table);
   const { id } = written.row;
   if (effect === undefined)
-    return tell(written.table, formatId(of, id), 'it says nothing of it', ['effects']);
+    return tell(written.table, formatId(of, id), ': it says nothing of it.', ['effects']);
   if (effect.of !== of || effect.number !== id)
-    return tell(effect.table, effect.id, `they write ${formatId(of, id)} instead`, ['effects']);
+    return tell(effect.table, effect.id, `: they write ${formatId(of, id)} instead.`, ['effects']);
   if (effect.previous !== written.previous)
-    return tell(effect.table, effect.id, `row ${written.previous} wrote it before`, ['previous']);
+    return tell(effect.table, effect.id, `: row ${written.previous} wrote it before.`, ['previous']);
   const expected = objectIn(written.row) ?? {};
   const text = rowText(of, expected);
   texts.push(text);
@@ -192,7 +189,7 @@ function differenceInRow(
     return { ...tell(effect.table, effect.id, '', []), row: { of, id, hash: effect.hash, expected } };
   return isSameSeal(effect, written)
     ? undefined
-    : tell(effect.table, effect.id, 'its seal is another', ['seal']);
+    : tell(effect.table, effect.id, ': its seal is another.', ['seal']);
 }
 
 function isSameSeal({ seal }: ReadEffect, written: Written): boolean {

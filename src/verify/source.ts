@@ -1,6 +1,6 @@
 import type { StateTable } from '../log/tables.ts';
-import type { Report } from './finding.ts';
-import type { TaskCalls } from './named.ts';
+import type { Finding, Report } from './finding.ts';
+import type { Walk } from './walk.ts';
 
 /**
  * Everything a verifier reads, wherever it lies: a database, a bundle, a certificate, a map of files in a browser.
@@ -11,8 +11,8 @@ export interface Source {
   readonly whole: boolean;
   /** Of a source that is not whole: ids (`T-0001`, `A-0001`) of which every row that wrote them or their records is there. */
   readonly complete?: ReadonlySet<string>;
-  /** Never asks for `contentHashAt`: 32 bytes a row need not be kept. */
-  readonly dropsContentHashes?: boolean;
+  /** Positions of which it will ask for `contentHashAt`. */
+  readonly hashed?: ReadonlySet<unknown>;
   /** The name the log gives itself, where it gives one. */
   origin(): Promise<string | undefined>;
   /** The newest signed head of each key. */
@@ -42,6 +42,23 @@ export class DamagedSource extends Error {
     super(message, options);
     this.table = table;
   }
+}
+
+/** Runs one part of a verification. What cannot be read is a finding, and the other parts go on. */
+export async function guarded<T>(report: Report, otherwise: T, part: () => Promise<T>): Promise<T> {
+  try {
+    return await part();
+  } catch (error) {
+    report(damageOf(error));
+    return otherwise;
+  }
+}
+
+export function damageOf(error: unknown): Finding {
+  if (!(error instanceof DamagedSource)) throw error;
+  const { table, message } = error;
+  const what = `A part of it is damaged and ${table} cannot be read: ${message}.`;
+  return { kind: 'damaged', table, record: table, message: what };
 }
 
 export interface SourceRow {
@@ -87,41 +104,4 @@ export interface SourceNote {
 }
 
 /** What the walk over the rows found out and a source compares the rest of itself with. */
-export interface Walked {
-  /** The last position that was read, and how many rows were. */
-  readonly size: number;
-  readonly rows: number;
-  readonly root: string;
-  /** Undefined for a row that is not there or not as it was written, and in a source that drops them. */
-  readonly contentHashAt: (position: number) => string | undefined;
-  /** Writing calls that have no exit row yet, with the process that began each. */
-  readonly open: ReadonlyMap<number, string>;
-  /** Calls of which nobody can say whether they ended: a row behind them is lost, and was reported. */
-  readonly doubtful: ReadonlySet<number>;
-  /** Exit rows whose calls are not what they say: what was derived from them follows from that. */
-  readonly doubtfulExits: ReadonlySet<number>;
-  /** The time of the last row of each process; undefined where rows name one that cannot be theirs. */
-  readonly lastSeen: ReadonlyMap<string, string> | undefined;
-  /** How many rows each table of state must have: the largest id that was ever written. */
-  readonly created: ReadonlyMap<string, number>;
-  /** How many texts the rows speak of and the source has; undefined where arguments are lost, so that nobody can say. */
-  readonly texts: number | undefined;
-  /** Texts that are not what was said. */
-  readonly badTexts: ReadonlySet<string>;
-  /** How many payloads lie beside rows. */
-  readonly payloads: number;
-  /** Records that a finding was already made against, as findings name them. What only follows from it need not be said again. */
-  readonly found: ReadonlySet<string>;
-  /** Root of each full block of 256 rows. Only of a whole log. */
-  readonly blocks: readonly string[];
-  /** Exit positions of writing calls by the task they name or made; undefined where lost rows or arguments leave gaps in them. */
-  readonly taskCalls: TaskCalls | undefined;
-  /** Derived columns of a task as they must be; undefined where nobody can say. */
-  readonly derivedOf: (
-    task: number,
-  ) => { readonly unmet: number; readonly is_final: number; readonly queue: number } | undefined;
-  /** Whether every row was read and is as it was written. Else what the lost ones said cannot be told. */
-  readonly isComplete: boolean;
-  /** Whether a position is lost: rows that are missing or unreadable. */
-  readonly isLost: (position: number) => boolean;
-}
+export type Walked = ReturnType<Walk['walked']>;

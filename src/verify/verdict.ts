@@ -40,28 +40,21 @@ export interface Checkpointed {
 const ANCHORS = ['git', 'tsr', 'file', 'against'] as const;
 export type Anchoring = (typeof ANCHORS)[number];
 
-export interface RangeFacts {
-  readonly whole: boolean;
-  readonly size: number;
-  /** The first position that a finding speaks of. */
-  readonly firstBad: number;
-  /** The first position that could not be replayed. */
-  readonly firstUnreplayed: number;
-  readonly checkpointed: readonly Checkpointed[];
-  readonly judged: readonly Judged[];
-}
-
-/** The one definition of ranges. */
-export function rangesOf(facts: RangeFacts) {
-  const intactThrough = facts.whole ? Math.min(facts.size, facts.firstBad - 1) : 0;
-  const reach = facts.whole ? intactThrough : facts.size;
-  const consistent = facts.judged.filter(({ status }) => status === 'consistent');
+/** The one definition of ranges. `firstBad` is the first position that a finding names, `firstUnreplayed` that could not be replayed. */
+export function rangesOf(
+  walked: { whole: boolean; size: number; firstBad: number; firstUnreplayed: number },
+  { checkpointed, judged }: Pick<Verdict, 'checkpointed' | 'judged'>,
+) {
+  const { whole, size } = walked;
+  const intactThrough = whole ? Math.min(size, walked.firstBad - 1) : 0;
+  const reach = whole ? intactThrough : size;
+  const consistent = judged.filter(({ status }) => status === 'consistent');
   const anchors = consistent.filter(({ source }) => ANCHORS.some((kind) => kind === source));
-  const anchoredThrough = Math.min(reach, largest(anchors.map(({ size }) => size)));
-  const known = facts.checkpointed.filter((one) => one.known).map(({ through }) => through);
+  const anchoredThrough = Math.min(reach, largest(anchors.map((anchor) => anchor.size)));
+  const known = checkpointed.filter((one) => one.known).map(({ through }) => through);
   return {
     intactThrough,
-    replayedThrough: facts.whole ? Math.min(intactThrough, facts.firstUnreplayed - 1) : 0,
+    replayedThrough: whole ? Math.min(intactThrough, walked.firstUnreplayed - 1) : 0,
     checkpointedThrough: Math.min(reach, largest(known)),
     anchoredThrough,
     anchoredBy: ANCHORS.filter((kind) => anchors.some(({ source }) => source === kind)),

@@ -1,10 +1,18 @@
 import { sha256Hex } from '../integrity/digest.ts';
 import { ProofError, verifyInclusion } from '../integrity/proof-verifier.ts';
+import type { VerifierKey } from '../integrity/signed-note.ts';
 import { leafHash } from '../integrity/tree.ts';
 import { headIn } from '../trust/opening.ts';
-import { type Finding, type Report, rowFinding } from './finding.ts';
-import { type Evidence, judgeHeads, type Keyring, newestHead } from './rules/heads.ts';
-import { DamagedSource, type Source, type SourceHead, type SourceNote, type SourceRow } from './source.ts';
+import { type Report, rowFinding } from './finding.ts';
+import { type Evidence, judgeHeads, newestHead } from './rules/heads.ts';
+import {
+  damageOf,
+  guarded,
+  type Source,
+  type SourceHead,
+  type SourceNote,
+  type SourceRow,
+} from './source.ts';
 import { rangesOf, type Verdict } from './verdict.ts';
 import { Walk } from './walk.ts';
 
@@ -15,7 +23,8 @@ export interface VerifyOptions {
   readonly onProgress?: (done: number, total: number) => void;
   /** The verifier's clock, in milliseconds. */
   readonly now: number;
-  readonly keys: Keyring;
+  /** The keys that the reader decided to trust. */
+  readonly keys: { readonly trusted: readonly VerifierKey[] };
   /** Heads that are kept elsewhere. */
   readonly evidence?: readonly Evidence[];
   /** Called between slices, so that others get their turn. */
@@ -67,13 +76,13 @@ export async function verify(source: Source, options: VerifyOptions): Promise<Ve
   const { links, acts, firstUnreplayed, texts } = walk;
   const size = whole ? links.position : (head?.size ?? 0);
   const log = { whole, origin, size, marks: links.marks, firstBreak: links.firstBreak, acts };
-  const judged = judgeHeads(heads, kept, evidence, keys, log, report);
+  const judged = judgeHeads(heads, kept, evidence, keys.trusted, log, report);
   await guarded(report, undefined, () => source.checkRest(walk.walked(records), report));
   return {
     origin,
     size,
     root: whole ? links.root() : (head?.root ?? ''),
-    ...rangesOf({ whole, size, firstBad, firstUnreplayed, ...judged }),
+    ...rangesOf({ whole, size, firstBad, firstUnreplayed }, judged),
     ...judged,
     findings,
     erased: texts.erased,
@@ -93,21 +102,4 @@ function checkProof(
     const message = `Nothing proves that audit row ${position} is in the log of ${size} rows: ${error.message}.`;
     report(rowFinding('unlinked', position, message));
   }
-}
-
-/** Runs one part. What cannot be read is a finding. */
-async function guarded<T>(report: Report, otherwise: T, part: () => Promise<T>): Promise<T> {
-  try {
-    return await part();
-  } catch (error) {
-    report(damageOf(error));
-    return otherwise;
-  }
-}
-
-function damageOf(error: unknown): Finding {
-  if (!(error instanceof DamagedSource)) throw error;
-  const { table, message } = error;
-  const what = `A part of it is damaged and ${table} cannot be read: ${message}.`;
-  return { kind: 'damaged', table, record: table, message: what };
 }

@@ -9,7 +9,6 @@ import {
   type StateTableName,
   TASKS,
 } from '../log/tables.ts';
-import { ContentHashes } from './content-hashes.ts';
 import { auditRow, type Report, rowFinding } from './finding.ts';
 import { Memory, type RowsById } from './memory.ts';
 import { TaskCalls } from './named.ts';
@@ -25,7 +24,7 @@ import { FormError, NewerRules, type ReadEffect, type ReadRow, readRow } from '.
 import { checkStateRow, differingColumns } from './rules/state.ts';
 import { collectDigests, erasedDigests, Texts } from './rules/texts.ts';
 import { Times } from './rules/times.ts';
-import type { Source, SourceRow, SourceText, Walked } from './source.ts';
+import type { Source, SourceRow, SourceText } from './source.ts';
 
 /** A row as it was read, before anything about it is believed. */
 interface Read {
@@ -62,7 +61,7 @@ export class Walk {
   readonly #pairing: Pairing;
   readonly #lastSeen = new Map<string, string>();
   readonly #taskCalls = new TaskCalls();
-  readonly #hashes: ContentHashes | undefined;
+  readonly #hashes = new Map<number, string>();
   #payloads = 0;
   #isNewer = false;
   #isDamaged = false;
@@ -79,7 +78,6 @@ export class Walk {
     this.#writes = new Writes(whole, this.#lost, report);
     this.#memory = new Memory({ whole, complete, lost: this.#lost });
     this.#pairing = new Pairing(this.#lost, report);
-    this.#hashes = source.dropsContentHashes === true ? undefined : new ContentHashes();
   }
 
   async page(rows: readonly SourceRow[]): Promise<void> {
@@ -107,7 +105,8 @@ export class Walk {
     for (const table of STATE_TABLES) if (!table.appendOnly) await this.#checkFinal(table);
   }
 
-  walked(found: ReadonlySet<string>): Walked {
+  /** What a source compares the rest of itself with. `found` are the records that a finding was made against, as findings name them. */
+  walked(found: ReadonlySet<string>) {
     const open = new Map<number, string>();
     const doubtful = new Set<number>();
     for (const [position, { enter }] of this.#pairing.open) {
@@ -116,24 +115,39 @@ export class Walk {
       if (position < this.#lost.last) doubtful.add(position);
     }
     return {
+      found,
+      /** The last position that was read, and how many rows were. */
       size: this.links.position,
       rows: this.links.rows,
       root: this.links.root(),
-      contentHashAt: (position) => this.#hashes?.get(position),
-      open,
-      doubtful,
-      doubtfulExits: this.#doubtfulExits,
-      lastSeen: this.#hasUnpaired ? undefined : this.#lastSeen,
-      created: this.#writes.created,
-      texts: this.#lostArguments ? undefined : this.texts.present,
-      badTexts: this.texts.bad,
-      found,
-      payloads: this.#payloads,
+      /** Root of each full block of 256 rows. Only of a whole log. */
       blocks: this.links.blocks,
+      /** Undefined for a row that is not there or not as it was written. */
+      contentHashAt: (position: number) => this.#hashes.get(position),
+      /** Writing calls that have no exit row yet, with the process that began each. */
+      open,
+      /** Calls of which nobody can say whether they ended: a row behind them is lost, and was reported. */
+      doubtful,
+      /** Exit rows whose calls are not what they say: what was derived from them follows from that. */
+      doubtfulExits: this.#doubtfulExits,
+      /** The time of the last row of each process; undefined where rows name one that cannot be theirs. */
+      lastSeen: this.#hasUnpaired ? undefined : this.#lastSeen,
+      /** How many rows each table of state must have: the largest id that was ever written. */
+      created: this.#writes.created,
+      /** How many texts the rows name and the source has; undefined where arguments are lost, so that nobody can say. */
+      texts: this.#lostArguments ? undefined : this.texts.present,
+      /** Texts that are not what was said. */
+      badTexts: this.texts.bad,
+      /** How many payloads there are beside rows. */
+      payloads: this.#payloads,
+      /** Exit positions of writing calls by the task they name or made; undefined where lost rows leave gaps in them. */
       taskCalls: this.#lost.isEmpty ? this.#taskCalls : undefined,
-      derivedOf: (task) => this.#memory.derivedOf(task),
+      /** Derived columns of a task as they must be; undefined where nobody can say. */
+      derivedOf: (task: number) => this.#memory.derivedOf(task),
+      /** Whether every row was read and is as it was written. Else what the lost ones said cannot be told. */
       isComplete: this.#lost.isEmpty,
-      isLost: (position) => this.#lost.has(position),
+      /** Whether a position is lost: its row is missing or unreadable. */
+      isLost: (position: number) => this.#lost.has(position),
     };
   }
 
@@ -165,7 +179,7 @@ export class Walk {
     if (source.payload !== undefined) this.#payloads += 1;
     const contentHash = this.links.follow(source);
     if (contentHash === undefined) return;
-    this.#hashes?.set(source.position, contentHash);
+    if (this.#source.hashed?.has(source.position)) this.#hashes.set(source.position, contentHash);
     const row = this.#formed(read);
     if (row === undefined) {
       this.#lost.add(source.position);
@@ -305,10 +319,9 @@ export class Walk {
   }
 
   /** The columns of a row that is not what the rules give are known if it is still the row that the call wrote. */
-  async #tellDifference({ row, message: said, columns: named, ...difference }: Difference): Promise<void> {
-    const { position, record } = difference;
+  async #tellDifference({ row, ...finding }: Difference): Promise<void> {
     if (row === undefined) {
-      this.#report({ kind: 'forbidden', ...difference, columns: named, message: said });
+      this.#report(finding);
       return;
     }
     const text = (await this.#source.states(row.of, [row.id])).get(row.id);
@@ -316,8 +329,7 @@ export class Walk {
     const columns = actual === undefined ? ['effects'] : differingColumns(row.of, row.expected, actual);
     const what =
       actual === undefined ? 'the row they give has another digest' : `${columns.join(', ')} must be another`;
-    const message = `Audit row ${position} did not write ${record} as the rules say: ${what}.`;
-    this.#report({ kind: 'forbidden', ...difference, columns, message });
+    this.#report({ ...finding, columns, message: `${finding.message}: ${what}.` });
   }
 
   /** Rows of state that can change, each as its last effect left it. */

@@ -18,11 +18,6 @@ export interface Evidence {
   readonly note: string;
 }
 
-/** The keys that whoever verifies decided to trust. With none, the key that the log's own name belongs to is believed. */
-export interface Keyring {
-  readonly trusted: readonly VerifierKey[];
-}
-
 /**
  * `consistent`: the log begins with it. `unchecked`: nobody here can tell. `given-up`: it disagrees, and the owner has
  * accepted that. `nothing`: a head of no rows. The others are findings.
@@ -76,41 +71,34 @@ export interface KnownKey {
   readonly vouched: boolean;
 }
 
-export interface HeadsVerdict {
-  readonly judged: readonly Judged[];
-  readonly checkpointed: readonly Checkpointed[];
-  readonly remarks: readonly string[];
-}
-
-/** Judges every head: those of the log itself, those it kept, and those kept elsewhere. Reports each cause once. */
+/**
+ * Judges every head: those of the log itself, those it kept, and those kept elsewhere. Reports each cause once. With no
+ * trusted key, the key that the log's own name belongs to is believed.
+ */
 export function judgeHeads(
   heads: readonly SourceHead[],
   kept: readonly SourceNote[],
   evidence: readonly Evidence[],
-  keys: Keyring,
+  trusted: readonly VerifierKey[],
   log: WalkedLog,
   report: Report,
-): HeadsVerdict {
-  const known = knownKeys(heads, kept, keys, log);
+) {
+  const known = knownKeys(heads, kept, trusted, log);
   const reach = reachOf(heads, known);
   const believed = agreedReach(heads, known, log);
   const adoptions = log.acts.filter(({ tool, position }) => tool === 'owner_adopt' && position <= believed);
-  const judging: Judging = { known, adoptions, log };
-  const judged = [
-    ...heads.map((head) => judge({ source: 'head', where: head.where, note: head.checkpoint }, judging)),
-    ...kept.map(({ where, note }) => judge({ source: 'kept', where, note }, judging)),
-    ...evidence.map((one) => judge(one, judging)),
+  const all: readonly Evidence[] = [
+    ...heads.map(({ where, checkpoint }) => ({ source: 'head' as const, where, note: checkpoint })),
+    ...kept.map(({ where, note }) => ({ source: 'kept' as const, where, note })),
+    ...evidence,
   ];
-  for (const [i, head] of heads.entries()) checkHead(head, judged[i], log, report);
-  for (const [i, note] of kept.entries()) checkKept(note, judged[heads.length + i], report);
+  const judged = all.map((one) => judge(one, known, adoptions, log));
+  for (const [i, place] of [...heads, ...kept].entries()) checkPlace(place, judged[i], log, report);
   reportJudged(judged, log, report);
-  const wasNeverSigned = log.origin === undefined && heads.length === 0 && keys.trusted.length === 0;
+  const wasNeverSigned = log.origin === undefined && heads.length === 0 && trusted.length === 0;
   if (log.whole && log.size > reach && !wasNeverSigned) report(foreignRows(reach + 1, log.size));
-  return {
-    judged,
-    checkpointed: checkpointedBy(judged, known),
-    remarks: remarksOn(judged, known, log, keys),
-  };
+  const remarks = remarksOn(judged, known, log, trusted);
+  return { judged, checkpointed: checkpointedBy(judged, known), remarks };
 }
 
 /**
@@ -120,7 +108,7 @@ export function judgeHeads(
 function knownKeys(
   heads: readonly SourceHead[],
   kept: readonly SourceNote[],
-  { trusted }: Keyring,
+  trusted: readonly VerifierKey[],
   log: WalkedLog,
 ): KnownKey[] {
   const known = new Map<string, KnownKey>();
@@ -188,13 +176,12 @@ export function newestHead(heads: readonly SourceHead[]): Checkpoint | undefined
   return heads.flatMap(({ checkpoint }) => headIn(checkpoint) ?? []).sort((a, b) => b.size - a.size)[0];
 }
 
-interface Judging {
-  readonly known: readonly KnownKey[];
-  readonly adoptions: readonly KeyAct[];
-  readonly log: WalkedLog;
-}
-
-function judge(evidence: Evidence, { known, adoptions, log }: Judging): Judged {
+function judge(
+  evidence: Evidence,
+  known: readonly KnownKey[],
+  adoptions: readonly KeyAct[],
+  log: WalkedLog,
+): Judged {
   const { where } = evidence;
   const opened = openWith(evidence.note, known);
   const head = opened.head ?? headIn(evidence.note);
@@ -250,37 +237,28 @@ function openWith(
   }
 }
 
-/** What a database keeps beside the signed head must be the same. */
-function checkHead(head: SourceHead, judged: Judged | undefined, log: WalkedLog, report: Report): void {
-  if (judged?.status !== 'consistent' && judged?.status !== 'unchecked') return;
-  const mark = log.marks.get(judged.size);
-  const columns = differing(head, {
-    key: judged.key ?? '',
-    size: judged.size,
-    chain_hash: mark?.chainHash,
-    at: mark?.at,
-  });
-  if (head.frontier !== undefined && treeIn(head.frontier, judged.size)?.root() !== judged.root)
-    columns.push('frontier');
-  if (columns.length === 0) return;
-  const message = `${head.where} does not agree with the checkpoint it holds: ${columns.join(', ')}.`;
-  report({ kind: 'bad-head', table: 'log_heads', record: head.where, columns, message });
-}
-
-/** The names under which two say something else; what one of them does not say is no difference. */
-function differing(a: object, b: Readonly<Record<string, unknown>>): string[] {
-  const said = new Map(Object.entries(a));
-  return Object.keys(b).filter(
-    (name) => b[name] !== undefined && said.get(name) !== undefined && said.get(name) !== b[name],
-  );
-}
-
-function checkKept(note: SourceNote, judged: Judged | undefined, report: Report): void {
+/** What a source keeps beside a signed note must be the same: a size and a key; with a head, also what its rows give. */
+function checkPlace(
+  place: SourceHead | SourceNote,
+  judged: Judged | undefined,
+  log: WalkedLog,
+  report: Report,
+): void {
   if (judged === undefined || judged.status === 'malformed') return;
-  const columns = differing(note, { size: judged.size, key: judged.key });
+  const { status, source, size, key, root } = judged;
+  const isHead = source === 'head';
+  // Of a head that disagrees, that was said.
+  if (isHead && status !== 'consistent' && status !== 'unchecked') return;
+  const { chainHash, at } = (isHead && log.marks.get(size)) || {};
+  const stored = new Map(Object.entries(place));
+  const columns = Object.entries({ key, size, chain_hash: chainHash, at })
+    .filter(([name, due]) => due !== undefined && (stored.get(name) ?? due) !== due)
+    .map(([name]) => name);
+  const { frontier } = 'frontier' in place ? place : {};
+  if (frontier !== undefined && treeIn(frontier, size)?.root() !== root) columns.push('frontier');
   if (columns.length === 0) return;
-  const message = `${note.where} holds a checkpoint of ${judged.size} audit rows and is filed as another one.`;
-  report({ kind: 'bad-checkpoint', table: 'checkpoints', record: note.where, columns, message });
+  const message = `${place.where} does not agree with the checkpoint it holds: ${columns.join(', ')}.`;
+  report({ ...findingOf(judged, 'bad-checkpoint'), columns, message });
 }
 
 /** Heads that disagree for one reason are one finding: of those that were cut the largest, of those rewritten the smallest. */
@@ -333,7 +311,7 @@ function foreignRows(from: number, to: number): Finding {
   return rowFinding('foreign', from, message, { record });
 }
 
-function checkpointedBy(judged: readonly Judged[], known: readonly KnownKey[]): HeadsVerdict['checkpointed'] {
+function checkpointedBy(judged: readonly Judged[], known: readonly KnownKey[]): Checkpointed[] {
   const through = new Map<string, number>();
   for (const { status, key, size } of judged)
     if (status === 'consistent' && key !== undefined) through.set(key, Math.max(through.get(key) ?? 0, size));
@@ -347,7 +325,7 @@ function remarksOn(
   judged: readonly Judged[],
   known: readonly KnownKey[],
   log: WalkedLog,
-  { trusted }: Keyring,
+  trusted: readonly VerifierKey[],
 ): string[] {
   const remarks = judged
     .filter(({ status }) => status === 'given-up' || status === 'unchecked')

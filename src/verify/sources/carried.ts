@@ -5,7 +5,7 @@ import type { Source, SourceHead, SourceRow, Walked } from '../source.ts';
 import type { CarriedAnchor } from './anchor-file.ts';
 import { type Files, Folder, type LinePage, SourceError } from './files.ts';
 import * as forms from './forms.ts';
-import { HeldState, isSealOver, readTexts, type ShownSeal, shownSeals } from './held.ts';
+import { HeldState, isSealOver, readTexts, type ShownSeal, sealedPositions, shownSeals } from './held.ts';
 import { fileFinding, lineFinding, readNotes } from './notes.ts';
 import { isProofOf } from './proofs.ts';
 import { claimedPosition, effectsOf, numberedRows, PayloadCursor } from './rows.ts';
@@ -77,6 +77,7 @@ class Carried implements CarriedSource {
   readonly subject: string;
   readonly whole: boolean;
   readonly complete?: ReadonlySet<string>;
+  readonly hashed: ReadonlySet<unknown>;
   readonly anchors: readonly CarriedAnchor[];
   readonly #in: Opened;
   readonly #payloads: PayloadCursor;
@@ -90,6 +91,7 @@ class Carried implements CarriedSource {
     this.subject = about?.subject ?? 'log';
     this.whole = about === undefined;
     if (about !== undefined) this.complete = new Set(/^[TA]/.test(about.subject) ? [about.subject] : []);
+    this.hashed = sealedPositions(opened.state);
     this.anchors = opened.notes.anchors;
     this.#in = opened;
     this.#payloads = new PayloadCursor(opened.folder.lines(forms.PAYLOADS));

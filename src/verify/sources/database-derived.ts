@@ -13,84 +13,67 @@ export const DERIVED: Parts = {
   tasks: checkTasks,
 };
 
-type Cell = string | number;
+/** How a finding names what a row of a derived table is about. */
+interface About extends Pick<Finding, 'record' | 'position'> {
+  readonly what: string;
+}
 
-/** Holds the two columns of a table against what they must be. `describe` says what is wrong, or nothing where that follows from something else. */
-async function compare<K extends Cell, V extends Cell>(
+/** Compares the two columns of a table with what they must be. `isExplained` tells what only follows from another finding. */
+async function compare<K extends string | number>(
   { from, report }: Rest,
   [table, key, column]: readonly [table: string, key: string, column: string],
-  expected: ReadonlyMap<K, V>,
-  describe: (
-    key: K,
-    due: V | undefined,
-    actual: V | undefined,
-  ) => Omit<Finding, 'table' | 'kind'> | undefined,
+  expected: ReadonlyMap<K, string>,
+  about: (key: K) => About,
+  isExplained: (key: K, due: string | undefined, actual: string | undefined) => boolean = () => false,
 ): Promise<void> {
-  const rows = await from(table).all<{ key: K; value: V }>(
-    `SELECT ${key} AS key, ${column} AS value FROM ${table}`,
-  );
+  const sql = `SELECT ${key} AS key, ${column} AS value FROM ${table}`;
+  const rows = await from(table).all<{ key: K; value: string }>(sql);
   const stored = new Map(rows.map((row) => [row.key, row.value]));
-  const tell = (one: K, due: V | undefined, actual: V | undefined) => {
-    const said = due === actual ? undefined : describe(one, due, actual);
-    if (said === undefined) return;
-    if (actual === undefined) report({ ...said, table, kind: 'missing' });
-    else if (due === undefined) report({ ...said, table, kind: 'stray' });
-    else report({ ...said, table, kind: 'altered', columns: [column] });
-  };
-  for (const [one, due] of expected) tell(one, due, stored.get(one));
-  for (const [one, actual] of stored) if (!expected.has(one)) tell(one, undefined, actual);
+  for (const one of new Set([...expected.keys(), ...stored.keys()])) {
+    const [due, actual] = [expected.get(one), stored.get(one)];
+    if (due === actual || isExplained(one, due, actual)) continue;
+    const { what, record, ...place } = about(one);
+    if (due === undefined) {
+      const message = `${table} has ${what}, which the log does not have.`;
+      report({ kind: 'stray', table, record, message });
+      continue;
+    }
+    const isMissing = actual === undefined;
+    const message = isMissing ? `${table} lacks ${what}.` : `${table} has another ${column} for ${what}.`;
+    const found = { columns: [column], expected: due, actual: String(actual ?? '') };
+    report({ kind: isMissing ? 'missing' : 'altered', table, record, ...place, message, ...found });
+  }
 }
 
 /** The marks of running calls must be exactly the writing calls that have no exit row. */
 async function checkOpenCalls(rest: Rest): Promise<void> {
   const { open, doubtful, isLost } = rest.walked;
-  const columns = ['open_calls', 'position', 'process'] as const;
-  await compare(rest, columns, open, (position, process, said) => {
-    const record = auditRow(position);
-    if (process === undefined) {
-      const message = `open_calls marks ${position} as running, but no running call stands there.`;
-      return isLost(position) ? undefined : { record, message };
-    }
-    const message =
-      said === undefined
-        ? `The call at ${position} never ended, and open_calls does not say so.`
-        : `open_calls names another process for the call at ${position} than its row.`;
-    return said === undefined && doubtful.has(position) ? undefined : { record, position, message };
-  });
+  await compare(
+    rest,
+    ['open_calls', 'position', 'process'],
+    open,
+    (position) => ({ record: auditRow(position), position, what: `a running call at ${position}` }),
+    (position, due, actual) =>
+      due === undefined ? isLost(position) : actual === undefined && doubtful.has(position),
+  );
 }
 
 async function checkProcesses(rest: Rest): Promise<void> {
   const { lastSeen, isComplete } = rest.walked;
   if (!isComplete || lastSeen === undefined) return;
-  await compare(rest, ['processes', 'process', 'last_seen'], lastSeen, (process, expected, actual) => {
-    const record = String(process);
-    if (expected === undefined)
-      return { record, message: 'processes names a process that never wrote a row.' };
-    if (actual === undefined)
-      return { record, message: 'processes does not name a process that wrote rows.' };
-    const message = 'processes has another time for a process than its last row.';
-    return { record, message, expected, actual: String(actual) };
-  });
+  const about = (process: string) => ({ record: String(process), what: 'a process' });
+  await compare(rest, ['processes', 'process', 'last_seen'], lastSeen, about);
 }
 
 async function checkBlocks(rest: Rest): Promise<void> {
   const { blocks, isComplete } = rest.walked;
-  await compare(
-    rest,
-    ['log_blocks', 'block', 'hash'],
-    new Map(blocks.entries()),
-    (block, expected, actual) => {
-      const record = `block ${block}`;
-      // Over rows that are not as they were written the root is another one, and that was said.
-      if (actual !== undefined && !isComplete) return undefined;
-      if (expected === undefined)
-        return { record, message: `There is a stored root of block ${block}, which is not full.` };
-      const position = (block + 1) * BLOCK_ROWS;
-      const what = actual === undefined ? 'is missing' : 'is wrong';
-      const message = `The stored root of audit rows ${block * BLOCK_ROWS + 1} to ${position} ${what}.`;
-      return { record, position, columns: ['hash'], message, expected, actual: actual ?? '' };
-    },
-  );
+  const about = (block: number) => {
+    const [first, position] = [block * BLOCK_ROWS + 1, (block + 1) * BLOCK_ROWS];
+    return { record: `block ${block}`, position, what: `the root of audit rows ${first} to ${position}` };
+  };
+  // Over rows that are not as they were written the root is another one, and that was said.
+  const isExplained = (_: number, _due: unknown, actual: unknown) => actual !== undefined && !isComplete;
+  await compare(rest, ['log_blocks', 'block', 'hash'], new Map(blocks.entries()), about, isExplained);
 }
 
 /** Walks two lists in the same order, so that what is in one of them only shows at once. */

@@ -1,9 +1,9 @@
-import { asError } from '../../errors.ts';
 import { parseId, type StateTable, TASKS } from '../../log/tables.ts';
 import type { Reader, SqlValue, StorageEngine } from '../../storage/engine.ts';
 import type { Report } from '../finding.ts';
 import {
   DamagedSource,
+  guarded,
   type Source,
   type SourceHead,
   type SourceNote,
@@ -21,9 +21,7 @@ import { STRAYS } from './database-strays.ts';
  */
 export class DatabaseSource implements Source {
   readonly whole = true;
-  readonly dropsContentHashes = true;
   readonly #storage: StorageEngine;
-  readonly #tx: Reader;
   readonly #cells: Cells;
   /** Texts that were read before a row asked for them, and where they end. */
   #ahead = new Map<string, SourceText>();
@@ -31,7 +29,6 @@ export class DatabaseSource implements Source {
 
   constructor(storage: StorageEngine, tx: Reader) {
     this.#storage = storage;
-    this.#tx = tx;
     this.#cells = new Cells(tx);
   }
 
@@ -105,13 +102,13 @@ export class DatabaseSource implements Source {
   async checkRest(walked: Walked, report: Report): Promise<void> {
     const from = (table: string) => this.#cells.from(table);
     // A row that nobody wrote is said to be that, before the indexes that lead to it are.
-    for (const parts of [STRAYS, { sqlite_schema: (rest: Rest) => this.#checkFile(rest) }, DERIVED])
-      for (const [table, check] of Object.entries(parts))
-        await noting(table, report, () => check({ from, walked, report }));
+    for (const parts of [STRAYS, { file: (rest: Rest) => this.#checkFile(rest) }, DERIVED])
+      for (const check of Object.values(parts))
+        await guarded(report, undefined, () => check({ from, walked, report }));
   }
 
-  async #checkFile({ walked, report }: Rest): Promise<void> {
-    for (const { table, record, message } of await this.#storage.selfCheck(this.#tx)) {
+  async #checkFile({ from, walked, report }: Rest): Promise<void> {
+    for (const { table, record, message } of await this.#storage.selfCheck(from('sqlite_schema'))) {
       if (table === 'task_words' && (await this.#isExplained(record, walked))) continue;
       report({ kind: table === 'sqlite_schema' ? 'schema' : 'index', table, record, message });
     }
@@ -122,7 +119,7 @@ export class DatabaseSource implements Source {
     if (found.has(record)) return true;
     const sql = 'SELECT title, description FROM tasks WHERE id = ?';
     const id = parseId(TASKS, record) ?? 0;
-    const row = await this.#tx.get<{ title: string; description: string }>(sql, id);
+    const row = await this.#cells.from('tasks').get<{ title: string; description: string }>(sql, id);
     return row !== undefined && (badTexts.has(row.title) || badTexts.has(row.description));
   }
 }
@@ -133,20 +130,4 @@ function numberOf(value: SqlValue | undefined): number {
 
 function keyId(key: string): string {
   return key.split('+')[1] ?? key.slice(0, 16);
-}
-
-/** Runs one part of the rest. What cannot be read is a finding of its own, and the other parts are still read. */
-async function noting(part: string, report: Report, check: () => Promise<void>): Promise<void> {
-  try {
-    await check();
-  } catch (thrown) {
-    const table = thrown instanceof DamagedSource ? thrown.table : part;
-    const message = `The file is damaged and ${table} cannot be read: ${asError(thrown).message}.`;
-    if (!(thrown instanceof DamagedSource) && !isOfStorage(thrown)) throw thrown;
-    report({ kind: 'damaged', table, record: table, message });
-  }
-}
-
-function isOfStorage(thrown: unknown): boolean {
-  return !(thrown instanceof TypeError || thrown instanceof RangeError || thrown instanceof ReferenceError);
 }

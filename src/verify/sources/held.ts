@@ -103,6 +103,12 @@ function placeOf(text = '') {
   return table === undefined || !Number.isSafeInteger(id) || id < 1 ? undefined : { table, id, text };
 }
 
+/** The audit rows that seals are made of, and those that made them. */
+export function sealedPositions(state: HeldState): ReadonlySet<unknown> {
+  const refs = state.ids(SESSION_RECORDS).map((id) => state.row(SESSION_RECORDS, id)?.ref);
+  return new Set([...refs, ...state.ids(SESSIONS).map((id) => state.row(SESSIONS, id)?.position)]);
+}
+
 /** The sealed sessions of a source. A row that is not as the log left it is for the rules to name; here it is passed over. */
 export function* shownSeals(state: HeldState, walked: Walked) {
   const bySession = new Map<unknown, { readonly task: unknown; readonly hash: unknown }[]>();

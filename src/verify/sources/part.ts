@@ -45,7 +45,6 @@ export interface PartOptions {
  */
 export class PartSource implements Source {
   readonly whole = false;
-  readonly dropsContentHashes = true;
   readonly complete: ReadonlySet<string>;
   readonly #cells: Cells;
   readonly #positions: readonly number[];
