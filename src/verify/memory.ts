@@ -8,6 +8,7 @@ import {
   rowHash,
   SESSION_RECORDS,
   SESSIONS,
+  type StateTable,
   type StateTableName,
   TASKS,
   THOUGHTS,
@@ -15,6 +16,7 @@ import {
 import type { LostRows } from './rules/lost.ts';
 import type { JsonObject } from './rules/payloads.ts';
 import type { ReadEffect } from './rules/row-form.ts';
+import type { Source } from './source.ts';
 
 /** A rule asked for something that cannot be known here. The call is then judged by its form only. */
 export class UnknownFact extends Error {}
@@ -76,13 +78,12 @@ const NONE: number[] = [];
  */
 export class Memory implements Lookup {
   readonly #tasks = new Map<number, TaskEntry>();
-  readonly #sessions = new Map<number, SessionRow | undefined>();
+  readonly #sessions = new Map<number, { row: SessionRow | undefined }>();
   readonly #openByTask = new Map<number, number>();
   readonly #records = new Map<number, OpenRecords>();
   readonly #counts = new Map<StateTableName, number>();
   readonly #sequences = new Map<string, number>();
-  readonly #whole: boolean;
-  readonly #complete: ReadonlySet<string>;
+  readonly #source: Pick<Source, 'whole' | 'complete'>;
   readonly #lost: LostRows;
   #knowsSessions: boolean;
   /** Whether every task that was made is known with its project and its parent. */
@@ -93,11 +94,10 @@ export class Memory implements Lookup {
   /** Fields of the result that rest on something nobody knows. */
   readonly assumed = new Set<string>();
 
-  constructor(options: { whole: boolean; complete?: ReadonlySet<string> | undefined; lost: LostRows }) {
-    this.#whole = options.whole;
-    this.#complete = options.complete ?? new Set();
-    this.#lost = options.lost;
-    this.#knowsSessions = options.whole;
+  constructor(source: Pick<Source, 'whole' | 'complete'>, lost: LostRows) {
+    this.#source = source;
+    this.#lost = lost;
+    this.#knowsSessions = source.whole;
   }
 
   /** Before a call is run again. */
@@ -105,7 +105,11 @@ export class Memory implements Lookup {
     this.#claims = claims;
     if (this.assumed.size > 0) this.assumed.clear();
     this.#thought = undefined;
-    for (const { of, number, previous } of claims.effects) this.#forgetStale(of.name, number, previous);
+    for (const { of, number, previous } of claims.effects) {
+      const entry = previous === 0 ? undefined : this.#entryIn(of.name, number);
+      // Somebody wrote it since, and that call is not here.
+      if (entry?.row !== undefined && entry.row.position !== previous) entry.row = undefined;
+    }
   }
 
   task(id: number): TaskRow | undefined {
@@ -127,14 +131,13 @@ export class Memory implements Lookup {
   }
 
   unmet({ id, depends_on }: TaskRow): number {
-    const count =
-      this.#isStrict && this.#knowsTasks ? this.#countUnmet(id, numbersIn(depends_on)) : undefined;
+    const count = this.#countUnmet(id, numbersIn(depends_on));
     if (count === undefined) this.assumed.add('warnings');
     return count ?? 0;
   }
 
   session(id: number): SessionRow | undefined {
-    const row = this.#sessions.get(id);
+    const row = this.#sessions.get(id)?.row;
     if (row !== undefined) return this.#current(row);
     if (id === 0 || (this.#isStrict && this.#knowsSessions && !this.#sessions.has(id))) return undefined;
     this.#refuseUnknown();
@@ -144,14 +147,12 @@ export class Memory implements Lookup {
 
   openSession(task: number): SessionRow | undefined {
     const id = this.#openByTask.get(task);
-    const row = id === undefined ? undefined : this.#sessions.get(id);
-    if (row !== undefined) {
-      if (row.position < this.#lost.last) throw new UnknownFact('open session');
-      return row;
-    }
-    if (id !== undefined) throw new UnknownFact('open session');
-    if (!this.#knowsSessionsOf(task)) this.#refuseUnknown();
-    return undefined;
+    const row = id === undefined ? undefined : this.#sessions.get(id)?.row;
+    if (id !== undefined && (row === undefined || row.position < this.#lost.last))
+      throw new UnknownFact('open session');
+    const knowsSessions = this.#knowsSessions || !this.#source.whole;
+    if (row === undefined && !(knowsSessions && this.#seesAllOf(TASKS, task))) this.#refuseUnknown();
+    return row;
   }
 
   coveringSessions(task: number): readonly SessionRow[] {
@@ -166,7 +167,10 @@ export class Memory implements Lookup {
   newestThought(task: number): NewestThought | undefined {
     const known = this.#tasks.get(task)?.newest;
     const mayBeSealed =
-      known?.sealed === false && !this.#knowsSessions && this.#whole && this.#claims?.tool === 'task_update';
+      known?.sealed === false &&
+      !this.#knowsSessions &&
+      this.#source.whole &&
+      this.#claims?.tool === 'task_update';
     if (this.#knowsThoughtsOf(task) && !mayBeSealed) return known;
     this.#refuseUnknown();
     if (this.#claims?.tool === 'thought_record') return this.#newestAsClaimed(known);
@@ -178,7 +182,7 @@ export class Memory implements Lookup {
     if (task === 0) return 0;
     const count = this.#tasks.get(task)?.unsealed ?? 0;
     const isKnown =
-      this.#knowsThoughtsOf(task) && !Number.isNaN(count) && (!this.#whole || this.#knowsSessions);
+      this.#knowsThoughtsOf(task) && !Number.isNaN(count) && (!this.#source.whole || this.#knowsSessions);
     if (!isKnown) this.assumed.add('warnings');
     return isKnown ? count : 0;
   }
@@ -240,8 +244,10 @@ export class Memory implements Lookup {
       const isKept = row !== undefined && !(isWrong && !of.appendOnly);
       const written = isKept ? asWritten(of.name, row) : undefined;
       if (written !== undefined) this.apply([written], contentHash);
-      else this.#forget(of.name, number, args);
-      if (isWrong) this.#doubt(of.name, row);
+      if (written !== undefined && !isWrong) continue;
+      const task =
+        row?.task_id ?? (typeof args.task_id === 'string' ? parseId(TASKS, args.task_id) : undefined);
+      this.#forget(of.name, number, task, written !== undefined);
     }
     const made = effects.find(({ table, previous }) => table === 'tasks' && previous === 0);
     if (made === undefined || rows.get(made.id) !== undefined) return;
@@ -252,12 +258,12 @@ export class Memory implements Lookup {
 
   /** The row as it must be now, where that is known. */
   rowOf(table: StateTableName, id: number): TaskRow | SessionRow | undefined {
-    return table === 'tasks' ? this.#tasks.get(id)?.row : this.#sessions.get(id);
+    return this.#entryIn(table, id)?.row;
   }
 
   derivedOf(task: number): { unmet: number; is_final: number; queue: number } | undefined {
     const row = this.#tasks.get(task)?.row;
-    const unmet = this.#isStrict && this.#knowsTasks ? this.#countUnmet(task) : undefined;
+    const unmet = this.#countUnmet(task);
     if (row === undefined || unmet === undefined) return undefined;
     return {
       unmet,
@@ -268,28 +274,24 @@ export class Memory implements Lookup {
 
   /** Whether everything before the present call was seen. */
   get #isStrict(): boolean {
-    return this.#whole && this.#lost.isEmpty;
+    return this.#source.whole && this.#lost.isEmpty;
+  }
+
+  /** Whether every call on this record before the present one was seen. */
+  #seesAllOf(table: StateTable, id: number): boolean {
+    const { whole, complete } = this.#source;
+    return this.#lost.isEmpty && (whole || complete?.has(formatId(table, id)) === true);
   }
 
   #knowsThoughtsOf(task: number): boolean {
-    const knows = this.#tasks.get(task)?.knowsThoughts ?? true;
-    return knows && (this.#isStrict || (this.#isComplete(TASKS, task) && this.#lost.isEmpty));
-  }
-
-  #knowsSessionsOf(task: number): boolean {
-    return (this.#isStrict && this.#knowsSessions) || (this.#isComplete(TASKS, task) && this.#lost.isEmpty);
+    return this.#tasks.get(task)?.knowsThoughts !== false && this.#seesAllOf(TASKS, task);
   }
 
   #knowsRecordsOf(session: number): boolean {
-    if (this.#isStrict) return true;
-    const row = this.#sessions.get(session);
-    const isOwn = row?.scope === 'shallow' && this.#isComplete(TASKS, row.task_id);
-    if (!this.#whole) return this.#lost.isEmpty && (isOwn || this.#isComplete(SESSIONS, session));
-    return row !== undefined && row.position > this.#lost.last;
-  }
-
-  #isComplete(table: typeof TASKS, id: number): boolean {
-    return this.#complete.size > 0 && this.#complete.has(formatId(table, id));
+    if (this.#seesAllOf(SESSIONS, session)) return true;
+    const row = this.#sessions.get(session)?.row;
+    if (this.#source.whole) return row !== undefined && row.position > this.#lost.last;
+    return row?.scope === 'shallow' && this.#seesAllOf(TASKS, row.task_id);
   }
 
   /** A refusal rests on facts: where they are not known, it cannot be judged. */
@@ -301,17 +303,6 @@ export class Memory implements Lookup {
   #current<R extends { readonly position: number }>(row: R): R {
     if (row.position < this.#lost.last) this.#refuseUnknown();
     return row;
-  }
-
-  #forgetStale(table: StateTableName, id: number, previous: number): void {
-    if (previous === 0) return;
-    if (table === 'tasks') {
-      const entry = this.#tasks.get(id);
-      if (entry?.row !== undefined && entry.row.position !== previous) entry.row = undefined;
-    } else if (table === 'sessions') {
-      const row = this.#sessions.get(id);
-      if (row !== undefined && row.position !== previous) this.#sessions.set(id, undefined);
-    }
   }
 
   /** A thought needs of its task only whether it must be in a session; which one it is in says that. */
@@ -341,8 +332,9 @@ export class Memory implements Lookup {
     return [...new Set([...entry.deps, ...entry.children])].sort((a, b) => a - b);
   }
 
+  /** Undefined where that is not known. */
   #countUnmet(task: number, dependsOn?: readonly number[]): number | undefined {
-    const entry = this.#tasks.get(task);
+    const entry = this.#isStrict && this.#knowsTasks ? this.#tasks.get(task) : undefined;
     if (entry?.row === undefined) return undefined;
     const deps = dependsOn ?? entry.deps;
     const awaited = entry.children.length === 0 ? deps : new Set([...deps, ...entry.children]);
@@ -360,7 +352,7 @@ export class Memory implements Lookup {
     const found: SessionRow[] = [];
     for (let [id, distance]: [number | null, number] = [task, 0]; id !== null; distance += 1) {
       const open = this.#openByTask.get(id);
-      const session = open === undefined ? undefined : this.#sessions.get(open);
+      const session = open === undefined ? undefined : this.#sessions.get(open)?.row;
       if (session !== undefined && (distance === 0 || session.scope === 'deep')) found.push(session);
       const entry = this.#tasks.get(id);
       if (entry === undefined) break;
@@ -377,7 +369,7 @@ export class Memory implements Lookup {
     const { effects = [], rows, result, args } = this.#claims ?? {};
     const found = new Map<number, SessionRow>();
     const own = this.#openByTask.get(task);
-    const ownRow = own === undefined || !this.#lost.isEmpty ? undefined : this.#sessions.get(own);
+    const ownRow = own === undefined || !this.#lost.isEmpty ? undefined : this.#sessions.get(own)?.row;
     if (ownRow !== undefined) found.set(ownRow.id, ownRow);
     for (const effect of effects) {
       const { table, id } = effect;
@@ -388,7 +380,7 @@ export class Memory implements Lookup {
         result?.session_id === formatId(SESSIONS, session) &&
         args?.session_id === undefined &&
         own === undefined;
-      found.set(session, this.#sessions.get(session) ?? stubSession(session, isOwn ? task : 0));
+      found.set(session, this.#sessions.get(session)?.row ?? stubSession(session, isOwn ? task : 0));
     }
     return [...found.values()].sort((a, b) => a.id - b.id);
   }
@@ -406,6 +398,15 @@ export class Memory implements Lookup {
 
   #count(table: StateTableName, id: number): void {
     if (id > (this.#counts.get(table) ?? 0)) this.#counts.set(table, id);
+  }
+
+  /** What is known of a row that can change. */
+  #entryIn(table: StateTableName, id: number): { row: TaskRow | SessionRow | undefined } | undefined {
+    return table === 'tasks'
+      ? this.#tasks.get(id)
+      : table === 'sessions'
+        ? this.#sessions.get(id)
+        : undefined;
   }
 
   #entryOf(id: number): TaskEntry {
@@ -431,7 +432,7 @@ export class Memory implements Lookup {
     if (!isNew) return;
     const last = this.#sequences.get(row.project) ?? 0;
     if (row.sequence > last) this.#sequences.set(row.project, row.sequence);
-    if (row.parent_id === null || !(this.#whole || this.#tasks.has(row.parent_id))) return;
+    if (row.parent_id === null || !(this.#source.whole || this.#tasks.has(row.parent_id))) return;
     const above = this.#entryOf(row.parent_id);
     if (above.children.length === 0) above.children = [];
     above.children.push(row.id);
@@ -447,7 +448,7 @@ export class Memory implements Lookup {
   }
 
   #setSession(row: SessionRow): void {
-    this.#sessions.set(row.id, row);
+    this.#sessions.set(row.id, { row });
     if (row.status === 'open') {
       this.#openByTask.set(row.task_id, row.id);
       if (!this.#records.has(row.id)) this.#records.set(row.id, { leaves: [], isComplete: true });
@@ -470,30 +471,21 @@ export class Memory implements Lookup {
     records.leaves.push({ task, hash: thought?.hash ?? contentHash, thought });
   }
 
-  /** What rests on a row that is wrong would be found wrong as well: the chain of its task, the seal of its session. */
-  #doubt(table: StateTableName, row: JsonObject | undefined): void {
-    if (table === 'session_records') this.#doubtRecords();
-    if (table !== 'thoughts' || typeof row?.task_id !== 'number') return;
-    Object.assign(this.#entryOf(row.task_id), { ...UNKNOWN_THOUGHTS, newest: undefined });
-  }
-
-  #doubtRecords(): void {
-    for (const records of this.#records.values()) records.isComplete = false;
-  }
-
-  #forget(table: StateTableName, id: number, args: JsonObject): void {
+  /** What rests on a row that nobody knows, or that is wrong, would be found wrong as well: the chain of its task, the seal of its session. */
+  #forget(table: StateTableName, id: number, task: unknown, wasApplied: boolean): void {
     if (table === 'tasks') this.#entryOf(id).row = undefined;
     else if (table === 'sessions') {
-      this.#sessions.set(id, undefined);
+      this.#sessions.set(id, { row: undefined });
       this.#knowsSessions = false;
-    } else if (table === 'thoughts') {
-      const task = typeof args.task_id === 'string' ? parseId(TASKS, args.task_id) : undefined;
-      if (task !== undefined) Object.assign(this.#entryOf(task), UNKNOWN_THOUGHTS);
-    } else this.#doubtRecords();
+    } else if (table === 'session_records')
+      for (const records of this.#records.values()) records.isComplete = false;
+    else if (typeof task === 'number') {
+      const entry = this.#entryOf(task);
+      Object.assign(entry, { knowsThoughts: false, unsealed: Number.NaN });
+      if (wasApplied) entry.newest = undefined;
+    }
   }
 }
-
-const UNKNOWN_THOUGHTS = { knowsThoughts: false, unsealed: Number.NaN };
 
 /** Only a list that a rule has written is one; what a forged row holds may be anything. */
 function numbersIn(text: string): readonly number[] {

@@ -70,13 +70,13 @@ export class Walk {
   readonly #doubtfulExits = new Set<number>();
 
   constructor(source: Source, report: Report, sizes: Iterable<number>) {
-    const { whole, complete } = source;
+    const { whole } = source;
     this.#source = source;
     this.#report = report;
     this.links = new Links({ whole, lost: this.#lost, report, sizes });
     this.texts = new Texts(report);
     this.#writes = new Writes(whole, this.#lost, report);
-    this.#memory = new Memory({ whole, complete, lost: this.#lost });
+    this.#memory = new Memory(source, this.#lost);
     this.#pairing = new Pairing(this.#lost, report);
   }
 

@@ -37,7 +37,7 @@ export interface Circumstances {
  */
 export class World {
   readonly storage: StorageEngine;
-  readonly memory = new Memory({ whole: true, lost: new LostRows() });
+  readonly memory = new Memory({ whole: true }, new LostRows());
   readonly #clock = stillClock();
   #calls = 0;
 
