@@ -7,10 +7,8 @@ export class TaskCalls {
   #size = 0;
 
   add(task: number, position: number): void {
-    if (this.#size === this.#tasks.length) {
-      this.#tasks = copied(this.#tasks, new Float64Array(2 * this.#size));
-      this.#positions = copied(this.#positions, new Float64Array(2 * this.#size));
-    }
+    this.#tasks = withRoom(this.#tasks, this.#size);
+    this.#positions = withRoom(this.#positions, this.#size);
     this.#tasks[this.#size] = task;
     this.#positions[this.#size] = position;
     this.#size += 1;
@@ -34,10 +32,8 @@ export class NamedTexts {
   #size = 0;
 
   add(digest: string, position: number): void {
-    if (this.#size === this.#digests.length) {
-      this.#digests = copied(this.#digests, new BigUint64Array(2 * this.#size));
-      this.#positions = copied(this.#positions, new Float64Array(2 * this.#size));
-    }
+    this.#digests = withRoom(this.#digests, this.#size);
+    this.#positions = withRoom(this.#positions, this.#size);
     this.#digests[this.#size] = BigInt(`0x${digest.slice(0, 16)}`);
     this.#positions[this.#size] = position;
     this.#size += 1;
@@ -58,7 +54,10 @@ export class NamedTexts {
   }
 }
 
-function copied<T extends { set(from: T): void }>(from: T, to: T): T {
-  to.set(from);
-  return to;
+/** The list, or one of twice the length that begins with it where it is full. */
+function withRoom<T extends Float64Array | BigUint64Array>(list: T, size: number): T {
+  if (size < list.length) return list;
+  const longer = new (list.constructor as new (length: number) => T)(2 * size);
+  new Uint8Array(longer.buffer).set(new Uint8Array(list.buffer));
+  return longer;
 }

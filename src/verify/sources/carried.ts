@@ -83,8 +83,6 @@ class Carried implements CarriedSource {
   readonly #payloads: PayloadCursor;
   /** Of a certificate: its rows. */
   readonly #rows = new Map<number, string>();
-  /** Reading the rows came to an end too early, which was said then. */
-  #isDamaged = false;
 
   constructor(opened: Opened) {
     const { about } = opened;
@@ -107,17 +105,13 @@ class Carried implements CarriedSource {
   async *rows(): AsyncGenerator<readonly SourceRow[]> {
     const { folder, faults } = this.#in;
     const log = folder.lines(forms.LOG);
-    try {
-      if (this.whole) yield* numberedRows(log, this.#payloads, (after) => faults.push(rowTooMany(after)));
-      else yield* this.#provedRows(log);
-    } catch (error) {
-      this.#isDamaged = true;
-      throw error;
-    }
+    if (this.whole) yield* numberedRows(log, this.#payloads, (after) => faults.push(rowTooMany(after)));
+    else yield* this.#provedRows(log);
   }
 
   async checkRest(walked: Walked, report: Report): Promise<void> {
-    if (this.#isDamaged) return;
+    // Reading the rows came to an end too early, which was said then.
+    if (walked.isLost(Number.MAX_SAFE_INTEGER)) return;
     const { folder, faults, notes } = this.#in;
     if (!this.whole) await this.#checkSubject(walked, report);
     this.#checkNewest();

@@ -1,8 +1,8 @@
 import { formatId, TASKS } from '../../log/tables.ts';
-import type { SqlList } from '../../storage/engine.ts';
+import type { Row } from '../../storage/engine.ts';
 import { auditRow, type Finding } from '../finding.ts';
 import { BLOCK_ROWS } from '../rules/links.ts';
-import { isPlain, PAGE, type Parts, type Rest } from './database-cells.ts';
+import { inPages, isPlain, type Parts, type Rest } from './database-cells.ts';
 
 /** Everything that repeats what the log already says, so that finding is fast. Each must be exactly what it is derived from. */
 export const DERIVED: Parts = {
@@ -119,38 +119,27 @@ async function checkTaskCalls({ from, walked, report }: Rest): Promise<void> {
   isDue(Number.POSITIVE_INFINITY, 0);
 }
 
-const TASK_COLUMNS = ['id', 'labels', 'depends_on', ...TASKS.derived];
-const COUNTERS = TASKS.derived.map((column) => ({ column, at: TASK_COLUMNS.indexOf(column) }));
+/** Lists of a task, each with the table that has a row for each of its entries. */
+const LISTS = [
+  { column: 'labels', table: 'task_labels', entry: 'label' },
+  { column: 'depends_on', table: 'task_dependencies', entry: 'depends_on' },
+];
 
 /** What of a task is repeated elsewhere, one row an entry of a list, or computed from others. */
 async function checkTasks(rest: Rest): Promise<void> {
-  const stored = [
-    {
-      table: 'task_labels',
-      at: TASK_COLUMNS.indexOf('labels'),
-      entries: await entriesIn(rest, 'task_labels', 'label'),
-    },
-    {
-      table: 'task_dependencies',
-      at: TASK_COLUMNS.indexOf('depends_on'),
-      entries: await entriesIn(rest, 'task_dependencies', 'depends_on'),
-    },
-  ];
-  const sql = `SELECT ${TASK_COLUMNS.join(', ')} FROM tasks WHERE id > ? AND id <= ${Number.MAX_SAFE_INTEGER} ORDER BY id LIMIT ${PAGE}`;
-  for (let last = Number.NEGATIVE_INFINITY; ; ) {
-    const page = await rest.from('tasks').lists(sql, last);
-    for (const row of page) {
-      const id = Number(row[0]);
-      for (const { table, at, entries } of stored) {
-        const [due, there] = [entriesOf(String(row[at])), entries.get(id) ?? NOTHING];
-        if (due.size !== there.size || [...there].some((value) => !due.has(value))) tellList(rest, table, id);
-        if (there !== NOTHING) entries.delete(id);
-      }
-      checkCounters(rest, id, row);
+  const stored: { table: string; column: string; entries: Map<unknown, Set<unknown>> }[] = [];
+  for (const { table, column, entry } of LISTS)
+    stored.push({ table, column, entries: await entriesIn(rest, table, entry) });
+  const columns = ['id', ...LISTS.map(({ column }) => column), ...TASKS.derived].join(', ');
+  const select = `SELECT ${columns} FROM tasks WHERE id <= ${Number.MAX_SAFE_INTEGER} AND`;
+  for await (const row of inPages<Row>(rest.from('tasks'), select, 'id')) {
+    const id = Number(row.id);
+    for (const { table, column, entries } of stored) {
+      const [due, there] = [entriesOf(String(row[column])), entries.get(id) ?? NOTHING];
+      if (due.size !== there.size || [...there].some((value) => !due.has(value))) tellList(rest, table, id);
+      if (there !== NOTHING) entries.delete(id);
     }
-    const end = Number(page.at(-1)?.[0]);
-    if (page.length < PAGE || !(end > last)) break;
-    last = end;
+    checkCounters(rest, id, row);
   }
   for (const { table, entries } of stored) for (const id of entries.keys()) tellList(rest, table, Number(id));
 }
@@ -189,15 +178,14 @@ function entriesOf(list: string): ReadonlySet<unknown> {
   }
 }
 
-function checkCounters({ walked, report }: Rest, id: number, row: SqlList): void {
+function checkCounters({ walked, report }: Rest, id: number, row: Row): void {
   const expected: Readonly<Record<string, number>> | undefined = walked.derivedOf(id);
   if (expected === undefined) return;
-  const wrong = COUNTERS.filter(({ column, at }) => row[at] !== expected[column]);
-  if (wrong.length === 0) return;
+  const columns = TASKS.derived.filter((column) => row[column] !== expected[column]);
+  if (columns.length === 0) return;
   const record = formatId(TASKS, id);
-  const columns = wrong.map(({ column }) => column);
   const message = `In ${record}, ${columns.join(', ')} must be computed from other tasks and was changed.`;
-  const must = wrong.map(({ column }) => `${column} ${expected[column]}`).join(', ');
-  const actual = wrong.map(({ column, at }) => `${column} ${row[at]}`).join(', ');
-  report({ kind: 'altered', table: 'tasks', record, columns, message, expected: must, actual });
+  const said = (values: Row) => columns.map((column) => `${column} ${values[column]}`).join(', ');
+  const found = { columns, expected: said(expected), actual: said(row) };
+  report({ kind: 'altered', table: 'tasks', record, message, ...found });
 }
