@@ -17,7 +17,7 @@ import type { PastCall } from './history.ts';
 export type ProofState = 'anchored' | 'checkpointed' | 'unsigned' | 'wrong';
 
 /** A signed head of the log under which rows can be proved. */
-type ProvingHead = Pick<HeadRow, 'key' | 'size' | 'checkpoint'> & { readonly where: string };
+type ProvingHead = Pick<HeadRow, 'key' | 'size'> & { readonly note: string; readonly where: string };
 
 /** What is signed of a log, collected before its rows are read. */
 export type SignedLog = Awaited<ReturnType<typeof readSignedLog>>;
@@ -53,13 +53,14 @@ async function newestHead(tx: Reader, own: VerifierKey | undefined): Promise<Pro
   const { origin, heads, last } = await readView(tx);
   const trusted = heads.filter(({ key }) => isTrusted(key, own, origin));
   const head = trusted.sort((a, b) => b.size - a.size).at(0);
-  if (head === undefined || head.size <= last.position) return head && { ...head, where: 'the newest head' };
+  if (head === undefined || head.size <= last.position)
+    return head && { ...head, note: head.checkpoint, where: 'the newest head' };
   const kept = await tx.get<{ size: number; note: string }>(
     'SELECT size, note FROM checkpoints WHERE key = ? AND size <= ? ORDER BY size DESC LIMIT 1',
     head.key,
     last.position,
   );
-  return kept && { key: head.key, size: kept.size, checkpoint: kept.note, where: 'a kept checkpoint' };
+  return kept && { key: head.key, size: kept.size, note: kept.note, where: 'a kept checkpoint' };
 }
 
 /** The user's own key; without one, the key that the name of the log belongs to. */
@@ -74,7 +75,7 @@ function anchorHead(evidence: StampedEvidence, opening?: VerifierKey, key?: stri
   const { size = 0 } = (opening && openIfValid(note, [opening])) ?? {};
   const isAnchor = source === 'git' || source === 'tsr' || source === 'file';
   if (!isAnchor || key === undefined || size === 0) return [];
-  return [{ source, where, key, size, checkpoint: note, ...(time && { time }) }];
+  return [{ source, where, key, size, note, ...(time && { time }) }];
 }
 
 /** Lets the verifier check some rows under one head. What it finds concerns these rows and what they wrote. */

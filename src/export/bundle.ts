@@ -126,7 +126,7 @@ async function writeSeals(tx: Reader, target: BundleTarget, { newest }: Heads): 
     sealedAt.set(position, formatId(SESSIONS, id));
   }
   if (head === undefined) return;
-  const under = { key: '', checkpoint: note, size: head.size, where: '' };
+  const under = { key: '', note, size: head.size, where: '' };
   const covered = [...sealedAt.keys()].filter((position) => position <= head.size);
   for await (const page of new PartSource(tx, covered, { head: under }).rows())
     for (const { position, text = '', proof = [] } of page) {

@@ -51,7 +51,7 @@ function inOrder(rows: ReadonlyMap<number, string>): string[] {
 /** The rows with their proofs, payloads and texts. */
 async function rowsOf(tx: Reader, positions: readonly number[], head: SignedHead) {
   const [log, proofs, payloads]: [string[], string[], string[]] = [[], [], []];
-  const under = { key: head.key, checkpoint: head.note, size: head.size, where: '' };
+  const under = { key: head.key, note: head.note, size: head.size, where: '' };
   for await (const page of new PartSource(tx, positions, { head: under }).rows())
     for (const { position, text = '', payload, proof = [] } of page) {
       if (!isIncluded(position - 1, proof, sha256Hex(text), head))

@@ -13,7 +13,7 @@ import {
   TASKS,
   THOUGHTS,
 } from '../log/tables.ts';
-import type { LostRows } from './rules/lost.ts';
+import type { LostRows } from './rules/links.ts';
 import type { JsonObject } from './rules/payloads.ts';
 import type { ReadEffect } from './rules/row-form.ts';
 import type { Source } from './source.ts';
@@ -22,9 +22,7 @@ import type { Source } from './source.ts';
 export class UnknownFact extends Error {}
 
 /** Rows of state by their ids, `T-0001`. */
-export interface RowsById {
-  get(id: string): JsonObject | undefined;
-}
+export type RowsById = Pick<ReadonlyMap<string, JsonObject>, 'get'>;
 
 /** What a call says of itself: used only where the facts are not known. */
 export interface Claims {

@@ -7,24 +7,20 @@ import { canonicalJson } from '../integrity/canonical-json.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { formatId, rowText, type StateTable, tableNamed } from '../log/tables.ts';
 import { type Finding, rowFinding } from './finding.ts';
-import { type Claims, type Memory, type RowsById, UnknownFact } from './memory.ts';
+import { type Claims, type Memory, UnknownFact } from './memory.ts';
 import { ownText } from './own-text.ts';
 import { ofTool } from './rules/arguments.ts';
 import { type JsonObject, objectIn } from './rules/payloads.ts';
 import type { ReadEffect, ReadRow } from './rules/row-form.ts';
 
 /** A writing call that is judged: its arguments, its exit row and its payload. */
-export interface EndedCall {
+export interface EndedCall extends Pick<Claims, 'rows' | 'content'> {
   readonly rule: WritingRule;
   readonly exit: ReadRow;
   readonly contentHash: string;
   readonly args: JsonObject | undefined;
   /** The payload of the exit row. */
   readonly body: JsonObject | undefined;
-  /** Rows of state that are as this call left them, by their ids. */
-  readonly rows: RowsById;
-  /** The text whose digest is the argument `content`. */
-  readonly content: string | undefined;
 }
 
 /** How a call went when it was run again. */
@@ -141,8 +137,12 @@ function notAllowed(exit: ReadRow, what: string, columns: readonly string[]): Di
   );
 }
 
-/** A call is about the first record it wrote, or about itself. */
-function forbidden({ position, effects: [first] }: ReadRow, message: string, columns: readonly string[]) {
+/** A finding about what a call did. It is about the first record that the call wrote, or about the call itself. */
+export function forbidden(
+  { position, effects: [first] }: ReadRow,
+  message: string,
+  columns: readonly string[],
+) {
   const subject = first === undefined ? {} : { table: first.table, record: first.id };
   return rowFinding('forbidden', position, message, { ...subject, columns });
 }
@@ -166,30 +166,23 @@ function differenceInRow(
   written: Written | undefined,
   texts: string[],
 ): Difference | undefined {
-  const tell = (table: string, record: string, what: string, columns: readonly string[]): Difference => {
+  const of = written === undefined ? undefined : tableNamed(written.table);
+  const due = () => (of === undefined || written === undefined ? 'nothing' : formatId(of, written.row.id));
+  const [table = '', record] = [effect?.table ?? written?.table, effect?.id ?? due()];
+  const tell = (what: string, ...columns: string[]): Difference => {
     const message = `Audit row ${position} did not write ${record} as the rules say${what}`;
     return rowFinding('forbidden', position, message, { table, record, columns });
   };
-  if (written === undefined) {
-    if (effect === undefined) throw new Error('neither an effect nor a row');
-    return tell(effect.table, effect.id, ': they write nothing there.', ['effects']);
-  }
-  const of = tableNamed(written.table);
-  const { id } = written.row;
-  if (effect === undefined)
-    return tell(written.table, formatId(of, id), ': it says nothing of it.', ['effects']);
-  if (effect.of !== of || effect.number !== id)
-    return tell(effect.table, effect.id, `: they write ${formatId(of, id)} instead.`, ['effects']);
+  if (of === undefined || written === undefined || effect?.of !== of || effect.number !== written.row.id)
+    return tell(`: they write ${due()} there, and it says ${effect?.id ?? 'nothing'}.`, 'effects');
   if (effect.previous !== written.previous)
-    return tell(effect.table, effect.id, `: row ${written.previous} wrote it before.`, ['previous']);
+    return tell(`: row ${written.previous} wrote it before.`, 'previous');
   const expected = objectIn(written.row) ?? {};
   const text = rowText(of, expected);
   texts.push(text);
   if (sha256Hex(text) !== effect.hash)
-    return { ...tell(effect.table, effect.id, '', []), row: { of, id, hash: effect.hash, expected } };
-  return isSameSeal(effect, written)
-    ? undefined
-    : tell(effect.table, effect.id, ': its seal is another.', ['seal']);
+    return { ...tell(''), row: { of, id: effect.number, hash: effect.hash, expected } };
+  return isSameSeal(effect, written) ? undefined : tell(': its seal is another.', 'seal');
 }
 
 function isSameSeal({ seal }: ReadEffect, written: Written): boolean {

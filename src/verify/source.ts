@@ -82,25 +82,23 @@ export interface SourceText {
   readonly text: string;
 }
 
-export interface SourceHead {
+export interface SourceNote {
+  /** A checkpoint, signed. */
+  readonly note: string;
+  /** Where it is, for people. */
+  readonly where: string;
+  /** The size and key that the source keeps beside it, where it does. */
+  readonly size?: number;
+  readonly key?: string;
+}
+
+export interface SourceHead extends SourceNote {
   /** The verifier key in its text form. */
   readonly key: string;
-  readonly checkpoint: string;
-  /** Where the source keeps them beside the signed note: a database. */
-  readonly size?: number;
+  /** Only in a database. */
   readonly chain_hash?: string;
   readonly at?: string;
   readonly frontier?: string;
-  /** Where it lies, for people. */
-  readonly where: string;
-}
-
-export interface SourceNote {
-  readonly note: string;
-  readonly where: string;
-  /** The size and key that its place in the source claims, where it has one. */
-  readonly size?: number;
-  readonly key?: string;
 }
 
 /** What the walk over the rows found out and a source compares the rest of itself with. */

@@ -48,12 +48,8 @@ export async function verify(source: Source, options: VerifyOptions): Promise<Ve
   const heads: readonly SourceHead[] = await guarded(report, [], () => source.heads());
   const kept: readonly SourceNote[] = await guarded(report, [], () => source.kept());
   const { evidence = [], keys } = options;
-  const notes = [
-    ...heads.map(({ checkpoint }) => checkpoint),
-    ...[...kept, ...evidence].map(({ note }) => note),
-  ];
   // What they claim is not believed yet: it is where the walk computes a root.
-  const sizes = notes.flatMap((note) => headIn(note)?.size ?? []);
+  const sizes = [...heads, ...kept, ...evidence].flatMap(({ note }) => headIn(note)?.size ?? []);
   const walk = new Walk(source, report, sizes);
   const { whole } = source;
   // In a source that is not whole, each row is proved to be under its newest head.

@@ -1,5 +1,5 @@
 import { READING_TOOLS } from '../domains/rules.ts';
-import { sha256Hex } from '../integrity/digest.ts';
+import { HASH_CHARS, sha256Hex } from '../integrity/digest.ts';
 import {
   formatId,
   parseId,
@@ -9,19 +9,18 @@ import {
   type StateTableName,
   TASKS,
 } from '../log/tables.ts';
-import { auditRow, type Report, rowFinding } from './finding.ts';
+import { type Report, rowFinding } from './finding.ts';
 import { Memory, type RowsById } from './memory.ts';
 import { TaskCalls } from './named.ts';
-import { type Difference, NEWEST_RULES, replay, writingRule } from './replay.ts';
+import { type Difference, forbidden, NEWEST_RULES, replay, writingRule } from './replay.ts';
 import { checkArguments, FORMS, ofTool } from './rules/arguments.ts';
 import { checkStateRow, differingColumns, Writes } from './rules/effects.ts';
 import type { KeyAct } from './rules/heads.ts';
-import { Links } from './rules/links.ts';
-import { LostRows } from './rules/lost.ts';
+import { Links, LostRows } from './rules/links.ts';
 import { type OpenCall, Pairing } from './rules/pairing.ts';
 import { checkPayload, type JsonObject, objectIn, parseBody } from './rules/payloads.ts';
-import { FormError, NewerRules, type ReadEffect, type ReadRow, readRow } from './rules/row-form.ts';
-import { collectDigests, erasedDigests, Texts } from './rules/texts.ts';
+import { FormError, type ReadEffect, type ReadRow, readRow } from './rules/row-form.ts';
+import { erasedDigests, Texts } from './rules/texts.ts';
 import { Times } from './rules/times.ts';
 import type { Source, SourceRow, SourceText } from './source.ts';
 
@@ -29,7 +28,7 @@ import type { Source, SourceRow, SourceText } from './source.ts';
 interface Read {
   readonly source: SourceRow;
   readonly row: ReadRow | undefined;
-  readonly fault: FormError | NewerRules | undefined;
+  readonly fault: FormError | undefined;
   readonly body: JsonObject | undefined;
 }
 
@@ -156,8 +155,10 @@ export class Walk {
     for (const { row, body } of read) {
       if (row === undefined) continue;
       if (row.stage === 'enter') {
-        const fields = writingRule(row.rules, row.tool)?.texts;
-        if (fields !== undefined && body !== undefined) collectDigests(body, fields, digests);
+        for (const field of writingRule(row.rules, row.tool)?.texts ?? []) {
+          const value = body?.[field];
+          if (typeof value === 'string' && value.length === HASH_CHARS) digests.push(value);
+        }
       }
       for (const { of, number } of row.effects) {
         // Tasks change often and are read once, in the end; in part of a log they are all there is to know them by.
@@ -196,10 +197,10 @@ export class Walk {
   #formed({ source: { position }, row, fault }: Read): ReadRow | undefined {
     if (this.#isNewer) return undefined;
     if (row?.position === position) return row;
-    if (fault instanceof NewerRules) {
+    if (fault?.newer !== undefined) {
       this.#isNewer = true;
       this.#notReplayed(position);
-      const message = `Audit row ${position} was written under version ${fault.version} of the rules, and this verifier knows them up to ${NEWEST_RULES}: from there on only hashes and links were checked. Use a newer Colibri.`;
+      const message = `Audit row ${position} was written under version ${fault.newer} of the rules, and this verifier knows them up to ${NEWEST_RULES}: from there on only hashes and links were checked. Use a newer Colibri.`;
       this.#report(rowFinding('newer-rules', position, message));
       return undefined;
     }
@@ -312,9 +313,7 @@ export class Walk {
     const { position, tool, effects } = exit;
     this.#distrust(exit, contentHash, new Map());
     const message = `Audit row ${position} says that ${tool}, which only reads, wrote ${effects.map(({ id }) => id).join(', ')}.`;
-    const [first] = effects;
-    const about = { table: first?.table ?? 'actions', record: first?.id ?? auditRow(position) };
-    this.#report(rowFinding('forbidden', position, message, { ...about, columns: ['effects'] }));
+    this.#report(forbidden(exit, message, ['effects']));
   }
 
   /** The columns of a row that is not what the rules give are known if it is still the row that the call wrote. */
@@ -370,7 +369,7 @@ function readSourceRow(source: SourceRow): Read {
     const body = payload === undefined ? undefined : parseBody(payload.body);
     return { source, row, fault: undefined, body };
   } catch (error) {
-    if (!(error instanceof FormError || error instanceof NewerRules)) throw error;
+    if (!(error instanceof FormError)) throw error;
     return { source, row: undefined, fault: error, body: undefined };
   }
 }

@@ -16,7 +16,7 @@ import { RULES_VERSION } from '../../log/row.ts';
 import { takeTexts } from '../../log/texts.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { Memory } from '../../verify/memory.ts';
-import { LostRows } from '../../verify/rules/lost.ts';
+import { LostRows } from '../../verify/rules/links.ts';
 import { NEW_YEAR, stillClock } from '../log/still-clock.ts';
 import { openScratch } from '../storage/scratch.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { formatId, TASKS } from '../../log/tables.ts';
 import { Writes } from '../../verify/rules/effects.ts';
-import { LostRows } from '../../verify/rules/lost.ts';
+import { LostRows } from '../../verify/rules/links.ts';
 
 // What must not take the square of the time: whoever forges a log chooses how many there are.
 

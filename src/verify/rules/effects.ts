@@ -3,7 +3,7 @@ import type { AuditRow } from '../../log/row.ts';
 import { formatId, SESSIONS, STATE_TABLES, type StateTable, type StateTableName } from '../../log/tables.ts';
 import { type Report, rowFinding } from '../finding.ts';
 import { ownText } from '../own-text.ts';
-import type { LostRows } from './lost.ts';
+import type { LostRows } from './links.ts';
 import { type JsonObject, parseBody } from './payloads.ts';
 import type { ReadEffect } from './row-form.ts';
 

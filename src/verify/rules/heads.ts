@@ -19,19 +19,19 @@ export interface Evidence {
 }
 
 /**
- * `consistent`: the log begins with it. `unchecked`: nobody here can tell. `given-up`: it disagrees, and the owner has
- * accepted that. `nothing`: a head of no rows. The others are findings.
+ * What a head of each status is reported as. `consistent`: the log begins with it. `unchecked`: nobody here can tell.
+ * `given-up`: it disagrees, and the owner has accepted that. `nothing`: a head of no rows.
  */
-export type HeadStatus =
-  | 'consistent'
-  | 'unchecked'
-  | 'given-up'
-  | 'nothing'
-  | 'cut'
-  | 'rewritten'
-  | 'other-log'
-  | 'foreign-key'
-  | 'malformed';
+const KINDS = {
+  ...{ consistent: undefined, unchecked: undefined, 'given-up': undefined, nothing: undefined },
+  // Of several, one is reported.
+  ...{ cut: undefined, rewritten: undefined },
+  'other-log': 'replaced',
+  'foreign-key': 'foreign-key',
+  malformed: 'bad-checkpoint',
+} as const satisfies Record<string, Finding['kind'] | undefined>;
+
+type HeadStatus = keyof typeof KINDS;
 
 export interface Judged extends Evidence {
   readonly status: HeadStatus;
@@ -88,7 +88,7 @@ export function judgeHeads(
   const believed = agreedReach(heads, known, log);
   const adoptions = log.acts.filter(({ tool, position }) => tool === 'owner_adopt' && position <= believed);
   const all: readonly Evidence[] = [
-    ...heads.map(({ where, checkpoint }) => ({ source: 'head' as const, where, note: checkpoint })),
+    ...heads.map(({ where, note }) => ({ source: 'head' as const, where, note })),
     ...kept.map(({ where, note }) => ({ source: 'kept' as const, where, note })),
     ...evidence,
   ];
@@ -152,9 +152,9 @@ function readKey(text: string, origin: string | undefined): VerifierKey | undefi
 /** How far the heads of these keys reach, by their signatures alone. */
 function reachOf(heads: readonly SourceHead[], keys: readonly KnownKey[]): number {
   let reach = 0;
-  for (const { key: text, checkpoint } of heads) {
+  for (const { key: text, note } of heads) {
     const known = keys.find((one) => one.text === text);
-    const opened = known === undefined ? undefined : openWith(checkpoint, [known]);
+    const opened = known === undefined ? undefined : openWith(note, [known]);
     if (opened?.head !== undefined) reach = Math.max(reach, opened.head.size);
   }
   return reach;
@@ -163,8 +163,8 @@ function reachOf(heads: readonly SourceHead[], keys: readonly KnownKey[]): numbe
 /** The same, of heads that agree with the rows. Of part of a log, those of the tree that the rows are proved to be in. */
 function agreedReach(heads: readonly SourceHead[], keys: readonly KnownKey[], log: WalkedLog): number {
   const proved = newestHead(heads);
-  const agreeing = heads.filter(({ checkpoint }) => {
-    const head = headIn(checkpoint);
+  const agreeing = heads.filter(({ note }) => {
+    const head = headIn(note);
     const root = log.whole ? log.marks.get(head?.size ?? 0)?.root : proved?.root;
     return head !== undefined && head.root === root && (log.whole || head.size === proved?.size);
   });
@@ -173,7 +173,7 @@ function agreedReach(heads: readonly SourceHead[], keys: readonly KnownKey[], lo
 
 /** The largest head by what it claims: the one that proofs in part of a log lead to. */
 export function newestHead(heads: readonly SourceHead[]): Checkpoint | undefined {
-  return heads.flatMap(({ checkpoint }) => headIn(checkpoint) ?? []).sort((a, b) => b.size - a.size)[0];
+  return heads.flatMap(({ note }) => headIn(note) ?? []).sort((a, b) => b.size - a.size)[0];
 }
 
 function judge(
@@ -286,12 +286,6 @@ function reportJudged(judged: readonly Judged[], log: WalkedLog, report: Report)
   }
 }
 
-const KINDS: Readonly<Partial<Record<HeadStatus, Finding['kind']>>> = {
-  'other-log': 'replaced',
-  'foreign-key': 'foreign-key',
-  malformed: 'bad-checkpoint',
-};
-
 const PLACES: Readonly<Partial<Record<EvidenceSource, string>>> = { head: 'log_heads', kept: 'checkpoints' };
 
 function findingOf(head: Judged, kind: Finding['kind'], position?: number): Finding {
@@ -303,11 +297,8 @@ function findingOf(head: Judged, kind: Finding['kind'], position?: number): Find
 
 /** Rows behind the newest head of a known key are nobody's. */
 function foreignRows(from: number, to: number): Finding {
-  const [range, record] =
-    from === to
-      ? [`Audit row ${from} is`, auditRow(from)]
-      : [`Audit rows ${from} to ${to} are`, `${auditRow(from)} to ${auditRow(to)}`];
-  const message = `${range} not under a head that a known key of this log has signed.`;
+  const record = from === to ? auditRow(from) : `${auditRow(from)} to ${auditRow(to)}`;
+  const message = `No known key of this log has signed a head that covers ${record}.`;
   return rowFinding('foreign', from, message, { record });
 }
 

@@ -1,6 +1,6 @@
 import type { AuditRow } from '../../log/row.ts';
 import { type Report, rowFinding } from '../finding.ts';
-import type { LostRows } from './lost.ts';
+import type { LostRows } from './links.ts';
 import type { JsonObject } from './payloads.ts';
 
 /** A call between its two rows, with what later rules need of its beginning. */

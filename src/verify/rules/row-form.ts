@@ -5,15 +5,13 @@ import type { Effect } from '../../tool.ts';
 import { sharedText } from '../own-text.ts';
 
 /** Says in its message what is wrong with the text of an audit row. */
-export class FormError extends Error {}
+export class FormError extends Error {
+  /** The version of the rules it was written under, where this verifier does not know them: then it may have any form. */
+  readonly newer: number | undefined;
 
-/** The row was written under rules that this version does not know, and may have any form. */
-export class NewerRules extends Error {
-  readonly version: number;
-
-  constructor(version: number) {
-    super(`rules version ${version}`);
-    this.version = version;
+  constructor(message: string, newer?: number) {
+    super(message);
+    this.newer = newer;
   }
 }
 
@@ -36,16 +34,18 @@ export function readRow(text: string, newestRules: number): ReadRow {
   const match = text.length > ROW_CHARS_MAX ? null : ROW.exec(text);
   if (match === null) throw notARow(text, newestRules);
   const row = rowIn(match);
-  if (row.rules > newestRules) throw new NewerRules(row.rules);
+  if (row.rules > newestRules) throw newer(row.rules);
   const wrong = row.stage === 'enter' ? wrongInEnter(row) : wrongInExit(row);
   if (wrong !== undefined) throw new FormError(wrong);
   return row;
 }
 
-function notARow(text: string, newestRules: number): FormError | NewerRules {
+const newer = (version: number) => new FormError(`rules version ${version}`, version);
+
+function notARow(text: string, newestRules: number): FormError {
   try {
     const { rules } = JSON.parse(text) as Readonly<Record<string, unknown>>;
-    if (Number.isSafeInteger(rules) && Number(rules) > newestRules) return new NewerRules(Number(rules));
+    if (Number.isSafeInteger(rules) && Number(rules) > newestRules) return newer(Number(rules));
   } catch {
     return new FormError('it is not a JSON object');
   }

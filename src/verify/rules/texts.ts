@@ -1,4 +1,4 @@
-import { digestUnder, HASH_CHARS, isHash } from '../../integrity/digest.ts';
+import { digestUnder, isHash } from '../../integrity/digest.ts';
 import type { AuditRow } from '../../log/row.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
 import { NamedTexts } from '../named.ts';
@@ -108,14 +108,6 @@ export class Texts {
 
   #tell(kind: Finding['kind'], position: number, message: string, more: Partial<Finding>): void {
     this.#report(rowFinding(kind, position, message, { table: 'texts', ...more }));
-  }
-}
-
-/** Adds the digests of the texts in these arguments, and whatever else has their length. */
-export function collectDigests(args: JsonObject, fields: readonly string[], into: string[]): void {
-  for (const field of fields) {
-    const value = args[field];
-    if (typeof value === 'string' && value.length === HASH_CHARS) into.push(value);
   }
 }
 

@@ -36,22 +36,13 @@ export async function carriedSource(open: () => Given | Promise<Given>): Promise
 
 /** A source of which nothing can be read but why. */
 export function damagedSource(reason: string): CarriedSource {
-  return {
-    subject: 'log',
-    anchors: [],
-    whole: true,
-    origin: () => Promise.resolve(undefined),
-    heads: () => Promise.resolve([]),
-    kept: () => Promise.resolve([]),
-    count: () => Promise.resolve(0),
-    async *rows() {},
-    texts: () => Promise.resolve(new Map()),
-    states: () => Promise.resolve(new Map()),
-    checkRest(_, report) {
-      report(fileFinding('damaged', 'bundle', `It cannot be read: ${reason}.`));
-      return Promise.resolve();
-    },
-  };
+  const finding = fileFinding('damaged', 'bundle', `It cannot be read: ${reason}.`);
+  return new Carried({
+    folder: new Folder({ names: [], stream: async function* () {} }),
+    ...{ about: undefined, marker: undefined, texts: new Map(), state: new HeldState(), faults: [finding] },
+    notes: { heads: [], kept: [], anchors: [], checkpoint: undefined, files: [] },
+    isDamaged: true,
+  });
 }
 
 async function readFiles({ files, about }: Given) {
@@ -71,7 +62,7 @@ async function readFiles({ files, about }: Given) {
   return { folder, about, marker, notes, texts, state, faults };
 }
 
-type Opened = Awaited<ReturnType<typeof readFiles>>;
+type Opened = Awaited<ReturnType<typeof readFiles>> & { readonly isDamaged?: boolean };
 
 class Carried implements CarriedSource {
   readonly subject: string;
@@ -116,6 +107,7 @@ class Carried implements CarriedSource {
     if (!this.whole) await this.#checkSubject(walked, report);
     this.#checkNewest();
     for (const finding of faults) report(finding);
+    if (this.#in.isDamaged) return;
     for (const line of this.#payloads.unreadable) report(lineFinding(forms.PAYLOADS, line, 'a payload'));
     await this.#checkStrays(walked, report);
     // Where a row is lost, which is said already, the rest cannot be what it was.
@@ -180,14 +172,14 @@ class Carried implements CarriedSource {
   #checkNewest(): void {
     const { folder, faults, notes } = this.#in;
     const name = forms.CHECKPOINT;
-    const isNewest = ({ checkpoint }: SourceHead) =>
-      checkpoint === notes.checkpoint && headIn(checkpoint)?.size === this.#head?.size;
+    const isNewest = ({ note }: SourceHead) =>
+      note === notes.checkpoint && headIn(note)?.size === this.#head?.size;
     if (notes.heads.length === 0 ? folder.names.has(name) : !notes.heads.some(isNewest))
       faults.push(fileFinding('altered', name, `${name} is not the newest of the heads that are there.`));
   }
 
   get #head() {
-    return headIn(this.#in.notes.heads.at(-1)?.checkpoint ?? '');
+    return headIn(this.#in.notes.heads.at(-1)?.note ?? '');
   }
 
   async #checkStrays(walked: Walked, report: Report): Promise<void> {
@@ -236,7 +228,7 @@ class Carried implements CarriedSource {
     const isSigned = head.size === walked.size ? head.root === walked.root : head.size < walked.size;
     const isDue = walked.isComplete && isSigned && head.origin === marker?.origin;
     if (!folder.names.has(name) && !isDue) return false;
-    const fitting = new Set([notes.checkpoint, notes.heads.at(-1)?.checkpoint]);
+    const fitting = new Set([notes.checkpoint, notes.heads.at(-1)?.note]);
     const isProof = isProofOf(position, contentHash, await folder.text(name), fitting);
     const message = `${name} does not prove that audit row ${position} is in the log that the checkpoint signs.`;
     if (!isProof && !walked.found.has(auditRow(position)))

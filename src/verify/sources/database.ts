@@ -62,7 +62,7 @@ export class DatabaseSource implements Source {
       chain_hash: textOf(chain_hash),
       at: textOf(at),
       frontier: textOf(frontier),
-      checkpoint: textOf(checkpoint),
+      note: textOf(checkpoint),
       where: `the head of key ${keyId(String(key))}`,
     }));
   }

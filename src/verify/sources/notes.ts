@@ -37,15 +37,15 @@ export async function readNotes(folder: Folder, faults: Finding[]) {
     }
     const note = (await folder.text(name)) ?? '';
     // Named for people in the same words as those of a database.
-    if (size === undefined) heads.push({ key, checkpoint: note, where: `the head of key ${id}` });
+    if (size === undefined) heads.push({ key, note, where: `the head of key ${id}` });
     else kept.push({ note, where: `the kept checkpoint ${size} of key ${id}`, size: Number(size), key });
   }
   for (const id of unused)
     faults.push(fileFinding('stray', KEYS, `${KEYS} lists key ${id}, which signed nothing here.`));
-  const sizeOf = ({ checkpoint }: SourceHead) => headIn(checkpoint)?.size ?? 0;
+  const sizeOf = ({ note }: SourceHead) => headIn(note)?.size ?? 0;
   heads.sort((a, b) => sizeOf(a) - sizeOf(b));
   kept.sort((a, b) => (a.size ?? 0) - (b.size ?? 0) || (a.where < b.where ? -1 : 1));
-  const notes = [...kept.map(({ note }) => note), ...heads.map(({ checkpoint }) => checkpoint)];
+  const notes = [...kept, ...heads].map(({ note }) => note);
   for (const name of names.filter((one) => one.startsWith('anchors/'))) {
     const anchor = await openAnchor(name, await folder.whole(name), notes);
     files.push(name);
