@@ -309,7 +309,7 @@ export class Memory implements Lookup {
     if (this.#claims?.tool !== 'thought_record') throw new UnknownFact('task');
     const { result, args } = this.#claims;
     const isBound = result?.session_id !== undefined && args.session_id === undefined;
-    return stubTask(id, isBound ? 1 : 0);
+    return { id, proof_grade: isBound ? 1 : 0, position: 0 } as unknown as TaskRow;
   }
 
   #newestAsClaimed(known: NewestThought | undefined): NewestThought | undefined {
@@ -500,10 +500,6 @@ function numbersIn(text: string): readonly number[] {
 function asWritten(table: StateTableName, row: JsonObject): Written | undefined {
   if (typeof row.id !== 'number' || typeof row.position !== 'number') return undefined;
   return { table, row, previous: 0 } as unknown as Written;
-}
-
-function stubTask(id: number, proof_grade: number): TaskRow {
-  return { id, proof_grade, position: 0 } as unknown as TaskRow;
 }
 
 function stubSession(id: number, task_id: number): SessionRow {

@@ -19,8 +19,6 @@ export interface Source {
   heads(): Promise<readonly SourceHead[]>;
   /** Signed heads that were kept, in any order. */
   kept(): Promise<readonly SourceNote[]>;
-  /** How many rows will come, as far as the source can tell: for progress only. */
-  count(): Promise<number>;
   /** Audit rows in the order in which they lie, with the payload beside each, in pages. */
   rows(): AsyncIterable<readonly SourceRow[]>;
   /** Texts by their digests; those that are not there are absent from the answer. */

@@ -19,7 +19,7 @@ import { Walk } from './walk.ts';
 export interface VerifyOptions {
   /** Called for each finding as it is made. */
   readonly report: Report;
-  /** Rows read so far and rows there are. */
+  /** Rows read so far, and rows that the newest head says there are. */
   readonly onProgress?: (done: number, total: number) => void;
   /** The verifier's clock, in milliseconds. */
   readonly now: number;
@@ -55,12 +55,12 @@ export async function verify(source: Source, options: VerifyOptions): Promise<Ve
   // In a source that is not whole, each row is proved to be under its newest head.
   const head = whole || heads.length === 0 ? undefined : (newestHead(heads) ?? { size: 0, root: '' });
 
-  const total = await guarded(report, 0, () => source.count());
+  const total = whole ? (newestHead(heads)?.size ?? 0) : 0;
   try {
     for await (const page of source.rows()) {
       await walk.page(page);
       if (head !== undefined) for (const row of page) checkProof(row, head, report);
-      options.onProgress?.(walk.links.rows, total);
+      options.onProgress?.(walk.links.rows, total && Math.max(walk.links.rows, total));
       await options.pause?.();
     }
   } catch (error) {

@@ -136,11 +136,8 @@ function knownKeys(
 /** By the key itself: its id is four bytes, and whoever wants to can make another key with the same. */
 function isSameKey(one: VerifierKey, text: string): boolean {
   const other = readKey(text, one.name);
-  return other !== undefined && rawKey(other) === rawKey(one);
-}
-
-function rawKey({ publicKey }: VerifierKey): string {
-  return String(publicKey.export({ format: 'jwk' }).x);
+  const raw = ({ publicKey }: VerifierKey) => publicKey.export({ format: 'jwk' }).x;
+  return other !== undefined && raw(other) === raw(one);
 }
 
 /** A key in its text form, unless it is malformed or signs for another log. */

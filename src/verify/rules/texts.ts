@@ -39,11 +39,8 @@ export class Texts {
     found: ReadonlyMap<string, SourceText>,
   ): boolean {
     let isWhole = true;
-    for (const field of fields) {
-      const digest = args[field];
-      if (digest === undefined || this.#isThere(position, field, digest, found)) continue;
-      isWhole = false;
-    }
+    for (const field of fields)
+      if (args[field] !== undefined && !this.#isThere(position, field, args[field], found)) isWhole = false;
     return isWhole;
   }
 

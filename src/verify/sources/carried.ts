@@ -89,7 +89,6 @@ class Carried implements CarriedSource {
   origin = () => Promise.resolve(this.#in.about?.origin ?? this.#in.marker?.origin ?? undefined);
   heads = () => Promise.resolve(this.#in.notes.heads.toSorted((a, b) => (a.key < b.key ? -1 : 1)));
   kept = () => Promise.resolve(this.#in.notes.kept);
-  count = () => Promise.resolve(this.#in.marker?.size ?? 0);
   texts = () => Promise.resolve(this.#in.texts);
   states = (table: StateTable, ids: readonly number[]) => Promise.resolve(this.#in.state.find(table, ids));
 

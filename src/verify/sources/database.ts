@@ -79,13 +79,6 @@ export class DatabaseSource implements Source {
     }));
   }
 
-  async count(): Promise<number> {
-    // Counting would read every page of the table.
-    const sql = 'SELECT max(position) AS position FROM actions WHERE position <= ?';
-    const actions = this.#cells.from('actions');
-    return (await actions.get<{ position: number | null }>(sql, Number.MAX_SAFE_INTEGER))?.position ?? 0;
-  }
-
   async *rows(): AsyncGenerator<SourceRow[]> {
     for (let last = 0; ; ) {
       const sql = `${ROWS} > ? AND a.position <= ? ORDER BY a.position LIMIT ${PAGE}`;

@@ -29,9 +29,7 @@ export async function readTexts(
       if (found !== undefined && found.digest > last) {
         texts.set(found.digest, { salt: found.salt, text: found.text });
         last = found.digest;
-        continue;
-      }
-      faults.push(lineFinding(TEXTS, count, 'a text'));
+      } else faults.push(lineFinding(TEXTS, count, 'a text'));
     }
   return texts;
 }

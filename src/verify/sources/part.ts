@@ -68,7 +68,6 @@ export class PartSource implements Source {
   texts = (digests: readonly string[]) => this.#cells.texts(digests);
   heads = () => Promise.resolve(this.#head === undefined ? [] : [this.#head]);
   kept = () => Promise.resolve([]);
-  count = () => Promise.resolve(this.#positions.length);
 
   async *rows(): AsyncGenerator<SourceRow[]> {
     for (let i = 0; i < this.#positions.length; i += PAGE) {
