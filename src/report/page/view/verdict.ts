@@ -19,7 +19,7 @@ export function verdictBanner() {
   const bar = h('progress', { 'aria-label': 'rows checked' });
   const ranges = h('div.grid.columns.ranges');
   const words = h('div', { role: 'status', 'aria-live': 'polite' }, title, text);
-  const element = h('section.card.verdict', { 'aria-label': 'Verdict' }, icon, words, bar, ranges);
+  const element = h('section.card.grid.verdict', { 'aria-label': 'Verdict' }, icon, words, bar, ranges);
 
   function set({ tone, heading, lines }: Conclusion, ...rows: readonly Child[]): void {
     element.dataset.tone = tone;
@@ -107,7 +107,7 @@ function rangeRows(verdict: VerdictView): Child[] {
   const range = (label: string, through: number, ...more: readonly Child[]) => {
     const bar = h('meter', { 'aria-hidden': true, max: Math.max(1, size), value: through });
     const value = h('span', h('b', number(through)), ` of ${number(size)}`);
-    return h('div.range', h('span', label), value, bar, more.length > 0 && h('small', more));
+    return h('div.grid.range', h('span', label), value, bar, more.length > 0 && h('small', more));
   };
   return [
     whole && range('Intact through', intactThrough),
