@@ -1,5 +1,3 @@
-/// <reference lib="dom" />
-/// <reference lib="dom.iterable" />
 import type { Given } from './worker/open.ts';
 
 /** The bundle that `colibri report` put into the page. */

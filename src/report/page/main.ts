@@ -1,5 +1,3 @@
-/// <reference lib="dom" />
-/// <reference lib="dom.iterable" />
 import { type Embedded, embeddedBundle, openDropped, openFiles } from './given.ts';
 import { startVerifier } from './verifier.ts';
 import { boardView } from './view/board.ts';

@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 import type { Answers, Message } from './worker/worker.ts';
 
 /** The source of the worker, put in by the build. */

@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 import { verifyEd25519 } from '../ed25519.ts';
 import { Sha256Stream, sha256Hex } from '../sha2.ts';
 

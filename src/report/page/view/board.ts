@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 import { ARROWS } from '../../../domains/tasks/workflows.ts';
 import type { Task } from '../worker/records.ts';
 import { h, replace } from './dom.ts';

@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 import { howToCheck } from '../../../verify/sources/anchor-file.ts';
 import type { VerdictView } from '../worker/verdict.ts';
 import type { Comparison } from '../worker/worker.ts';

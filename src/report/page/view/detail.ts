@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 import type { Call } from '../worker/calls.ts';
 import type { Task } from '../worker/records.ts';
 import type { CallDetail, RowDetail } from '../worker/worker.ts';

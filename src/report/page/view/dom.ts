@@ -1,5 +1,4 @@
 /// <reference lib="dom" />
-/// <reference lib="dom.iterable" />
 import { splitActing } from '../../../untrusted.ts';
 
 export type Child = Node | string | false | undefined;

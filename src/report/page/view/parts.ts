@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 import { type Child, h, type Part, type Props } from './dom.ts';
 
 // What the views are made of.

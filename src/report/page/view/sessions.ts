@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 import { verifyInclusion } from '../../../integrity/proof-verifier.ts';
 import { leafHash } from '../../../integrity/tree.ts';
 import type { Session } from '../worker/records.ts';

@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 import { h } from './dom.ts';
 
 /** Tabs as the ARIA practices want them: arrows move, Tab leaves. */

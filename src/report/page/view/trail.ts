@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 import type { Kind } from '../../telling.ts';
 import type { Call } from '../worker/calls.ts';
 import { h, replace } from './dom.ts';

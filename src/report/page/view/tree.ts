@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 import { leafHash, nodeHash } from '../../../integrity/tree.ts';
 import type { Leaf } from '../worker/records.ts';
 import { h, svg } from './dom.ts';

@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 import type { VerdictView } from '../worker/verdict.ts';
 import { type Child, h, replace } from './dom.ts';
 import { number, plural, said, type Tone } from './parts.ts';

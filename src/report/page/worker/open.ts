@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 import { exactText } from '../../../integrity/digest.ts';
 import type { Report } from '../../../verify/finding.ts';
 import type { Evidence, Judged } from '../../../verify/rules/heads.ts';

@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 import { STATE_TABLES } from '../../../log/tables.ts';
 import type { Finding, FindingKind } from '../../../verify/finding.ts';
 import type { Verdict } from '../../../verify/verdict.ts';

@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 import { sha256Hex } from '../../../integrity/digest.ts';
 import { inclusionProof, type NodeReader, nodesInMemory } from '../../../integrity/proofs.ts';
 import { leafHash } from '../../../integrity/tree.ts';
