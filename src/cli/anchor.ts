@@ -28,21 +28,16 @@ export const anchor = command({
   summary: 'keep the newest checkpoint outside the database',
   details: `--git adds a commit to its own reference (${ANCHOR_REF}); push it. --file copies the checkpoint to any file you keep, for example on a stick or a share. --tsq writes a request to an RFC 3161 time-stamping authority; send it with "curl -H 'Content-Type: application/timestamp-query' --data-binary @FILE URL". --tsr files the reply. "colibri verify" checks all of them.`,
   options: {
-    git: { type: 'boolean', help: 'commit it to a reference of the workspace’s repository' },
-    file: {
-      type: 'string',
-      value: 'PATH',
-      help: 'copy it to a file that "colibri verify" compares from now on',
-    },
-    tsq: { type: 'string', value: 'FILE', help: 'write the request to a time-stamping authority' },
-    tsr: { type: 'string', value: 'FILE', help: 'file the authority’s reply' },
-    ca: { type: 'string', value: 'FILE', help: 'the authority’s certificate, in PEM; kept for later checks' },
+    git: { help: 'commit it to a reference of the workspace’s repository' },
+    file: { value: 'PATH', help: 'copy it to a file that "colibri verify" compares from now on' },
+    tsq: { value: 'FILE', help: 'write the request to a time-stamping authority' },
+    tsr: { value: 'FILE', help: 'file the authority’s reply' },
+    ca: { value: 'FILE', help: 'the authority’s certificate, in PEM; kept for later checks' },
   },
-  async run({ values: { git, file, tsq, tsr, ca }, out, config: readConfig }) {
+  async run({ values: { git, file, tsq, tsr, ca }, out, config }) {
     if ([git, file, tsq, tsr].filter((place) => place !== undefined).length !== 1)
       throw new UsageError('Name one place: --git, --file PATH, --tsq FILE or --tsr FILE.');
     if (ca !== undefined && tsr === undefined) throw new UsageError('--ca goes with --tsr.');
-    const config = readConfig();
     const head = await readHead(config, out);
     if ('refused' in head) return out.data(head, () => out.error(head.refused), false);
     if (file !== undefined) return toFile(head, resolve(file), out);

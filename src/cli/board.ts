@@ -32,11 +32,10 @@ export const board = command({
   summary: 'the tasks as columns, one per status',
   details: `Each column shows the ${CARDS_MAX} most urgent cards. ‼ critical, ! high, ↓ low; ⧗2 waits for two other tasks. Finished columns appear with --all. If the terminal is too narrow for all columns, empty ones are left out.`,
   options: {
-    project: { type: 'string', value: 'NAME', help: 'only this project' },
-    all: { type: 'boolean', help: 'also finished and cancelled tasks' },
+    project: { value: 'NAME', help: 'only this project' },
+    all: { help: 'also finished and cancelled tasks' },
   },
-  async run({ values, out, config: readConfig }) {
-    const config = readConfig();
+  async run({ values, out, config }) {
     const project = values.project ?? config.project;
     const [columns, projects] = await withDatabase(config, (storage) =>
       storage.read(async (tx) => [await readColumns(tx, project ?? null), await readProjects(tx)] as const),

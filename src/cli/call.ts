@@ -12,10 +12,9 @@ export const call = command({
   details:
     'JSON is the arguments object, {} by default; "-" reads it from standard input. Prints the envelope. Exit 1 when the answer is an error.',
   positionals: [1, 2],
-  async run({ positionals, out, config: readConfig }) {
+  async run({ positionals, out, config }) {
     const [tool = '', json = '{}'] = positionals;
     const args = parseArguments(json === '-' ? await text(process.stdin) : json);
-    const config = readConfig();
     try {
       const envelope = await withTools(config, out, (stages) => stages.call(tool, args, actorOf(config)));
       out.value(envelope, 2);

@@ -12,13 +12,9 @@ export const checkpoint = command({
   details:
     'The signed note says how many audit rows there are and what their common hash is. Keep it anywhere outside this machine: "colibri verify --against NOTE" then shows whether the history before it was changed. Exit 1 when the log does not extend what was signed before. --adopt is the owner’s decision to go on anyway; it is recorded in the log as owner_adopt.',
   options: {
-    adopt: {
-      type: 'boolean',
-      help: 'after a refusal: accept the log as it is, and say what protection is given up',
-    },
+    adopt: { help: 'after a refusal: accept the log as it is, and say what protection is given up' },
   },
-  async run({ values, out, config: readConfig }) {
-    const config = readConfig();
+  async run({ values, out, config }) {
     const { adoption, kept } = await withOwner(config, out, async (stages) => ({
       adoption: values.adopt === true ? await adopt(config, stages) : undefined,
       kept: await keepNewest(config, stages),

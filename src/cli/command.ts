@@ -1,27 +1,26 @@
 import type { Config } from '../config.ts';
 import type { Output } from './output.ts';
 
-/** One option as `parseArgs` takes it, with its help text. */
+/** One option with its help text. */
 export interface OptionSpec {
-  readonly type: 'string' | 'boolean';
   readonly short?: string;
-  /** The placeholder for its value in the help: `FILE`. */
+  /** The placeholder for its value in the help: `FILE`. An option without one takes no value. */
   readonly value?: string;
   readonly help: string;
 }
 
 export type Options = Readonly<Record<string, OptionSpec>>;
 
-/** The options as they were given, each with the type it was declared with. */
-type Values<O extends Options> = {
-  readonly [name in keyof O]?: { string: string; boolean: boolean }[O[name]['type']] | undefined;
-};
+/** The options as they were given; of an option that is not known, either. */
+type Values<O extends Options> = { readonly [name in keyof O]?: ValueOf<O[name]> | undefined };
+type ValueOf<S> = S extends { value: string } ? string : OptionSpec extends S ? string | boolean : boolean;
 
 export interface Invocation<O extends Options = Options> {
   readonly values: Values<O>;
   readonly positionals: readonly string[];
   readonly out: Output;
-  readonly config: () => Config;
+  /** Read when it is asked for: some commands work without valid settings. */
+  readonly config: Config;
 }
 
 /** One command. The table of commands also prints the help. */

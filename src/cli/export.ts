@@ -13,15 +13,9 @@ export const exportBundle = command({
   details:
     'The bundle holds every audit row with its arguments and result, all tasks, thoughts and sessions, the signed checkpoints, the keys to check them with, and their anchors in git and at time-stamping authorities. It may hold secrets that calls were given, and names of committers. The database is not changed. The same log gives the same bytes.',
   options: {
-    output: {
-      type: 'string',
-      short: 'o',
-      value: 'PATH',
-      help: 'a folder, or a zip if the name ends in .zip',
-    },
+    output: { short: 'o', value: 'PATH', help: 'a folder, or a zip if the name ends in .zip' },
   },
-  async run({ values: { output }, out, config: readConfig }) {
-    const config = readConfig();
+  async run({ values: { output }, out, config }) {
     return await withDatabase(config, async (storage) => {
       const path = resolve(output ?? (await defaultBundleName(storage)));
       const written = await out.progress('exporting', (onProgress) =>

@@ -43,6 +43,6 @@ export function helpHang(line: string): number {
 
 /** Options every command takes. */
 export const COMMON: Options = {
-  json: { type: 'boolean', help: 'print data for programs' },
-  help: { type: 'boolean', short: 'h', help: 'print this help' },
+  json: { help: 'print data for programs' },
+  help: { short: 'h', help: 'print this help' },
 };

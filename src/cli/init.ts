@@ -50,8 +50,9 @@ export const init = command({
   usage: '[--client NAME]',
   summary: 'write or merge .mcp.json, keep .colibri/ out of git, print the other clients’ snippets',
   details: `Clients: ${NAMES}. The project is the nearest folder at or above this one that holds .git or .colibri, or this one by default. With --client, only that client’s snippet is printed and nothing is written.`,
-  options: { client: { type: 'string', value: 'NAME', help: 'print the snippet for one client' } },
-  async run({ values, out, config }) {
+  options: { client: { value: 'NAME', help: 'print the snippet for one client' } },
+  async run(given) {
+    const { values, out } = given;
     // A client must not be set up for a server that cannot run here.
     await loadDriver();
     // This installation, so that it works without a network and without a package name.
@@ -63,7 +64,7 @@ export const init = command({
       const [{ name, file }, snippet] = [client, client.snippet(start)];
       return out.data({ client: name, file, snippet }, () => out.verbatim(snippet));
     }
-    const { workspace: found, isProject } = config();
+    const { workspace: found, isProject } = given.config;
     // A folder that is not in a project becomes one now.
     const workspace = isProject ? found : process.cwd();
     const folder = join(workspace, '.colibri');

@@ -35,15 +35,14 @@ export const log = command({
   summary: 'show calls and thoughts: who, what, why, and how well they are proved',
   details: `Oldest first, times in UTC. ${PROOF_LEGEND}. A mark covers the two audit rows of its call, their arguments and result, and the records they wrote: all of that was checked now under a signed head. It says nothing about other rows; "colibri verify" does. Successful reads are left out unless --all is given. --json prints one object per line. --follow stays until Ctrl-C. Exit 1 when something shown is not as it was signed.`,
   options: {
-    task: { type: 'string', value: 'ID', help: 'only calls about this task' },
-    session: { type: 'string', value: 'ID', help: 'only calls about this session' },
-    since: { type: 'string', value: 'TIME', help: 'only calls from this time on (ISO-8601)' },
-    limit: { type: 'string', short: 'n', value: 'N', help: `at most N calls, the newest (${LIMIT_DEFAULT})` },
-    all: { type: 'boolean', help: 'also successful reads' },
-    follow: { type: 'boolean', short: 'f', help: 'stay and show new calls as they arrive' },
+    task: { value: 'ID', help: 'only calls about this task' },
+    session: { value: 'ID', help: 'only calls about this session' },
+    since: { value: 'TIME', help: 'only calls from this time on (ISO-8601)' },
+    limit: { short: 'n', value: 'N', help: `at most N calls, the newest (${LIMIT_DEFAULT})` },
+    all: { help: 'also successful reads' },
+    follow: { short: 'f', help: 'stay and show new calls as they arrive' },
   },
-  async run({ values, out, config: readConfig }) {
-    const config = readConfig();
+  async run({ values, out, config }) {
     const task = readId(values.task, TASKS);
     const ids = [task, readId(values.session, SESSIONS)].flatMap((id) => id ?? []);
     const filter = filterOf(ids, readTime(values.since), values.all === true);

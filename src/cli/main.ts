@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { packageVersion, readConfig } from '../config.ts';
 import { asError, ColibriError, didYouMean, type ErrorCode } from '../errors.ts';
 import { NoSqliteError } from '../storage/sqlite/driver.ts';
-import { type Command, EXIT, type Invocation, UsageError } from './command.ts';
+import { type Command, EXIT, type Invocation, type OptionSpec, UsageError } from './command.ts';
 import { COMMANDS } from './commands.ts';
 import { COMMON, commandHelp, generalHelp, helpHang } from './help.ts';
 import { createOutput, type Output } from './output.ts';
@@ -42,7 +42,12 @@ async function runCommand(command: Command, args: readonly string[], out: Output
     const [min, max] = command.positionals ?? [0, 0];
     if (positionals.length < min || positionals.length > max)
       throw new UsageError(`usage: colibri ${`${command.name} ${command.usage}`.trim()}  (see --help)`);
-    return await command.run({ values, positionals, out, config: () => readConfig() });
+    return await command.run({
+      ...{ values, positionals, out },
+      get config() {
+        return readConfig();
+      },
+    });
   } catch (thrown) {
     const error = asError(thrown);
     out.error(`colibri ${command.name}: ${error.message}`);
@@ -54,7 +59,9 @@ async function runCommand(command: Command, args: readonly string[], out: Output
 }
 
 function parse(command: Command, args: readonly string[]): Pick<Invocation, 'values' | 'positionals'> {
-  const options = { ...command.options, ...COMMON };
+  const type = ({ value }: OptionSpec) => (value === undefined ? ('boolean' as const) : ('string' as const));
+  const declared = Object.entries({ ...command.options, ...COMMON });
+  const options = Object.fromEntries(declared.map(([name, spec]) => [name, { ...spec, type: type(spec) }]));
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (thrown) {

@@ -16,13 +16,12 @@ export const obsidian = command({
   usage: '--vault DIR',
   summary: 'write a note per task and session into an Obsidian vault',
   details: `Notes go to the folder "${FOLDER}" in the vault. Only notes that are still as Colibri wrote them are changed or deleted; edited ones are kept and listed.`,
-  options: { vault: { type: 'string', value: 'DIR', help: 'the vault, an existing folder' } },
-  async run({ values, out, config: readConfig }) {
+  options: { vault: { value: 'DIR', help: 'the vault, an existing folder' } },
+  async run({ values, out, config }) {
     if (values.vault === undefined) throw new UsageError('Name the folder of your vault with --vault DIR.');
     const vault = resolve(values.vault);
     if (statSync(vault, { throwIfNoEntry: false })?.isDirectory() !== true)
       throw new UsageError(`${vault} is not a folder. Name an existing vault.`);
-    const config = readConfig();
     const notes = await withDatabase(config, (storage) =>
       storage.read(async (tx) => renderNotes(tx, await proveLog(config, storage, tx))),
     );

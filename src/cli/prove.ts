@@ -14,14 +14,13 @@ export const prove = command({
   summary: 'write one file that proves one record; for a task, its completion certificate',
   details: `ID is a task (T-0001), a thought (Θ-0001), a session (A-0001) or an audit row ('#12', in quotes, because a shell takes # for a comment). The file holds the record, the calls behind it, the seals, a proof of each audit row under a signed checkpoint, and the anchors of that checkpoint. It may hold secrets that calls were given. A certificate shows that its contents are in the log, not that nothing was left out; a bundle shows both.`,
   options: {
-    output: { type: 'string', short: 'o', value: 'FILE', help: 'where to write; "-" prints it' },
+    output: { short: 'o', value: 'FILE', help: 'where to write; "-" prints it' },
   },
   positionals: [1, 1],
-  async run({ values: { output }, positionals: [given = ''], out, config: readConfig }) {
+  async run({ values: { output }, positionals: [given = ''], out, config }) {
     const id = normalRecordId(given);
     if (!/^(?:[TAΘ]-\d{4,15}|#\d{1,15})$/u.test(id))
       throw new UsageError(`"${id}" is not an id. Give T-0001, Θ-0001, A-0001, or '#12' for an audit row.`);
-    const config = readConfig();
     const certificate = await withDatabase(config, (storage) => buildCertificate(storage, config, id));
     const text = formatCertificate(certificate);
     if (output === '-') {

@@ -14,10 +14,9 @@ export const report = command({
   details:
     'The file holds a whole bundle and the verifier: summary, board, trail, session trees and every check. It needs no network and no installation. Like any bundle, it may hold secrets that calls were given. The page also checks other bundles that you drop on it.',
   options: {
-    output: { type: 'string', short: 'o', value: 'FILE', help: `where to write it (${NAME_DEFAULT})` },
+    output: { short: 'o', value: 'FILE', help: `where to write it (${NAME_DEFAULT})` },
   },
-  async run({ values, out, config: readConfig }) {
-    const config = readConfig();
+  async run({ values, out, config }) {
     const path = resolve(values.output ?? NAME_DEFAULT);
     return await withDatabase(config, async (storage) => {
       const written = await out.progress('writing', (onProgress) =>

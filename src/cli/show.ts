@@ -26,8 +26,7 @@ export const show = command({
   details:
     'A thought may also be written TH-1. The verifier checks the record, the calls behind it, and their proofs under the newest signed head and the oldest anchor of each kind; "colibri verify" checks everything else. Exit 1 when something is not as it was written.',
   positionals: [1, 1],
-  async run({ positionals, out, config: readConfig }) {
-    const config = readConfig();
+  async run({ positionals, out, config }) {
     const [table, id] = parseRecordId(positionals[0] ?? '');
     const shown = await withDatabase(config, async (storage) => {
       const signed = await readSignedLog(config, storage);

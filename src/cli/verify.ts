@@ -29,20 +29,14 @@ export const verify = command({
     'By default it checks the configured database, while servers may go on writing. It changes nothing. A bundle or a proof is checked with the key that this user has for its log, if there is one; its anchors are looked up in the repository of the workspace and under the authorities you named, and those that are not found are listed with what to do. Exit 1 when anything is wrong. An unanchored tail is normal: "colibri anchor" shortens it.',
   options: {
     against: {
-      type: 'string',
       value: 'CHECKPOINT',
-      help: 'a checkpoint kept elsewhere: a note file, a .tlog-proof, or the text itself',
+      help: 'a checkpoint you kept: a note file, a .tlog-proof, or the text itself',
     },
-    key: { type: 'string', value: 'VKEY', help: 'the verifier key you trust, or a file that holds it' },
-    ca: {
-      type: 'string',
-      value: 'FILE',
-      help: 'for a bundle or a proof: the certificate of the time-stamping authority you trust, in PEM',
-    },
+    key: { value: 'VKEY', help: 'the verifier key you trust, or a file that holds it' },
+    ca: { value: 'FILE', help: 'for a bundle or proof: the certificate of the authority you trust, in PEM' },
   },
   positionals: [0, 1],
-  async run({ values: { key, against, ca }, positionals: [given], out, config: readConfig }) {
-    const config = readConfig();
+  async run({ values: { key, against, ca }, positionals: [given], out, config }) {
     const path = given === undefined ? config.dbPath : resolve(given);
     const kind = kindOf(path, config);
     if (kind === 'database' && ca !== undefined)
