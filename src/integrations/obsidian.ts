@@ -191,36 +191,29 @@ type Note = ReturnType<typeof note>;
 /** Holds the digest of each note as it was last written here: a note with another digest was edited and is not ours any more. */
 const MANIFEST = '.colibri-notes.json';
 
-type Digests = Readonly<Record<string, string>>;
-
 /** Brings the folder up to date. What is not exactly as it was written here is `kept` as it is. */
 export function writeNotes(folder: string, notes: readonly Note[]) {
   // Before anything is read, written or deleted: a folder that is a link could lead to any notes of the user's.
   for (const inner of ['', 'Tasks', 'Sessions']) makePrivateFolder(join(folder, inner));
-  const before = readManifest(folder);
-  const after: Record<string, string> = {};
+  const before = readJson(join(folder, MANIFEST));
+  const after: Record<string, unknown> = {};
   const report = { written: [] as string[], unchanged: 0, deleted: [] as string[], kept: [] as string[] };
-  for (const { path: name, text } of notes) {
-    const path = join(folder, name);
-    const [known, wanted, found] = [before[name], sha256Hex(text), digestAt(path)];
-    if (found === wanted) report.unchanged += 1;
-    else if (found === undefined || found === known) {
+  const texts = new Map(notes.map(({ path, text }) => [path, text]));
+  for (const name of new Set([...texts.keys(), ...Object.keys(before).filter(isInside)])) {
+    const [path, text, known] = [join(folder, name), texts.get(name), before[name]];
+    const [wanted, found] = [text && sha256Hex(text), digestAt(path)];
+    const isOurs = found === undefined || (found !== null && [known, wanted].includes(found));
+    if (!isOurs) report.kept.push(name);
+    else if (found === wanted) report.unchanged += text === undefined ? 0 : 1;
+    else if (text === undefined) {
+      rmSync(path);
+      report.deleted.push(name);
+    } else {
       replaceFile(path, text, false);
       report.written.push(name);
-    } else {
-      report.kept.push(name);
-      // Still remembered: if it is put back as it was, it is ours again.
-      if (known !== undefined) after[name] = known;
-      continue;
     }
-    after[name] = wanted;
-  }
-  const stale = Object.keys(before).filter((name) => after[name] === undefined && isInside(name));
-  for (const name of stale.filter((other) => !report.kept.includes(other))) {
-    const found = digestAt(join(folder, name));
-    if (found === undefined) continue;
-    if (found === before[name]) rmSync(join(folder, name));
-    report[found === before[name] ? 'deleted' : 'kept'].push(name);
+    // One that was edited is still remembered: if it is put back as it was, it is ours again.
+    if (text !== undefined) after[name] = isOurs ? wanted : known;
   }
   if (textOf(before) !== textOf(after)) replaceFile(join(folder, MANIFEST), textOf(after), false);
   return report;
@@ -238,14 +231,7 @@ function isInside(name: string): boolean {
   return /^(?:(?:Tasks|Sessions)\/)?[^\\/:]+\.md$/.test(name);
 }
 
-function readManifest(folder: string): Digests {
-  const entries = Object.entries(readJson(join(folder, MANIFEST)));
-  return Object.fromEntries(
-    entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
-  );
-}
-
-function textOf(digests: Digests): string {
+function textOf(digests: Readonly<Record<string, unknown>>): string {
   const sorted = Object.entries(digests).sort(([a], [b]) => (a < b ? -1 : 1));
   return `${JSON.stringify(Object.fromEntries(sorted), null, 1)}\n`;
 }
