@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts';
+import { keyId } from '../report/telling.ts';
 import type { Finding } from '../verify/finding.ts';
 import type { Anchoring, Verdict } from '../verify/verdict.ts';
 import type { Against } from './brought.ts';
@@ -104,11 +105,6 @@ function printRanges(verdict: Verdict, whole: boolean, out: Output): void {
   for (const [label, rows, more, ofPart] of lines)
     if (whole || ofPart)
       out.line(`${label.padEnd(22)}${rows.toLocaleString('en').padStart(12)} ${more}`.trimEnd());
-}
-
-/** The short name of a key in its text form. */
-export function keyId(key: string): string {
-  return key.split('+')[1] ?? '';
 }
 
 export const ANCHOR_NAMES: Readonly<Record<Anchoring, string>> = {

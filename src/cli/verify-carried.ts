@@ -3,6 +3,7 @@ import { type OpenedFiles, openBundle } from '../export/files.ts';
 import { describeCertificate } from '../export/summary.ts';
 import { exactText } from '../integrity/digest.ts';
 import { readWhole } from '../private-files.ts';
+import { keyId } from '../report/telling.ts';
 import { commitsHeld } from '../trust/anchors-git.ts';
 import { checkStamp } from '../trust/anchors-tsr.ts';
 import { keyIn } from '../trust/opening.ts';
@@ -16,7 +17,7 @@ import { checkProofFile, isProofFile } from '../verify/sources/proofs.ts';
 import type { Verdict } from '../verify/verdict.ts';
 import { check, folderOf, outsideFinding, ownKey } from './evidence.ts';
 import type { Output } from './output.ts';
-import { keyId, type ToVerify, type Verified } from './verdict.ts';
+import type { ToVerify, Verified } from './verdict.ts';
 
 /** Verifies a bundle: a folder or a zip. */
 export async function verifyBundle(given: ToVerify): Promise<Verified> {

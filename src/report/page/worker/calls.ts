@@ -41,7 +41,7 @@ export function pairRows(rows: Iterable<SourceRow>): Told[] {
 export type Call = ReturnType<typeof tellCalls>[number];
 
 /** Tells each call in one line. */
-export function tellCalls(calls: readonly Told[], shown: ShowText, wrongAt: ReadonlySet<number>) {
+export function tellCalls(calls: readonly Told[], shown: ShowText, wrongAt: ReadonlySet<number | undefined>) {
   const taskOfSession = new Map<string, string>();
   return calls.map(({ position, exit, enter, row, args: given, texts, result }) => {
     const args = { ...given, ...Object.fromEntries(texts.map((field) => [field, shown(given[field])])) };
@@ -63,7 +63,7 @@ export type ShowText = (digest: unknown) => string;
 export async function loadTexts(
   source: Pick<Source, 'texts'>,
   digests: readonly unknown[],
-  missing: ReadonlySet<string>,
+  missing: ReadonlySet<string | undefined>,
 ): Promise<ShowText> {
   const found = await source.texts(digests.filter(isText));
   return (digest) =>

@@ -1,5 +1,5 @@
 import { exactText } from '../../../integrity/digest.ts';
-import type { Report } from '../../../verify/finding.ts';
+import type { Finding, Report } from '../../../verify/finding.ts';
 import type { Evidence, Judged } from '../../../verify/rules/heads.ts';
 import type { SourceRow, Walked } from '../../../verify/source.ts';
 import { blobFiles, openZipBlob } from '../../../verify/sources/blobs.ts';
@@ -9,7 +9,7 @@ import { SourceError } from '../../../verify/sources/files.ts';
 import { type VerifyOptions, verify } from '../../../verify/verify.ts';
 import { loadTexts, pairRows, tellCalls } from './calls.ts';
 import { digestsInState, readState, sessionsOf, tasksOf } from './records.ts';
-import { Findings, verdictView } from './verdict.ts';
+import { verdictView } from './verdict.ts';
 
 /** What the page was given: a bundle, or a certificate. */
 export type Given =
@@ -27,21 +27,22 @@ export type OnProgress = (done: number, total: number) => void;
 /** Lets the verifier check what was handed over. */
 export async function openSource(given: Given, onProgress: OnProgress) {
   const watched = watch(await sourceOf(given));
-  const { source, read } = watched;
-  const findings = new Findings();
-  const verdict = await judge(source, { report: (finding) => findings.add(finding), onProgress });
+  const { source, read, findings } = watched;
+  const verdict = await judge(source, { report: (finding) => void findings.push(finding), onProgress });
   const told = pairRows(read.values());
   const state = await readState(source, told);
   const digests = [
     ...told.flatMap(({ args, texts }) => texts.map((field) => args[field])),
     ...digestsInState(state),
   ];
-  const text = await loadTexts(source, digests, findings.missingTexts);
-  const calls = tellCalls(told, text, findings.positions);
+  const gone = findings.filter(({ kind, table }) => kind === 'missing' && table === 'texts');
+  const text = await loadTexts(source, digests, new Set(gone.map(({ expected }) => expected)));
+  const calls = tellCalls(told, text, new Set(findings.map(({ position }) => position)));
   const stateRows = [...state.values()].reduce((sum, { size }) => sum + size, 0);
-  const records = { state, text, calls, rows: read, wrong: findings.records };
+  const wrong = new Set(findings.map(({ record }) => record));
+  const records = { state, text, calls, rows: read, wrong };
   const shown = {
-    verdict: verdictView(verdict, watched, findings, stateRows),
+    verdict: verdictView(verdict, watched, stateRows),
     calls,
     tasks: tasksOf(records),
     sessions: sessionsOf(records),
@@ -65,17 +66,18 @@ async function textIn(file: Blob): Promise<string> {
   return text;
 }
 
-/** A source with what was read of it and the views need: the rows, and what the walk over them gave. */
+/** A source with what was read of it and the views need: the rows, what is wrong, and what the walk over them gave. */
 export interface Watched {
   readonly source: CarriedSource;
   readonly read: Map<number, SourceRow>;
+  readonly findings: Finding[];
   walked?: Walked;
 }
 
 /** From now on keeps what is read of a source. */
 function watch(source: CarriedSource): Watched {
   const [rows, checkRest] = [source.rows.bind(source), source.checkRest.bind(source)];
-  const watched: Watched = { source, read: new Map() };
+  const watched: Watched = { source, read: new Map(), findings: [] };
   Object.assign(source, {
     async *rows() {
       for await (const page of rows()) {

@@ -1,113 +1,78 @@
 import { STATE_TABLES } from '../../../log/tables.ts';
 import type { Finding, FindingKind } from '../../../verify/finding.ts';
 import type { Verdict } from '../../../verify/verdict.ts';
+import { keyId } from '../../telling.ts';
 import type { Watched } from './open.ts';
 
 /** What the page shows of the verifier's verdict. */
 export type VerdictView = ReturnType<typeof verdictView>;
 
-export function verdictView(verdict: Verdict, watched: Watched, findings: Findings, stateRows: number) {
-  const { subject, whole, anchors } = watched.source;
-  const good = new Set(
-    verdict.judged.filter(({ status }) => status === 'consistent').map(({ note }) => note),
-  );
-  // The newest head of a key is often kept as well.
-  const heads = new Set(verdict.judged.map(({ note }) => note)).size;
+const FINDINGS_MAX = 1_000;
+
+export function verdictView(verdict: Verdict, watched: Watched, stateRows: number) {
+  const { findings, source, read } = watched;
+  const { judged, checkpointed } = verdict;
+  const good = new Set(judged.filter(({ status }) => status === 'consistent').map(({ note }) => note));
+  const wrong = new Set(findings.map(checkOf));
+  const looked = lookedAt(verdict, watched, stateRows);
   return {
     ...verdict,
     /** `log`, or what a certificate is about. */
-    subject,
-    whole,
+    subject: source.subject,
+    whole: source.whole,
     /** Audit rows that are here. */
-    rows: watched.read.size,
-    keys: verdict.checkpointed
-      .filter(({ known }) => known)
-      .map((signed) => ({ ...signed, id: keyId(signed.key) })),
+    rows: read.size,
+    keys: checkpointed.filter(({ known }) => known).map((signed) => ({ ...signed, id: keyId(signed.key) })),
     /** What others may hold of checkpoints that the rows agree with, the oldest first. The page has no network to look. */
-    anchors: anchors.filter(({ note }) => good.has(note)),
-    checks: checksOf(verdict, watched, heads, stateRows, findings.checks),
-    findingCount: findings.count,
+    anchors: source.anchors.filter(({ note }) => good.has(note)),
+    checks: CHECKS.map(([name, what]) => {
+      // Nothing counts as held that was not looked at.
+      const state = wrong.has(name) ? 'wrong' : typeof looked[name] === 'string' ? 'unchecked' : 'holds';
+      return { name, what, state, looked: looked[name] } as const;
+    }),
+    findingCount: findings.length,
     /** The first ones. */
-    findings: findings.first,
+    findings: findings.slice(0, FINDINGS_MAX),
   };
-}
-
-/** A verifier key is `name+id+key`. */
-function keyId(key: string): string {
-  return key.split('+')[1] ?? '';
-}
-
-/** What is checked, in the order it is shown, and how many things it was carried out on or why it was not. */
-function checksOf(
-  { replayedThrough, intactThrough }: Verdict,
-  { source: { whole, anchors }, walked, read }: Watched,
-  heads: number,
-  stateRows: number,
-  wrong: ReadonlySet<CheckName>,
-) {
-  const partly = 'not every row of the log is here';
-  const unreplayed = whole ? `rows after ${replayedThrough} could not be run again` : partly;
-  const isReplayed = whole && replayedThrough === intactThrough;
-  const checks: readonly (readonly [CheckName, what: string, looked: readonly [number, string] | string])[] =
-    [
-      ['rows', 'Each audit row has its form and place, and begins or ends one call', [read.size, 'row']],
-      ['chain', 'Every row continues the one before it', whole ? [read.size, 'link'] : partly],
-      [
-        'heads',
-        'The rows are those that the log’s keys have signed',
-        heads === 0 ? 'nothing here is signed' : [heads, 'checkpoint'],
-      ],
-      [
-        'payloads',
-        'What calls were given and answered is what the rows say',
-        [walked?.payloads ?? 0, 'payload'],
-      ],
-      ['texts', 'Every text fits its digest, or was erased on the record', [walked?.texts ?? 0, 'text']],
-      ['state', 'Tasks, thoughts and sessions are exactly what the log last wrote', [stateRows, 'record']],
-      [
-        'replay',
-        'Every call, run again by the rules, gives what the log says',
-        isReplayed ? [replayedThrough, 'row'] : unreplayed,
-      ],
-      [
-        'anchors',
-        'Each anchor is whole and names a checkpoint that is here; who holds it is not checked here',
-        anchors.length === 0 ? 'there is none' : [anchors.length, 'anchor'],
-      ],
-      ['files', 'Everything that belongs here is here, and nothing else', [0, '']],
-    ];
-  return checks.map(([name, what, looked]) => {
-    // Nothing counts as held that was not looked at.
-    const state = wrong.has(name) ? 'wrong' : typeof looked === 'string' ? 'unchecked' : 'holds';
-    return { name, what, state, looked } as const;
-  });
 }
 
 type CheckName = ReturnType<typeof checkOf>;
 
-const KEPT_MAX = 1_000;
+/** What is checked, in the order it is shown. */
+const CHECKS: readonly (readonly [CheckName, what: string])[] = [
+  ['rows', 'Each audit row has its form and place, and begins or ends one call'],
+  ['chain', 'Every row continues the one before it'],
+  ['heads', 'The rows are those that the log’s keys have signed'],
+  ['payloads', 'What calls were given and answered is what the rows say'],
+  ['texts', 'Every text fits its digest, or was erased on the record'],
+  ['state', 'Tasks, thoughts and sessions are exactly what the log last wrote'],
+  ['replay', 'Every call, run again by the rules, gives what the log says'],
+  ['anchors', 'Each anchor is whole and names a checkpoint that is here; who holds it is not checked here'],
+  ['files', 'Everything that belongs here is here, and nothing else'],
+];
 
-/** What the verifier found, as far as the page shows it: there may be as many findings as rows. */
-export class Findings {
-  /** The first ones. */
-  readonly first: Finding[] = [];
-  count = 0;
-  /** Positions and records that findings name. */
-  readonly positions = new Set<number>();
-  readonly records = new Set<string>();
-  /** Digests of texts that are gone without having been erased. */
-  readonly missingTexts = new Set<string>();
-  readonly checks = new Set<CheckName>();
-
-  add(finding: Finding): void {
-    const { kind, table, record, position, expected } = finding;
-    this.count += 1;
-    if (this.first.length < KEPT_MAX) this.first.push(finding);
-    if (position !== undefined) this.positions.add(position);
-    this.records.add(record);
-    this.checks.add(checkOf(finding));
-    if (table === 'texts' && kind === 'missing' && expected !== undefined) this.missingTexts.add(expected);
-  }
+/** How many things each check was carried out on, or why it was not. */
+function lookedAt(
+  { judged, replayedThrough, intactThrough }: Verdict,
+  { source: { whole, anchors }, walked, read }: Watched,
+  stateRows: number,
+): Readonly<Record<CheckName, readonly [number, string] | string>> {
+  const partly = 'not every row of the log is here';
+  const unreplayed = whole ? `rows after ${replayedThrough} could not be run again` : partly;
+  const isReplayed = whole && replayedThrough === intactThrough;
+  // The newest head of a key is often kept as well.
+  const heads = new Set(judged.map(({ note }) => note)).size;
+  return {
+    rows: [read.size, 'row'],
+    chain: whole ? [read.size, 'link'] : partly,
+    heads: heads === 0 ? 'nothing here is signed' : [heads, 'checkpoint'],
+    payloads: [walked?.payloads ?? 0, 'payload'],
+    texts: [walked?.texts ?? 0, 'text'],
+    state: [stateRows, 'record'],
+    replay: isReplayed ? [replayedThrough, 'row'] : unreplayed,
+    anchors: anchors.length === 0 ? 'there is none' : [anchors.length, 'anchor'],
+    files: [0, ''],
+  };
 }
 
 const OF_HEADS: ReadonlySet<FindingKind> = new Set<FindingKind>([
