@@ -135,14 +135,8 @@ function compress(bytes: Uint8Array, start: number): void {
     b = a;
     a = (t1 + t2) | 0;
   }
-  h[0] = (h[0]! + a) | 0;
-  h[1] = (h[1]! + b) | 0;
-  h[2] = (h[2]! + c) | 0;
-  h[3] = (h[3]! + d) | 0;
-  h[4] = (h[4]! + e) | 0;
-  h[5] = (h[5]! + f) | 0;
-  h[6] = (h[6]! + g) | 0;
-  h[7] = (h[7]! + last) | 0;
+  const sums = [a, b, c, d, e, f, g, last];
+  for (let i = 0; i < sums.length; i += 1) h[i]! += sums[i]!;
 }
 
 const PAIRS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));

@@ -26,8 +26,8 @@ function digit(code: number): number {
 }
 
 function from(data: string | ArrayLike<number>, encoding = 'utf8'): Bytes {
-  if (typeof data !== 'string') return filled(data);
-  if (encoding === 'utf8') return filled(new TextEncoder().encode(data));
+  if (typeof data !== 'string') return new Bytes(data);
+  if (encoding === 'utf8') return new Bytes(new TextEncoder().encode(data));
   if (encoding !== 'hex') return fromBase64(data);
   const bytes = new Bytes(data.length >>> 1);
   bytes.write(data, 0, 'hex');
@@ -46,16 +46,10 @@ function fromBase64(text: string): Bytes {
   }
 }
 
-function filled(data: ArrayLike<number>): Bytes {
-  const bytes = new Bytes(data.length);
-  bytes.set(data);
-  return bytes;
-}
-
 export const Buffer = {
   from,
   alloc: (size: number, fill = 0): Bytes => new Bytes(size).fill(fill),
-  of: (...bytes: number[]): Bytes => filled(bytes),
+  of: (...bytes: number[]): Bytes => new Bytes(bytes),
   byteLength: (data: string): number => new TextEncoder().encode(data).length,
   concat(parts: readonly Uint8Array[]): Bytes {
     const whole = new Bytes(parts.reduce((sum, part) => sum + part.length, 0));

@@ -13,8 +13,6 @@ export interface Told {
   /** The last one that is here. */
   readonly row: JsonObject;
   readonly args: JsonObject;
-  /** Which of them are digests of texts. */
-  readonly texts: readonly string[];
   readonly result: JsonObject;
 }
 
@@ -26,12 +24,11 @@ export function pairRows(rows: Iterable<SourceRow>): Told[] {
     const body = members(payload?.body);
     if (row.stage === 'exit') {
       const begun = calls.get(Number(row.sequence_no));
-      const alone = { position, exit: 0, enter: row, args: {}, texts: [] };
+      const alone = { position, exit: 0, enter: row, args: {} };
       const call = begun?.exit === 0 ? begun : alone;
       calls.set(call.position, { ...call, exit: position, row, result: objectIn(body.result) ?? {} });
     } else {
-      const texts = textFields(row, body);
-      calls.set(position, { position, exit: 0, enter: row, row, args: body, texts, result: {} });
+      calls.set(position, { position, exit: 0, enter: row, row, args: body, result: {} });
     }
   }
   return [...calls.values()];
@@ -43,8 +40,9 @@ export type Call = ReturnType<typeof tellCalls>[number];
 /** Tells each call in one line. */
 export function tellCalls(calls: readonly Told[], shown: ShowText, wrongAt: ReadonlySet<number | undefined>) {
   const taskOfSession = new Map<string, string>();
-  return calls.map(({ position, exit, enter, row, args: given, texts, result }) => {
-    const args = { ...given, ...Object.fromEntries(texts.map((field) => [field, shown(given[field])])) };
+  return calls.map(({ position, exit, enter, row, args: given, result }) => {
+    const texts = textFields(enter, given).map((field) => [field, shown(given[field])]);
+    const args = { ...given, ...Object.fromEntries(texts) };
     const { session, ...told } = tellCall({ row: { ...row, at: enter.at }, args, result });
     const task = told.task || (taskOfSession.get(session) ?? '');
     if (session !== '' && task !== '') taskOfSession.set(session, task);

@@ -7,6 +7,7 @@ import { type CarriedSource, carriedSource } from '../../../verify/sources/carri
 import { CERTIFICATE_BYTES_MAX, openCertificate } from '../../../verify/sources/certificate.ts';
 import { SourceError } from '../../../verify/sources/files.ts';
 import { type VerifyOptions, verify } from '../../../verify/verify.ts';
+import { textFields } from '../../telling.ts';
 import { loadTexts, pairRows, tellCalls } from './calls.ts';
 import { digestsInState, readState, sessionsOf, tasksOf } from './records.ts';
 import { verdictView } from './verdict.ts';
@@ -22,17 +23,15 @@ export type OpenedSource = Awaited<ReturnType<typeof openSource>>;
 /** All that the page shows of it at once. */
 export type Opened = OpenedSource['shown'];
 
-export type OnProgress = (done: number, total: number) => void;
-
 /** Lets the verifier check what was handed over. */
-export async function openSource(given: Given, onProgress: OnProgress) {
+export async function openSource(given: Given, onProgress: (done: number, total: number) => void) {
   const watched = watch(await sourceOf(given));
   const { source, read, findings } = watched;
   const verdict = await judge(source, { report: (finding) => void findings.push(finding), onProgress });
   const told = pairRows(read.values());
   const state = await readState(source, told);
   const digests = [
-    ...told.flatMap(({ args, texts }) => texts.map((field) => args[field])),
+    ...told.flatMap(({ enter, args }) => textFields(enter, args).map((field) => args[field])),
     ...digestsInState(state),
   ];
   const gone = findings.filter(({ kind, table }) => kind === 'missing' && table === 'texts');

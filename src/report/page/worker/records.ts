@@ -108,14 +108,7 @@ export function sessionsOf(shown: Shown) {
   });
 }
 
-export interface Leaf {
-  readonly record: string;
-  readonly task: string;
-  readonly hash: string;
-  /** Audit position of the call that wrote it. */
-  readonly position: number;
-  readonly label: string;
-}
+export type Leaf = NonNullable<ReturnType<typeof leafOf>>;
 
 /** The records of each session in order, as far as they are here. */
 function leavesOf(shown: Shown): ReadonlyMap<number, Leaf[]> {
@@ -131,6 +124,7 @@ function leavesOf(shown: Shown): ReadonlyMap<number, Leaf[]> {
   return leaves;
 }
 
+/** `position` is that of the call that wrote the record. */
 function leafOf({ state, text, rows }: Shown, record: JsonObject, told: ReadonlyMap<number, string>) {
   const { task_id, kind, ref } = record;
   if (!isPosition(task_id) || !isPosition(ref)) return undefined;

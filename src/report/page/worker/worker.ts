@@ -121,11 +121,8 @@ async function compare(opened: OpenedSource, given: string): Promise<Comparison>
   if (!opened.source.whole)
     return unknown('Only a bundle of the whole log can be compared with a checkpoint.');
   // The verifier is asked again, with the checkpoint: what it makes of one is not for this page to decide.
-  const judged = await judgeAgain(opened.given, {
-    source: 'against',
-    where: 'Your checkpoint',
-    note: `${text}\n`,
-  });
+  const kept = { source: 'against', where: 'Your checkpoint', note: `${text}\n` } as const;
+  const judged = await judgeAgain(opened.given, kept);
   if (judged === undefined) return unknown('Nothing could be compared.');
   const { status, message, key } = judged;
   if (status === 'consistent') return { tone: key === undefined ? 'partly' : 'good', message };
