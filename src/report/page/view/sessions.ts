@@ -37,7 +37,7 @@ function sessionParts(session: Session, openPosition: OpenPosition): Child[] {
   const { leaves, isSealed, sealed } = session;
   const isPart = isSealed && leaves.length < sealed;
   // A tree over some of the records would be another tree.
-  const root = isPart ? undefined : treeOf(leaves.map((leaf) => leaf.hash));
+  const root = isPart || leaves.length === 0 ? undefined : treeOf(leaves.map((leaf) => leaf.hash));
   const rootHash = root?.hash ?? session.merkle_root;
   return [
     h('section.card', [

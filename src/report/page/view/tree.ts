@@ -14,18 +14,14 @@ export interface TreeNode {
   readonly right?: TreeNode;
 }
 
-/** The tree over records in their order, or undefined where there are none. */
-export function treeOf(recordHashes: readonly string[]): TreeNode | undefined {
-  return recordHashes.length === 0 ? undefined : build(recordHashes, 0, recordHashes.length);
-}
-
-function build(hashes: readonly string[], start: number, end: number): TreeNode {
+/** The tree over these records in their order. There is at least one. */
+export function treeOf(hashes: readonly string[], start = 0, end = hashes.length): TreeNode {
   const count = end - start;
   if (count === 1) return { start, end, height: 0, hash: leafHash(hashes[start] ?? '') };
   let split = 1;
   while (split * 2 < count) split *= 2;
-  const left = build(hashes, start, start + split);
-  const right = build(hashes, start + split, end);
+  const left = treeOf(hashes, start, start + split);
+  const right = treeOf(hashes, start + split, end);
   return { start, end, height: left.height + 1, left, right, hash: nodeHash(left.hash, right.hash) };
 }
 
@@ -47,8 +43,6 @@ const NODE_HEIGHT = 26;
 const MARGIN = 16;
 const DIGITS = 6;
 
-type Placed = { readonly x: number; readonly y: number; readonly node: TreeNode };
-
 /**
  * Draws the part of a tree over some of its leaves. Each subtree outside them is drawn as one node, so that the picture of
  * a session of ten thousand records is as small as that of one of ten.
@@ -66,27 +60,29 @@ export function treePicture(
   const bottom = MARGIN + root.height * LEVEL;
   let slots = 0;
 
-  function place(node: TreeNode): Placed {
-    const y = bottom - node.height * LEVEL;
+  const yOf = ({ height }: TreeNode) => bottom - height * LEVEL;
+
+  /** Draws a node with what is below it, and answers where it is. */
+  function place(node: TreeNode): number {
+    const { left, right } = node;
     const isOutside = node.end <= window.from || node.start >= window.to;
-    if (node.left === undefined || node.right === undefined || isOutside) {
-      const x = MARGIN + slots * SLOT + NODE_WIDTH / 2;
+    if (left === undefined || right === undefined || isOutside) {
       slots += 1;
-      return draw({ node, x, y }, isOutside);
+      return draw(node, MARGIN + (slots - 1) * SLOT + NODE_WIDTH / 2, isOutside);
     }
-    const [left, right] = [place(node.left), place(node.right)];
-    const placed = { node, x: (left.x + right.x) / 2, y };
-    for (const below of [left, right]) {
-      const d = `M${placed.x} ${y} V${y + LEVEL / 2} H${below.x} V${below.y}`;
+    const places = [left, right].map((below) => [below, place(below)] as const);
+    const x = places.reduce((sum, [, at]) => sum + at / 2, 0);
+    for (const [below, at] of places) {
+      const d = `M${x} ${yOf(node)} V${yOf(node) + LEVEL / 2} H${at} V${yOf(below)}`;
       const edge = svg('path.edge', { fill: 'none', d });
-      drawn.get(below.node)?.push(edge);
+      drawn.get(below)?.push(edge);
       edgeLayer.append(edge);
     }
-    return draw(placed, false);
+    return draw(node, x, false);
   }
 
-  function draw(placed: Placed, isOutside: boolean): Placed {
-    const { node, x, y } = placed;
+  function draw(node: TreeNode, x: number, isOutside: boolean): number {
+    const y = yOf(node);
     const isLeaf = node.height === 0;
     const isFolded = isOutside && !isLeaf;
     const caption = (text: string, at: number, down: number) =>
@@ -112,7 +108,7 @@ export function treePicture(
     if (isButton) addKeys(group, node.start);
     drawn.set(node, [group]);
     nodeLayer.append(group);
-    return placed;
+    return x;
   }
 
   function addKeys(group: SVGElement, index: number): void {

@@ -4,11 +4,7 @@ import { number, plural, said, type Tone } from './parts.ts';
 
 const ICONS: Readonly<Record<Tone, string>> = { busy: '…', good: '✓', partly: '!', bad: '✕', idle: '?' };
 
-interface Conclusion {
-  readonly tone: Tone;
-  readonly heading: string;
-  readonly lines: readonly Child[];
-}
+type Conclusion = readonly [tone: Tone, heading: string, ...lines: readonly Child[]];
 
 /** The first thing anyone sees. It claims what was checked and nothing else. */
 export function verdictBanner() {
@@ -20,7 +16,7 @@ export function verdictBanner() {
   const words = h('div', { role: 'status', 'aria-live': 'polite' }, title, text);
   const element = h('section.card.grid.verdict', { 'aria-label': 'Verdict' }, icon, words, bar, ranges);
 
-  function set({ tone, heading, lines }: Conclusion, ...rows: readonly Child[]): void {
+  function set([tone, heading, ...lines]: Conclusion, ...rows: readonly Child[]): void {
     element.dataset.tone = tone;
     icon.textContent = ICONS[tone];
     title.textContent = heading;
@@ -34,11 +30,11 @@ export function verdictBanner() {
     element,
     idle() {
       const line = 'Open a bundle or a certificate, and this page says how far it can be relied on.';
-      set(say('idle', 'Nothing is open', line));
+      set(['idle', 'Nothing is open', line]);
     },
     progress(done: number, total: number) {
       const line = total === 0 ? 'Opening it' : `${number(done)} of ${number(total)} audit rows checked`;
-      if (element.dataset.tone !== 'busy') set(say('busy', 'Checking…'));
+      if (element.dataset.tone !== 'busy') set(['busy', 'Checking…']);
       replace(text, h('p', line));
       bar.max = Math.max(1, total);
       bar.value = done;
@@ -48,12 +44,8 @@ export function verdictBanner() {
   };
 }
 
-function say(tone: Tone, heading: string, ...lines: readonly Child[]): Conclusion {
-  return { tone, heading, lines };
-}
-
 function unreadable(message: Node): Conclusion {
-  return say('bad', 'This could not be checked', message);
+  return ['bad', 'This could not be checked', message];
 }
 
 function conclusion(verdict: VerdictView): Conclusion {
@@ -63,17 +55,17 @@ function conclusion(verdict: VerdictView): Conclusion {
     const message = said(first.message, 400);
     if (first.kind === 'damaged' && rows === 0) return unreadable(message);
     const upTo = whole ? `Nothing is wrong up to row ${number(intactThrough)} of ${number(size)}. ` : '';
-    return say('bad', `Not intact: ${plural(findingCount, 'finding')}`, `${upTo}The first finding:`, message);
+    return ['bad', `Not intact: ${plural(findingCount, 'finding')}`, `${upTo}The first finding:`, message];
   }
-  if (rows === 0) return say('partly', 'The log is empty', 'There is nothing in it to check.');
+  if (rows === 0) return ['partly', 'The log is empty', 'There is nothing in it to check.'];
   if (checkpointedThrough === 0) {
     const unsigned = 'Nothing in it is signed: the person who handed it over can have made all of it.';
-    return say('partly', 'Intact in itself, but not signed', agreement(verdict), unsigned);
+    return ['partly', 'Intact in itself, but not signed', agreement(verdict), unsigned];
   }
   const heading = whole ? `Intact through row ${number(intactThrough)}` : `Intact: ${subject}`;
   const [those, them] = verdict.keys.length === 1 ? ['The key', 'it'] : ['The keys', 'them'];
   const keys = `${those} came with it. Before you rely on ${them}, compare ${them} under Checks with what you got another way.`;
-  return say('good', heading, agreement(verdict), signedLine(verdict), anchorLine(verdict), keys);
+  return ['good', heading, agreement(verdict), signedLine(verdict), anchorLine(verdict), keys];
 }
 
 function agreement({ whole, rows, size, subject, replayedThrough, intactThrough }: VerdictView): string {
