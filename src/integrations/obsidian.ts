@@ -77,25 +77,17 @@ function sessionNote(session: SessionRow, leaves: readonly Leaf[], proof: LogPro
     finalized: finalized_at,
     records: session.leaf_count ?? records.length,
   };
-  return note(
-    `Sessions/${id}.md`,
-    fields,
-    { task },
-    proof,
-    [named(SESSIONS, session)],
-    [
-      md`# ${id}`,
-      `Proof session on ${task}, ${md`opened by ${started_by} for ${auditor_id} at ${started_at}.`}`,
-      quoted(session.reason ?? ''),
-      merkle_root === null
-        ? 'Still open.'
-        : `${md`Sealed at ${finalized_at} with root `}${code(merkle_root)}.`,
-      skills.length === 0 ? '' : '## Skills in force',
-      skills.map(({ name, digest }) => `${md`- ${name} `}${code(digest)}`).join('\n'),
-      records.length === 0 ? '' : '## Records',
-      records.join('\n'),
-    ],
-  );
+  const own = [named(SESSIONS, session)];
+  return note(`Sessions/${id}.md`, fields, { task }, proof, own, [
+    md`# ${id}`,
+    `Proof session on ${task}, ${md`opened by ${started_by} for ${auditor_id} at ${started_at}.`}`,
+    quoted(session.reason ?? ''),
+    merkle_root === null ? 'Still open.' : `${md`Sealed at ${finalized_at} with root `}${code(merkle_root)}.`,
+    skills.length === 0 ? '' : '## Skills in force',
+    skills.map(({ name, digest }) => `${md`- ${name} `}${code(digest)}`).join('\n'),
+    records.length === 0 ? '' : '## Records',
+    records.join('\n'),
+  ]);
 }
 
 /** A note of these sections, with YAML front matter. Every JSON value is also YAML, so no value can break out of its line. */
