@@ -6,7 +6,7 @@ import { build } from 'esbuild';
 const ENTRY = `
 export { catalogue } from './src/catalogue.ts';
 export { COMMANDS } from './src/cli/commands.ts';
-export { commandHelp, COMMON } from './src/cli/help.ts';
+export { commandHelp, COMMON } from './src/cli/commands.ts';
 export { VARIABLES } from './src/config.ts';
 export { ARROWS, INITIAL } from './src/domains/tasks/workflows.ts';
 export { ERRORS } from './src/errors.ts';

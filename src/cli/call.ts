@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers';
 import { UnknownToolError } from '../middleware/compose.ts';
 import { isFailure } from '../middleware/envelope.ts';
-import { command, EXIT, UsageError } from './command.ts';
+import { command, EXIT, orUsage } from './command.ts';
 import { actorOf, withTools } from './open.ts';
 
 /** One tool call through the same five stages and into the same log that an agent uses. */
@@ -14,7 +14,9 @@ export const call = command({
   positionals: [1, 2],
   async run({ positionals, out, config }) {
     const [tool = '', json = '{}'] = positionals;
-    const args = parseArguments(json === '-' ? await text(process.stdin) : json);
+    const given = json === '-' ? await text(process.stdin) : json;
+    const hint = `Give an object, for example '{"task_id":"T-0001"}'.`;
+    const args = orUsage('The arguments are not JSON', (): unknown => JSON.parse(given), hint);
     try {
       const envelope = await withTools(config, out, (stages) => stages.call(tool, args, actorOf(config)));
       out.value(envelope, 2);
@@ -26,13 +28,3 @@ export const call = command({
     }
   },
 });
-
-function parseArguments(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    throw new UsageError(
-      `The arguments are not JSON: ${json.slice(0, 80)}. Give an object, for example '{"task_id":"T-0001"}'.`,
-    );
-  }
-}

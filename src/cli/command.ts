@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts';
+import { asError } from '../errors.ts';
 import type { Output } from './output.ts';
 
 /** One option with its help text. */
@@ -47,3 +48,12 @@ export const EXIT = { fine: 0, found: 1, usage: 2, uncertain: 74 } as const;
 
 /** A usage error: one sentence on stderr, exit code 2. */
 export class UsageError extends Error {}
+
+/** What `read` gives. Where it throws, the user gave something that cannot be read. */
+export function orUsage<T>(complaint: string, read: () => T, hint = ''): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new UsageError(`${complaint} (${asError(error).message}). ${hint}`.trimEnd());
+  }
+}

@@ -2,7 +2,7 @@ import { anchor } from './anchor.ts';
 import { board } from './board.ts';
 import { call } from './call.ts';
 import { checkpoint } from './checkpoint.ts';
-import type { Command } from './command.ts';
+import type { Command, Options } from './command.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
 import { exportBundle } from './export.ts';
@@ -31,3 +31,50 @@ export const COMMANDS: readonly Command[] = [
   obsidian,
   doctor,
 ];
+
+/** The help of the whole program, from the command table. */
+export function generalHelp(): string {
+  return [
+    'colibri: a governed place for AI agents to work. Tasks, a decision trail, and proofs anyone can check.',
+    '',
+    'An MCP client starts it without arguments and talks to it over standard input. Commands for people:',
+    '',
+    ...inColumns(COMMANDS.map(({ name, summary }) => [name, summary])),
+    '',
+    '"colibri COMMAND --help" shows details. --json prints data for programs. Exit codes: 0 success, 1 problems found, 2 usage error.',
+  ].join('\n');
+}
+
+export function commandHelp({ name, usage, summary, details, options }: Command): string {
+  const entries = Object.entries({ ...options, ...COMMON }).map(([option, { short, value, help }]) => {
+    const names = `${short === undefined ? '' : `-${short}, `}--${option}${value === undefined ? '' : ` ${value}`}`;
+    return [names, help] as const;
+  });
+  return [
+    `usage: colibri ${name} ${usage}`.trim(),
+    '',
+    `${summary[0]?.toUpperCase()}${summary.slice(1)}.`,
+    ...(details === undefined ? [] : ['', details]),
+    '',
+    ...inColumns(entries),
+  ].join('\n');
+}
+
+function inColumns(entries: readonly (readonly [name: string, text: string])[]): string[] {
+  const width = Math.max(...entries.map(([name]) => name.length));
+  return entries.map(([name, text]) => `  ${name.padEnd(width)}  ${text}`);
+}
+
+/** The widest column of names that still leaves room for the help text. */
+const HANG_MAX = 20;
+
+/** How far a wrapped line of help is indented: below its text, to the right of the name. */
+export function helpHang(line: string): number {
+  return Math.min(/^ {2}\S.*? {2,}/.exec(line)?.[0].length ?? 0, HANG_MAX);
+}
+
+/** Options every command takes. */
+export const COMMON: Options = {
+  json: { help: 'print data for programs' },
+  help: { short: 'h', help: 'print this help' },
+};

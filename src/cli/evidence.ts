@@ -34,20 +34,17 @@ export async function check(
 export type StampedEvidence = Evidence & { readonly time?: string };
 
 /** What this machine knows about a log outside its database. */
-interface Outside {
-  /** The key folder that this user has, or would have, for the log. */
-  readonly folder: KeyFolder | undefined;
-  readonly evidence: StampedEvidence[];
-  /** What is lost on this machine, or is not what it claims to be. */
-  readonly findings: Finding[];
-  /** What could not be checked, through nobody's fault. */
-  readonly remarks: string[];
-}
+type Outside = ReturnType<typeof collectEvidence>;
 
 /** Collects what was signed last and every anchor. Read it before the database: others may sign further rows at any moment. */
-export function collectEvidence(config: Config, dbPath: string, origin: string | undefined): Outside {
+export function collectEvidence(config: Config, dbPath: string, origin: string | undefined) {
   const folder = folderOf(config, origin);
-  const outside: Outside = { folder, evidence: [], findings: [], remarks: [] };
+  const evidence: StampedEvidence[] = [];
+  /** What is lost on this machine, or is not what it claims to be. */
+  const findings: Finding[] = [];
+  /** What could not be checked, through nobody's fault. */
+  const remarks: string[] = [];
+  const outside = { folder, evidence, findings, remarks };
   checkPath(new PathMemory(config.configDir, dbPath), dbPath, origin, outside);
   if (folder?.exists === true) addLastSigned(folder, outside);
   addAnchors(config, dbPath, outside);

@@ -18,8 +18,9 @@ export const exportBundle = command({
   async run({ values: { output }, out, config }) {
     return await withDatabase(config, async (storage) => {
       const path = resolve(output ?? (await defaultBundleName(storage)));
+      // The page only shows a bundle, which is complete without it.
       const written = await out.progress('exporting', (onProgress) =>
-        writeBundle(storage, { ...config, page: pageIfBuilt(), onProgress }, path),
+        writeBundle(storage, { ...config, page: reportPage(), onProgress }, path),
       );
       const { origin, size, checkpointedThrough, anchors } = written;
       const data = { path, origin, rows: size, size, checkpointed_through: checkpointedThrough, anchors };
@@ -33,15 +34,6 @@ export const exportBundle = command({
     });
   },
 });
-
-function pageIfBuilt(): string | undefined {
-  try {
-    return reportPage();
-  } catch {
-    // The page only shows a bundle: without it, as from a source tree that was never built, a bundle is still complete.
-    return undefined;
-  }
-}
 
 /** Says which rows no signature covers. */
 export function warnUnsigned({ size, checkpointedThrough }: WrittenBundle, out: Output): void {

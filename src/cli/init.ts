@@ -1,15 +1,15 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { asError } from '../errors.ts';
 import { makeDataFolder, oddity } from '../private-files.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
 import { isObject } from '../verify/rules/payloads.ts';
-import { command, UsageError } from './command.ts';
+import { command, orUsage, UsageError } from './command.ts';
 
 /** What starts the server. */
 type Start = { readonly command: string; readonly args: readonly string[] };
 
+const toJson = (value: object) => JSON.stringify(value, null, 2);
 const mcpServers = (start: Start) => toJson({ mcpServers: { colibri: start } });
 
 /**
@@ -92,7 +92,8 @@ function mergeMcpJson(path: string, start: Start): string {
       `${path} is ${odd} and was left as it is. "colibri init --client claude-code" prints the snippet.`,
     );
   const before = existsSync(path) ? readFileSync(path, 'utf8') : undefined;
-  const existing = before === undefined ? {} : readJson(path, before);
+  const hint = 'Fix it, then run this again; nothing was changed.';
+  const existing = orUsage(`${path} is not JSON`, (): object => JSON.parse(before ?? '{}'), hint);
   const { mcpServers = {} } = isObject(existing) ? existing : { mcpServers: null };
   if (!isObject(mcpServers))
     throw new UsageError(
@@ -102,18 +103,4 @@ function mergeMcpJson(path: string, start: Start): string {
   if (before === text) return `${path} already starts Colibri`;
   writeFileSync(path, text);
   return `${path} starts Colibri for Claude Code and every client that reads it`;
-}
-
-function readJson(path: string, text: string): object {
-  try {
-    return JSON.parse(text) as object;
-  } catch (error) {
-    throw new UsageError(
-      `${path} is not JSON (${asError(error).message}). Fix it, then run this again; nothing was changed.`,
-    );
-  }
-}
-
-function toJson(value: object): string {
-  return JSON.stringify(value, null, 2);
 }

@@ -6,12 +6,12 @@ import { tellCall } from '../report/telling.ts';
 import type { Reader } from '../storage/engine.ts';
 import { visibleLine } from '../untrusted.ts';
 import { isText } from '../verify/sources/forms.ts';
+import { parseRecordId } from './brought.ts';
 import { command, EXIT, UsageError } from './command.ts';
 import { callsAfter, concerning, newestCalls, newestPosition, type PastCall } from './history.ts';
 import { withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { type ProofState, type ProvedCall, proveCalls, readSignedLog } from './proof-status.ts';
-import { parseRecordId } from './record-id.ts';
 import { displayWidth, toWidth, wrap } from './text.ts';
 
 const MARKS: Readonly<Record<ProofState, readonly [mark: string, colour: Colour, meaning: string]>> = {
@@ -72,7 +72,9 @@ export const log = command({
         const before = position;
         const news = await storage.read(async (tx) => callsAfter(tx, await filter(tx), before));
         await print(news.calls);
-        if (news.through === before) await pause(stopping);
+        // Ends early when it is time to stop.
+        const pause = () => sleep(FOLLOW_MS, undefined, { signal: stopping }).catch(() => undefined);
+        if (news.through === before) await pause();
         position = news.through;
       }
       return reported.size > 0 ? EXIT.found : EXIT.fine;
@@ -97,11 +99,6 @@ function untilStopped(): AbortSignal {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   process.stdout.once('error', () => stop.abort());
   return stop.signal;
-}
-
-/** Ends early when it is time to stop. */
-function pause(signal: AbortSignal): Promise<void> {
-  return sleep(FOLLOW_MS, undefined, { signal }).catch(() => undefined);
 }
 
 /** The records of a session grow, so each read asks again. */

@@ -4,8 +4,7 @@ import { packageVersion, readConfig } from '../config.ts';
 import { asError, ColibriError, didYouMean, type ErrorCode } from '../errors.ts';
 import { NoSqliteError } from '../storage/sqlite/driver.ts';
 import { type Command, EXIT, type Invocation, type OptionSpec, UsageError } from './command.ts';
-import { COMMANDS } from './commands.ts';
-import { COMMON, commandHelp, generalHelp, helpHang } from './help.ts';
+import { COMMANDS, COMMON, commandHelp, generalHelp, helpHang } from './commands.ts';
 import { createOutput, type Output } from './output.ts';
 
 /** Codes for errors in the command or the settings, not in the data. */
@@ -26,7 +25,7 @@ async function main([name, ...rest]: readonly string[]): Promise<number> {
   if (name === undefined && process.stdin.isTTY !== true) return await serve();
   const out = openOutput(rest.includes('--json'));
   if (name === 'help' && rest[0] !== undefined) return await main([rest[0], '--help']);
-  if (name === undefined || ['help', '--help', '-h'].includes(name)) return help(generalHelp(COMMANDS), out);
+  if (name === undefined || ['help', '--help', '-h'].includes(name)) return help(generalHelp(), out);
   if (name === '--version' || name === '-v') return help(packageVersion(), out);
   const command = COMMANDS.find((candidate) => candidate.name === name);
   if (command !== undefined) return await runCommand(command, rest, out);

@@ -3,9 +3,9 @@ import { buildCertificate } from '../export/certificate.ts';
 import { createFile } from '../private-files.ts';
 import { formatCertificate } from '../verify/sources/certificate.ts';
 import { LOG, STATE } from '../verify/sources/forms.ts';
+import { normalRecordId } from './brought.ts';
 import { command, EXIT, UsageError } from './command.ts';
 import { withDatabase } from './open.ts';
-import { normalRecordId } from './record-id.ts';
 
 /** Writes one file that proves one record to anybody who has the key or a checkpoint of the log. */
 export const prove = command({

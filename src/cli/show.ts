@@ -5,13 +5,13 @@ import type { Reader, Row } from '../storage/engine.ts';
 import { auditRow, type Finding } from '../verify/finding.ts';
 import { members } from '../verify/sources/forms.ts';
 import { effectsOf } from '../verify/sources/rows.ts';
+import { parseRecordId } from './brought.ts';
 import { command, UsageError } from './command.ts';
 import { concerning, newestCalls, type PastCall, restoreTexts } from './history.ts';
 import { PROOF_LEGEND, printCall } from './log.ts';
 import { withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { proveCalls, proveUnder, readSignedLog, rowsOf, type SignedLog } from './proof-status.ts';
-import { parseRecordId } from './record-id.ts';
 import { ANCHOR_NAMES } from './verdict.ts';
 
 const HISTORY_MAX = 200;

@@ -17,14 +17,14 @@ const OPEN = '<script type="application/json" id="bundle">{"name":';
 
 /**
  * The page that checks bundles, without one inside: `verify.html` in a bundle. The build puts it next to the command line;
- * run from source, it is in `dist`.
+ * run from source, it is in `dist`, or nowhere before the first build.
  */
-export function reportPage(): string {
+export function reportPage(): string | undefined {
   for (const place of ['verify.html', '../../dist/verify.html']) {
     const page = readWhole(fileURLToPath(new URL(place, import.meta.url)), undefined, true);
     if (page !== undefined) return page.toString('utf8');
   }
-  throw new Error('verify.html is missing: the installation is incomplete. Install it again.');
+  return undefined;
 }
 
 /**
@@ -43,6 +43,8 @@ export async function writeReport(
       `${target} exists and is not a report, so it was not overwritten. Name another file with -o.`,
     );
   const page = reportPage();
+  if (page === undefined)
+    throw new Error('verify.html is missing: the installation is incomplete. Install it again.');
   const folder = mkdtempSync(join(tmpdir(), 'colibri-report-'));
   try {
     const zip = join(folder, 'bundle.zip');
