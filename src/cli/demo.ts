@@ -6,7 +6,7 @@ import { chainHash, GENESIS } from '../log/row.ts';
 import { textOf } from '../report/telling.ts';
 import { loadDriver, type SqliteConnection, type SqliteDriver } from '../storage/sqlite/driver.ts';
 import { runOwn } from '../trust/programs.ts';
-import { isObject, type JsonObject } from '../verify/rules/payloads.ts';
+import { isObject, type JsonObject, objectIn } from '../verify/rules/payloads.ts';
 import { members } from '../verify/sources/forms.ts';
 import { command, EXIT } from './command.ts';
 import type { Output } from './output.ts';
@@ -73,19 +73,17 @@ function startRun(out: Output, driver: SqliteDriver) {
       COLIBRI_DB_PATH: dbPath,
       COLIBRI_LOG_LEVEL: 'error',
     };
-    const { status, text } = runOwn(name, args, env, input);
-    return { code: status ?? 1, stdout: text };
+    return runOwn(name, args, env, input);
   }
 
   /** A command that must succeed, as a step. */
   const command = (args: readonly string[], text: string, detail = '') =>
-    step(start('cli.js', args).code === 0, text, detail);
+    step(start('cli.js', args).status === 0, text, detail);
 
   /** Sends these requests to a server, as a client would, and answers what it says to each. */
   function talk(requests: readonly { readonly method: string; readonly params: object }[]): JsonObject[] {
     const lines = requests.map((request, id) => `${JSON.stringify({ jsonrpc: '2.0', id, ...request })}\n`);
-    const { stdout } = start('server.js', [], dbAt, lines.join(''));
-    const answers = stdout.split('\n').map(members);
+    const answers = start('server.js', [], dbAt, lines.join('')).text.split('\n').map(members);
     return lines.map((_, id) => answers.find((answer) => answer.id === id) ?? {});
   }
 
@@ -126,29 +124,25 @@ function workOnTask(run: DemoRun): void {
   const calls = WORK.map(([, name, args]) => ({ method: 'tools/call', params: { name, arguments: args } }));
   const [, ...answers] = run.talk([{ method: 'initialize', params }, ...calls]);
   for (const [i, [text, , , refusedWith]] of WORK.entries()) {
-    const { data, code, message } = readAnswer(answers[i]?.result);
+    const envelope = objectIn(objectIn(answers[i]?.result)?.structuredContent) ?? NO_ANSWER;
+    const data = objectIn(envelope.data);
+    // A refusal comes in either pattern.
+    const { code, message } = objectIn(envelope.error ?? data?.error) ?? {};
     const isRefused = refusedWith !== undefined && `${code} ${message}`.includes(refusedWith);
-    if (refusedWith === undefined) run.step(data !== undefined, text, code ?? textOf(data?.merkle_root));
-    else run.step(isRefused, text, message ?? 'was not refused');
+    if (refusedWith === undefined) run.step(code === undefined, text, textOf(code ?? data?.merkle_root));
+    else run.step(isRefused, text, textOf(message ?? 'was not refused'));
   }
 }
 
-/** The data of a call that succeeded, or why it was refused, in either pattern. */
-function readAnswer(result: unknown): { data?: JsonObject; code?: string; message?: string } {
-  const envelope = isObject(result) ? result.structuredContent : undefined;
-  if (!isObject(envelope)) return { code: 'there was no answer' };
-  const data = isObject(envelope.data) ? envelope.data : {};
-  const error = envelope.error ?? data.error;
-  return isObject(error) ? { code: String(error.code), message: String(error.message) } : { data };
-}
+const NO_ANSWER: JsonObject = { error: { code: 'there was no answer' } };
 
 function checkWork(run: DemoRun): void {
   run.title('A person checks it without trusting the agent');
-  const { code, stdout } = run.start('cli.js', ['verify', '--json']);
-  const found = members(stdout);
+  const { status, text: json } = run.start('cli.js', ['verify', '--json']);
+  const found = members(json);
   const reach = (name: string) => `${name} through ${found[`${name}_through`]}`;
   const ranges = ['intact', 'replayed', 'checkpointed'].map(reach).join(', ');
-  run.step(code === 0, 'colibri verify finds nothing wrong', ranges);
+  run.step(status === 0, 'colibri verify finds nothing wrong', ranges);
   const bundle = join(run.folder, 'bundle');
   run.command(['export', '-o', bundle], 'colibri export writes a bundle that anyone can check', bundle);
   run.command(['verify', bundle], 'the bundle verifies by itself');
@@ -171,12 +165,12 @@ function showFound(run: DemoRun, finding: string, title: string, apply: (db: Sql
   apply(db);
   for (const { sql } of triggers) db.exec(String(sql));
   db.close();
-  const { code, stdout } = run.start('cli.js', ['verify', '--json'], dbPath);
-  const found = members(stdout).findings;
+  const { status, text } = run.start('cli.js', ['verify', '--json'], dbPath);
+  const found = members(text).findings;
   const findings = Array.isArray(found) ? found.filter(isObject) : [];
   const named = findings.find(({ kind }) => kind === finding);
   const more = findings.length > 1 ? `, among ${findings.length} findings` : '';
-  const isFound = code === EXIT.found && named !== undefined;
+  const isFound = status === EXIT.found && named !== undefined;
   run.step(isFound, `found: ${finding}${more}`, textOf(named?.message ?? 'was not found'));
 }
 

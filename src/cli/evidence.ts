@@ -11,15 +11,10 @@ import { RefusalError } from '../trust/refusal.ts';
 import type { Finding } from '../verify/finding.ts';
 import type { Evidence } from '../verify/rules/heads.ts';
 import type { Source } from '../verify/source.ts';
-import type { Verdict } from '../verify/verdict.ts';
 import { type VerifyOptions, verify } from '../verify/verify.ts';
 
 /** Lets the verifier read a source and collects what it finds. Without a key, it believes the one that the log is named after. */
-export async function check(
-  source: Source,
-  key: VerifierKey | undefined,
-  more: Pick<VerifyOptions, 'evidence' | 'onProgress'> = {},
-): Promise<{ readonly verdict: Verdict; readonly findings: readonly Finding[] }> {
+export async function check(source: Source, key: VerifierKey | undefined, more: Partial<VerifyOptions> = {}) {
   const findings: Finding[] = [];
   const verdict = await verify(source, {
     report: (finding) => void findings.push(finding),

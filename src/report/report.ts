@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../clock.ts';
-import { type BundleRequest, type WrittenBundle, writeBundle } from '../export/bundle.ts';
+import { type BundleRequest, writeBundle } from '../export/bundle.ts';
 import { isThere, makePrivateFolder, openPrivate, readStart, readWhole } from '../private-files.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { jsonText } from '../untrusted.ts';
@@ -31,11 +31,7 @@ export function reportPage(): string | undefined {
  * Writes the page with a bundle inside as one file. The bundle is the very zip that `colibri export` makes, so that the
  * page has one kind of input and can hand it out again.
  */
-export async function writeReport(
-  storage: StorageEngine,
-  request: BundleRequest,
-  path: string,
-): Promise<WrittenBundle & { readonly bytes: number }> {
+export async function writeReport(storage: StorageEngine, request: BundleRequest, path: string) {
   const target = resolve(path);
   // Only a report of ours may be overwritten.
   if (isThere(target) && readStart(target, HEAD_BYTES)?.includes('<title>Colibri report</title>') !== true)

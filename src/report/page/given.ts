@@ -23,14 +23,12 @@ export async function openFiles(files: readonly File[], open: Open): Promise<voi
   const [first] = files;
   if (first === undefined) return;
   const [folder = ''] = first.webkitRelativePath.split('/');
-  if (files.length === 1 && folder === '')
-    return await open((await isZip(first)) ? { zip: first } : { certificate: first }, first.name);
+  if (files.length === 1 && folder === '') {
+    const isZip = first.name.toLowerCase().endsWith('.zip') || (await first.slice(0, 2).text()) === 'PK';
+    return await open(isZip ? { zip: first } : { certificate: first }, first.name);
+  }
   const named = files.map((file) => [file.webkitRelativePath || file.name, file] as const);
   await open({ files: named }, folder || first.name);
-}
-
-async function isZip(file: File): Promise<boolean> {
-  return file.name.toLowerCase().endsWith('.zip') || (await file.slice(0, 2).text()) === 'PK';
 }
 
 /** Opens what was dropped: a zip, a certificate, or a folder with everything in it. */

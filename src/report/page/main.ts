@@ -9,9 +9,8 @@ import { sessionsView } from './view/sessions.ts';
 import { summaryView } from './view/summary.ts';
 import { trailView } from './view/trail.ts';
 import { verdictBanner } from './view/verdict.ts';
-import type { Call } from './worker/calls.ts';
 import type { Given, Opened } from './worker/open.ts';
-import type { Task } from './worker/records.ts';
+import type { Call, Task } from './worker/records.ts';
 
 const banner = verdictBanner();
 const ask = startVerifier(banner.progress);

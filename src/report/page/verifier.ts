@@ -3,9 +3,7 @@ import type { Answers, Message } from './worker/worker.ts';
 /** The source of the worker, put in by the build. */
 declare const WORKER_SOURCE: string;
 
-interface Policy {
-  createScriptURL(url: string): string;
-}
+type Policy = { createScriptURL(url: string): string };
 
 /** Starts the worker that hashes. One question at a time: each waits for the answer to the one before. */
 export function startVerifier(onProgress: (done: number, total: number) => void) {

@@ -38,12 +38,11 @@ function boards(tasks: readonly Task[], openTask: (task: Task) => void): HTMLEle
   return workflows.map((workflow) => {
     const own = tasks.filter((task) => task.workflow === workflow);
     const statuses = new Set([...(COLUMNS.get(workflow) ?? []), ...own.map(({ status }) => status)]);
+    const columns = [...statuses].map((status) => column(status, own, openTask));
     const label = `Columns of ${workflow.slice(0, 40)}`;
     return h('div.board', [
       workflows.length > 1 && h('h2', said(workflow, 40)),
-      h('div.scroll.board-columns', { role: 'group', 'aria-label': label, tabindex: 0 }, [
-        ...[...statuses].map((status) => column(status, own, openTask)),
-      ]),
+      h('div.scroll.board-columns', { role: 'group', 'aria-label': label, tabindex: 0 }, columns),
     ]);
   });
 }

@@ -1,5 +1,4 @@
-import type { Call } from '../worker/calls.ts';
-import type { Task } from '../worker/records.ts';
+import type { Call, Task } from '../worker/records.ts';
 import type { CallDetail, RowDetail } from '../worker/worker.ts';
 import { type Child, h, type Part, replace } from './dom.ts';
 import { columns, facts, hash, note, number, said, seal } from './parts.ts';

@@ -40,11 +40,7 @@ export function columns<Name extends string>(
 }
 
 /** The first cell of each row names it. */
-export function table(
-  label: string,
-  names: readonly string[],
-  rows: readonly (readonly Child[])[],
-): HTMLElement {
+export function table(label: string, names: readonly string[], rows: readonly (readonly Child[])[]) {
   const head = names.map((name) => h('th', { scope: 'col' }, name));
   const body = rows.map(([first, ...cells]) => {
     const others = cells.map((cell) => h('td', cell));
@@ -55,12 +51,7 @@ export function table(
 }
 
 /** A list of which the first items are shown, with a button that shows more. */
-export function growing<T>(
-  list: HTMLElement,
-  items: readonly T[],
-  step: number,
-  draw: (item: T) => HTMLElement,
-): HTMLElement[] {
+export function growing<T>(list: HTMLElement, items: readonly T[], step: number, draw: (item: T) => Node) {
   const more = h('button.more', { click: extend });
   let shown = 0;
   function extend(): void {
@@ -88,12 +79,7 @@ export function searchField(id: string, placeholder: string, input: () => void):
 }
 
 /** A choice among values that strangers wrote; '' is all of them. */
-export function choice(
-  id: string,
-  all: string,
-  values: Iterable<string>,
-  change: () => void,
-): HTMLSelectElement {
+export function choice(id: string, all: string, values: Iterable<string>, change: () => void) {
   const options = [...new Set(values)].sort().slice(0, CHOICES_MAX);
   return h('select', { id, change }, [
     h('option', { value: '' }, all),

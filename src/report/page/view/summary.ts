@@ -1,6 +1,5 @@
-import type { Call } from '../worker/calls.ts';
 import type { Opened } from '../worker/open.ts';
-import type { Task } from '../worker/records.ts';
+import type { Call, Task } from '../worker/records.ts';
 import type { VerdictView } from '../worker/verdict.ts';
 import { type Child, h, type Part } from './dom.ts';
 import { card, lineButton, note, number, plural, said, seal, table, time, words } from './parts.ts';
@@ -56,19 +55,11 @@ function recent(tasks: readonly Task[], openTask: (task: Task) => void, none: st
   if (tasks.length === 0) return note(none);
   const latest = [...tasks].sort((a, b) => (a.status_since < b.status_since ? 1 : -1)).slice(0, RECENT_MAX);
   return h('ul', [
-    ...latest.map((task) =>
-      h('li', [
-        lineButton(task.id, task.title, { click: () => openTask(task) }),
-        h(
-          'small',
-          said(words(task.status), 40),
-          ' by ',
-          said(task.status_by, 60),
-          ', ',
-          time(task.status_since),
-        ),
-      ]),
-    ),
+    ...latest.map((task) => {
+      const { id, title, status, status_by, status_since } = task;
+      const last = h('small', said(words(status), 40), ' by ', said(status_by, 60), ', ', time(status_since));
+      return h('li', lineButton(id, title, { click: () => openTask(task) }), last);
+    }),
     tasks.length > RECENT_MAX && h('li.note', `and ${number(tasks.length - RECENT_MAX)} more on the board`),
   ]);
 }

@@ -1,5 +1,5 @@
 import type { Kind } from '../../telling.ts';
-import type { Call } from '../worker/calls.ts';
+import type { Call } from '../worker/records.ts';
 import { h, replace } from './dom.ts';
 import { choice, field, growing, note, number, plural, said, searchField, tag, time } from './parts.ts';
 

@@ -105,21 +105,18 @@ export function treePicture(
       isLeaf && caption(leaves[node.start]?.record ?? '', x, NODE_HEIGHT + 4),
       node === root && caption('root', x + NODE_WIDTH / 2 + 22, 4),
     ]);
-    if (isButton) addKeys(group, node.start);
     drawn.set(node, [group]);
     nodeLayer.append(group);
-    return x;
-  }
-
-  function addKeys(group: SVGElement, index: number): void {
+    if (!isButton) return x;
+    buttons.set(node.start, group);
     group.addEventListener('keydown', (event) => {
       const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (event.key === 'Enter' || event.key === ' ') choose(index);
-      else if (move !== undefined) buttons.get(index + move)?.focus();
+      if (event.key === 'Enter' || event.key === ' ') choose(node.start);
+      else if (move !== undefined) buttons.get(node.start + move)?.focus();
       else return;
       event.preventDefault();
     });
-    buttons.set(index, group);
+    return x;
   }
 
   place(root);

@@ -3,6 +3,7 @@ import { type Child, h, replace } from './dom.ts';
 import { number, plural, said, type Tone } from './parts.ts';
 
 const ICONS: Readonly<Record<Tone, string>> = { busy: '…', good: '✓', partly: '!', bad: '✕', idle: '?' };
+const UNREADABLE = 'This could not be checked';
 
 type Conclusion = readonly [tone: Tone, heading: string, ...lines: readonly Child[]];
 
@@ -39,13 +40,9 @@ export function verdictBanner() {
       bar.max = Math.max(1, total);
       bar.value = done;
     },
-    unreadable: (message: string) => set(unreadable(said(message))),
+    unreadable: (message: string) => set(['bad', UNREADABLE, said(message)]),
     conclude: (verdict: VerdictView) => set(conclusion(verdict), ...rangeRows(verdict)),
   };
-}
-
-function unreadable(message: Node): Conclusion {
-  return ['bad', 'This could not be checked', message];
 }
 
 function conclusion(verdict: VerdictView): Conclusion {
@@ -53,7 +50,7 @@ function conclusion(verdict: VerdictView): Conclusion {
   const [first] = verdict.findings;
   if (first !== undefined) {
     const message = said(first.message, 400);
-    if (first.kind === 'damaged' && rows === 0) return unreadable(message);
+    if (first.kind === 'damaged' && rows === 0) return ['bad', UNREADABLE, message];
     const upTo = whole ? `Nothing is wrong up to row ${number(intactThrough)} of ${number(size)}. ` : '';
     return ['bad', `Not intact: ${plural(findingCount, 'finding')}`, `${upTo}The first finding:`, message];
   }
@@ -95,24 +92,19 @@ function anchorLine({ anchors }: VerdictView): string {
 function rangeRows(verdict: VerdictView): Child[] {
   const { size, whole, intactThrough, replayedThrough, checkpointedThrough, anchoredThrough } = verdict;
   const named = verdict.anchors.at(-1);
-  const range = (label: string, through: number, ...more: readonly Child[]) => {
+  const signers = verdict.keys.map(
+    ({ id, through, vouched }) => `${id} (${number(through)}${vouched ? '' : ', unvouched'})`,
+  );
+  const range = (label: string, through: number, more: string | false = false) => {
     const bar = h('meter', { 'aria-hidden': true, max: Math.max(1, size), value: through });
     const value = h('span', h('b', number(through)), ` of ${number(size)}`);
-    return h('div.grid.range', h('span', label), value, bar, more.length > 0 && h('small', more));
+    return h('div.grid.range', h('span', label), value, bar, more && h('small', more));
   };
   return [
     whole && range('Intact through', intactThrough),
     whole && range('Replayed through', replayedThrough),
-    range('Checkpointed through', checkpointedThrough, ...signers(verdict)),
+    range('Checkpointed through', checkpointedThrough, signers.length > 0 && `by ${signers.join(', ')}`),
     range('Anchored through', anchoredThrough, 'this page has no network and looks nothing up'),
     named !== undefined && range('Named by an anchor, not checked here', named.size),
   ];
-}
-
-/** Which keys have signed, and how far. */
-function signers({ keys }: VerdictView): Child[] {
-  const ids = keys.map(
-    ({ id, through, vouched }) => `${id} (${number(through)}${vouched ? '' : ', unvouched'})`,
-  );
-  return keys.length === 0 ? [] : [`by ${ids.join(', ')}`];
 }

@@ -7,9 +7,7 @@ import { type CarriedSource, carriedSource } from '../../../verify/sources/carri
 import { CERTIFICATE_BYTES_MAX, openCertificate } from '../../../verify/sources/certificate.ts';
 import { SourceError } from '../../../verify/sources/files.ts';
 import { type VerifyOptions, verify } from '../../../verify/verify.ts';
-import { textFields } from '../../telling.ts';
-import { loadTexts, pairRows, tellCalls } from './calls.ts';
-import { digestsInState, readState, sessionsOf, tasksOf } from './records.ts';
+import { digestsIn, loadTexts, pairRows, readState, recordsOf, tellCalls } from './records.ts';
 import { verdictView } from './verdict.ts';
 
 /** What the page was given: a bundle, or a certificate. */
@@ -30,22 +28,14 @@ export async function openSource(given: Given, onProgress: (done: number, total:
   const verdict = await judge(source, { report: (finding) => void findings.push(finding), onProgress });
   const told = pairRows(read.values());
   const state = await readState(source, told);
-  const digests = [
-    ...told.flatMap(({ enter, args }) => textFields(enter, args).map((field) => args[field])),
-    ...digestsInState(state),
-  ];
   const gone = findings.filter(({ kind, table }) => kind === 'missing' && table === 'texts');
-  const text = await loadTexts(source, digests, new Set(gone.map(({ expected }) => expected)));
+  const missing = new Set(gone.map(({ expected }) => expected));
+  const text = await loadTexts(source, digestsIn(told, state), missing);
   const calls = tellCalls(told, text, new Set(findings.map(({ position }) => position)));
   const stateRows = [...state.values()].reduce((sum, { size }) => sum + size, 0);
   const wrong = new Set(findings.map(({ record }) => record));
   const records = { state, text, calls, rows: read, wrong };
-  const shown = {
-    verdict: verdictView(verdict, watched, stateRows),
-    calls,
-    tasks: tasksOf(records),
-    sessions: sessionsOf(records),
-  };
+  const shown = { verdict: verdictView(verdict, watched, stateRows), calls, ...recordsOf(records) };
   return { given, source, read, verdict, text, shown };
 }
 

@@ -7,15 +7,76 @@ import {
   TASKS,
   THOUGHTS,
 } from '../../../log/tables.ts';
+import { ERASED } from '../../../log/texts.ts';
 import { auditRow } from '../../../verify/finding.ts';
-import type { JsonObject } from '../../../verify/rules/payloads.ts';
+import { type JsonObject, objectIn } from '../../../verify/rules/payloads.ts';
 import type { Source, SourceRow } from '../../../verify/source.ts';
 import { isPosition, isText, members } from '../../../verify/sources/forms.ts';
 import { effectsOf, statesNamed } from '../../../verify/sources/rows.ts';
-import { textOf } from '../../telling.ts';
-import type { Call, ShowText, Told } from './calls.ts';
+import { tellCall, textFields, textOf } from '../../telling.ts';
 
-const LABEL_CHARACTERS_MAX = 160;
+/** The two rows of a call with their attached data. Every field is a stranger's. */
+export interface Told {
+  readonly position: number;
+  /** Its position, or 0 where the call never ended. */
+  readonly exit: number;
+  readonly enter: JsonObject;
+  /** The last one that is here. */
+  readonly row: JsonObject;
+  readonly args: JsonObject;
+  readonly result: JsonObject;
+}
+
+/** Pairs the two rows of each call, in the order in which the calls began. */
+export function pairRows(rows: Iterable<SourceRow>): Told[] {
+  const calls = new Map<number, Told>();
+  for (const { position, text, payload } of rows) {
+    const row = members(text);
+    const body = members(payload?.body);
+    if (row.stage === 'exit') {
+      const begun = calls.get(Number(row.sequence_no));
+      const alone = { position, exit: 0, enter: row, args: {} };
+      const call = begun?.exit === 0 ? begun : alone;
+      calls.set(call.position, { ...call, exit: position, row, result: objectIn(body.result) ?? {} });
+    } else {
+      calls.set(position, { position, exit: 0, enter: row, row, args: body, result: {} });
+    }
+  }
+  return [...calls.values()];
+}
+
+/** One call told in a line. Every text in it is a stranger's. */
+export type Call = ReturnType<typeof tellCalls>[number];
+
+export function tellCalls(calls: readonly Told[], shown: ShowText, wrongAt: ReadonlySet<number | undefined>) {
+  const taskOfSession = new Map<string, string>();
+  return calls.map(({ position, exit, enter, row, args: given, result }) => {
+    const texts = textFields(enter, given).map((field) => [field, shown(given[field])]);
+    const args = { ...given, ...Object.fromEntries(texts) };
+    const { session, ...told } = tellCall({ row: { ...row, at: enter.at }, args, result });
+    const task = told.task || (taskOfSession.get(session) ?? '');
+    if (session !== '' && task !== '') taskOfSession.set(session, task);
+    /** Whether a finding names one of its rows. */
+    const isWrong = wrongAt.has(position) || wrongAt.has(exit);
+    return { ...told, position, exit, task, isWrong };
+  });
+}
+
+const MISSING = '[missing]';
+
+/** The text behind a digest, or why there is none; nothing for a field that was never given. */
+export type ShowText = (digest: unknown) => string;
+
+/** Fetches the texts that will be shown. `missing` are digests whose text is gone without having been erased. */
+export async function loadTexts(
+  source: Pick<Source, 'texts'>,
+  digests: readonly unknown[],
+  missing: ReadonlySet<string | undefined>,
+): Promise<ShowText> {
+  const found = await source.texts(digests.filter(isText));
+  return (digest) =>
+    isText(digest) ? (found.get(digest)?.text ?? (missing.has(digest) ? MISSING : ERASED)) : '';
+}
 
 /** Rows of state by id, for each table. Every field is a stranger's. */
 export type State = ReadonlyMap<StateTable, ReadonlyMap<number, JsonObject>>;
@@ -28,14 +89,16 @@ export async function readState(source: Pick<Source, 'states'>, calls: readonly 
   return new Map([...(await statesNamed(source, effects))].map(([table, rows]) => [table, fieldsIn(rows)]));
 }
 
-/** The digests in rows of state. */
-export function digestsInState(state: State): unknown[] {
-  return [...state].flatMap(([{ texts }, rows]) =>
+/** The digests in calls and in rows of state. */
+export function digestsIn(calls: readonly Told[], state: State): unknown[] {
+  const inCalls = calls.flatMap(({ enter, args }) => textFields(enter, args).map((field) => args[field]));
+  const inState = [...state].flatMap(([{ texts }, rows]) =>
     [...rows.values()].flatMap((fields) => texts.map((column) => fields[column])),
   );
+  return [...inCalls, ...inState];
 }
 
-export interface Shown {
+interface Shown {
   readonly state: State;
   readonly text: ShowText;
   readonly calls: readonly Call[];
@@ -44,13 +107,17 @@ export interface Shown {
   readonly wrong: ReadonlySet<string>;
 }
 
+export function recordsOf(shown: Shown) {
+  return { tasks: tasksOf(shown), sessions: sessionsOf(shown) };
+}
+
 export type Task = ReturnType<typeof tasksOf>[number];
 const TASK_COLUMNS = [
   ...(['title', 'description', 'blocked_reason', 'project', 'workflow', 'status', 'status_since'] as const),
   ...(['status_by', 'priority', 'assignee', 'created_at', 'created_by'] as const),
 ] as const;
 
-export function tasksOf({ state, text, wrong }: Shown) {
+function tasksOf({ state, text, wrong }: Shown) {
   return [...(state.get(TASKS) ?? [])].map(([number, fields]) => {
     const id = formatId(TASKS, number);
     const { labels } = members(`{"labels":${textOf(fields.labels)}}`);
@@ -86,7 +153,7 @@ const SESSION_COLUMNS = [
   'merkle_root',
 ] as const;
 
-export function sessionsOf(shown: Shown) {
+function sessionsOf(shown: Shown) {
   const { state, text, wrong } = shown;
   const leaves = leavesOf(shown);
   return [...(state.get(SESSIONS) ?? [])].map(([number, fields]) => {
@@ -109,6 +176,8 @@ export function sessionsOf(shown: Shown) {
 }
 
 export type Leaf = NonNullable<ReturnType<typeof leafOf>>;
+
+const LABEL_CHARACTERS_MAX = 160;
 
 /** The records of each session in order, as far as they are here. */
 function leavesOf(shown: Shown): ReadonlyMap<number, Leaf[]> {

@@ -40,10 +40,10 @@ export interface Message {
 
 self.onmessage = async ({ data: [name, given] }: MessageEvent<[keyof Answers, never]>) => {
   try {
-    tell({ answer: await ANSWERS[name](given) });
+    self.postMessage({ answer: await ANSWERS[name](given) } satisfies Message);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    tell({ unreadable: `This cannot be read: ${reason}.` });
+    self.postMessage({ unreadable: `This cannot be read: ${reason}.` } satisfies Message);
   }
 };
 
@@ -54,11 +54,7 @@ function tellProgress(done: number, total: number): void {
   const now = performance.now();
   if (now - toldAt < 100 && done !== total) return;
   toldAt = now;
-  tell({ progress: [done, total] });
-}
-
-function tell(message: Message): void {
-  self.postMessage(message);
+  self.postMessage({ progress: [done, total] } satisfies Message);
 }
 
 export type CallDetail = Awaited<ReturnType<typeof detailOf>>;
