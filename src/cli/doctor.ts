@@ -106,11 +106,11 @@ function argumentsIn(path: string): string[] | undefined {
 async function* checkDatabase(config: Config): AsyncGenerator<Check> {
   const { dbPath } = config;
   const size = statSync(dbPath, { throwIfNoEntry: false })?.size;
-  if (size === undefined) yield note('database', `${dbPath} does not exist yet; the first start creates it`);
   try {
-    const found =
-      size === undefined ? [] : await withDatabase(config, (storage) => checkLog(storage, config, size));
-    yield* [...found.slice(0, 1), ...checkFolder(config), ...found.slice(1)];
+    if (size === undefined)
+      yield note('database', `${dbPath} does not exist yet; the first start creates it`);
+    else yield* await withDatabase(config, (storage) => checkLog(storage, config, size));
+    yield* checkFolder(config);
   } catch (error) {
     // The message about an unusable file already says what to do.
     const isSaid = error instanceof UnusableFileError;

@@ -9,8 +9,7 @@ const CARDS_STEP = 30;
 
 /** The tasks as columns, one per status, the most urgent first. Long columns are shown a part at a time. */
 export function boardView(tasks: readonly Task[], openTask: (task: Task) => void): HTMLElement {
-  const names = tasks.map((task) => task.project);
-  const project = choice('board-project', 'All projects', names, draw);
+  const project = choice('board-project', 'All projects', new Set(tasks.map((task) => task.project)), draw);
   const search = searchField('board-search', 'Title, id, assignee or label', draw);
   const columns = h('div');
 

@@ -79,8 +79,8 @@ export function searchField(id: string, placeholder: string, input: () => void):
 }
 
 /** A choice among values that strangers wrote; '' is all of them. */
-export function choice(id: string, all: string, values: Iterable<string>, change: () => void) {
-  const options = [...new Set(values)].sort().slice(0, CHOICES_MAX);
+export function choice(id: string, all: string, values: ReadonlySet<string>, change: () => void) {
+  const options = [...values].sort().slice(0, CHOICES_MAX);
   return h('select', { id, change }, [
     h('option', { value: '' }, all),
     ...options.map((value) => h('option', { value }, value.slice(0, 64))),

@@ -19,8 +19,7 @@ export function trailView(calls: readonly Call[], openCall: (call: Call) => void
   const list = h('div');
   const count = note({ role: 'status', 'aria-live': 'polite' });
   const search = searchField('trail-search', 'Words, T-0001, a tool, an error', apply);
-  const names = calls.map((call) => call.actor);
-  const actor = choice('trail-actor', 'Everyone', names, apply);
+  const actor = choice('trail-actor', 'Everyone', new Set(calls.map((call) => call.actor)), apply);
   const newest = h('input', { id: 'trail-newest', type: 'checkbox', change: apply });
   const kinds = KINDS.map(([kind, name]) => {
     const input = h('input', { type: 'checkbox', change: apply });
