@@ -107,8 +107,7 @@ async function* checkDatabase(config: Config): AsyncGenerator<Check> {
   const { dbPath } = config;
   const size = statSync(dbPath, { throwIfNoEntry: false })?.size;
   try {
-    if (size === undefined)
-      yield note('database', `${dbPath} does not exist yet; the first start creates it`);
+    if (size === undefined) yield note('database', `${dbPath} does not exist yet; the first start makes it`);
     else yield* await withDatabase(config, (storage) => checkLog(storage, config, size));
     yield* checkFolder(config);
   } catch (error) {

@@ -47,8 +47,8 @@ export const log = command({
     const ids = [task, readId(values.session, SESSIONS)].flatMap((id) => id ?? []);
     const filter = filterOf(ids, readTime(values.since), values.all === true);
     const limit = readLimit(values.limit);
-    const stopping = values.follow === true ? untilStopped() : undefined;
-    if (stopping?.aborted === true) return EXIT.fine;
+    const signal = values.follow === true ? untilStopped() : undefined;
+    if (signal?.aborted === true) return EXIT.fine;
     return await withDatabase(config, async (storage) => {
       const reported = new Set<string>();
       const print = async (calls: readonly PastCall[]) => {
@@ -68,13 +68,12 @@ export const log = command({
       ]);
       if (calls.length === 0 && !out.json) out.line(through === 0 ? 'Nothing yet.' : 'Nothing matches.');
       await print(calls);
-      for (let position = through; stopping?.aborted === false; ) {
+      for (let position = through; signal?.aborted === false; ) {
         const before = position;
         const news = await storage.read(async (tx) => callsAfter(tx, await filter(tx), before));
         await print(news.calls);
         // Ends early when it is time to stop.
-        const pause = () => sleep(FOLLOW_MS, undefined, { signal: stopping }).catch(() => undefined);
-        if (news.through === before) await pause();
+        if (news.through === before) await sleep(FOLLOW_MS, undefined, { signal }).catch(() => undefined);
         position = news.through;
       }
       return reported.size > 0 ? EXIT.found : EXIT.fine;
