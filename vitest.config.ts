@@ -7,5 +7,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     maxWorkers: 3,
+    // The modules of the product are loaded once per worker, not once per file: a twentieth of the time of the suite.
+    isolate: false,
   },
 });

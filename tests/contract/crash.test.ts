@@ -9,7 +9,7 @@ import { FULL, figure, tier } from '../driver/tier.ts';
 import { proves } from './proves.ts';
 
 /** Each part has a file of its own: the second reader reads all of it after each kill. */
-const PARTS = tier(3, 10);
+const PARTS = tier(2, 10);
 const ROUNDS = tier(6, 30);
 const IN_FLIGHT = 16;
 

@@ -21,10 +21,10 @@ async function judge(question: Question): Promise<Verdict> {
 
 battery(
   'R3',
-  `a server killed at any storage system call of a writing call leaves it whole or not at all (${tier('15 points', 'all points')})`,
+  `a server killed at any storage system call of a writing call leaves it whole or not at all (${tier('8 points', 'all points')})`,
   async () => {
     const points = await pointsOf(TARGETS);
-    const chosen = sample(points, 15, seededRandom('R3'));
+    const chosen = sample(points, 8, seededRandom('R3'));
     let acked = 0;
     let whole = 0;
     let crashed = 0;

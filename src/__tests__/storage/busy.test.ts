@@ -1,11 +1,16 @@
-import { expect, test, vi } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import type * as Limits from '../../limits.ts';
-import { openScratch, scratchPath } from './scratch.ts';
 
-// Ten seconds are the promise; a test of it can be had for a tenth of one.
-vi.mock('../../limits.ts', async (original) => {
+// Ten seconds are the promise; a test of it can be had for a tenth of one. Other files share the modules of this worker.
+vi.resetModules();
+vi.doMock('../../limits.ts', async (original) => {
   const { LIMITS } = await original<typeof Limits>();
   return { LIMITS: { ...LIMITS, lockWaitMsMax: 100 } };
+});
+const { openScratch, scratchPath } = await import('./scratch.ts');
+afterAll(() => {
+  vi.doUnmock('../../limits.ts');
+  vi.resetModules();
 });
 
 test('a process that never lets go makes the others answer ERR_STORAGE_BUSY, and only then', async () => {
