@@ -12,9 +12,13 @@ export const WARILY = O_NOFOLLOW | O_NONBLOCK;
 const FILE_BYTES_MAX = 16_777_216;
 const HAS_MODES = process.platform !== 'win32';
 
-/** Why the path is not a regular file, as the end of a sentence; undefined where it is one, or where nothing is. */
-export function oddity(path: string): string | undefined {
+/**
+ * Why the path is not a regular file, as the end of a sentence; undefined where it is one, or where nothing is. To be
+ * written, it must not have a second name either: that may be a file of the user's (a hard link).
+ */
+export function oddity(path: string, isWritten = false): string | undefined {
   const stat = fs.lstatSync(path, { throwIfNoEntry: false });
+  if (stat?.isFile() && isWritten && stat.nlink > 1) return 'a file with a second name';
   if (stat === undefined || stat.isFile()) return undefined;
   if (stat.isSymbolicLink()) return 'a symbolic link';
   return stat.isDirectory() ? 'a folder' : 'not a regular file';

@@ -86,7 +86,7 @@ export const init = command({
 
 /** Adds one entry and keeps all others; a file that cannot be parsed is not touched. */
 function mergeMcpJson(path: string, start: Start): string {
-  const odd = oddity(path);
+  const odd = oddity(path, true);
   if (odd !== undefined)
     throw new UsageError(
       `${path} is ${odd} and was left as it is. "colibri init --client claude-code" prints the snippet.`,

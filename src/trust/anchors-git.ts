@@ -40,7 +40,7 @@ function refuseLinks(gitFolder: string): void {
   const partsOf = (path: string) => path.split('/').map((_, i, parts) => parts.slice(0, i + 1).join('/'));
   for (const part of ['objects', ...partsOf(ANCHOR_REF), ...partsOf(`logs/${ANCHOR_REF}`)]) {
     const path = join(gitFolder, part);
-    const odd = oddity(path) ?? 'a folder';
+    const odd = oddity(path, true) ?? 'a folder';
     if (odd !== 'a folder')
       throw new ProgramError(`${path} is ${odd}, and git would write through it. Remove it, or use --file.`);
   }

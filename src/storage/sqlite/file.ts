@@ -15,7 +15,7 @@ const MAGIC = 'SQLite format 3\0';
 
 /** Creates the folder and the file for their owner only, before SQLite would create them for everybody. */
 export function preparePrivateFile(path: string): void {
-  refuseOddFile(path);
+  refuseOddFile(path, true);
   // What a link leads to is told by the memory of the path (V11), but nothing new is made behind one.
   if (!existsSync(path) || oddity(dirname(path)) === 'a folder') makeDataFolder(dirname(path));
   const { O_RDWR, O_CREAT } = constants;
@@ -147,10 +147,10 @@ function readHead(path: string): Buffer {
   return head;
 }
 
-/** SQLite itself would write its log through a link beside the database. */
-function refuseOddFile(path: string): void {
+/** SQLite itself would write its log through a link beside the database, even where it only reads. */
+function refuseOddFile(path: string, isWritten = false): void {
   for (const file of [path, `${path}-wal`, `${path}-shm`, `${path}-journal`]) {
-    const odd = oddity(file);
+    const odd = oddity(file, isWritten || file !== path);
     const remedy = file === path ? 'Point COLIBRI_DB_PATH at a regular file' : 'Remove it';
     if (odd !== undefined) throw new UnusableFileError(`${file} is ${odd}. ${remedy}.`);
   }

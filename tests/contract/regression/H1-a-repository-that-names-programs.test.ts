@@ -5,6 +5,7 @@ import {
   chownSync,
   cpSync,
   existsSync,
+  linkSync,
   mkdirSync,
   readFileSync,
   renameSync,
@@ -399,10 +400,14 @@ describe('H1: no program that a repository names is run', () => {
       const log = join(workspace, '.git', 'logs', REF);
       mkdirSync(dirname(log), { recursive: true });
       rmSync(log, { force: true });
+      git('config', 'core.logAllRefUpdates', 'always');
       symlinkSync(victim, log);
       await mustRun('call', 'server_ping');
 
       const refused = await run(['anchor', '--git']);
+      rmSync(log);
+      linkSync(victim, log);
+      const second = await run(['anchor', '--git']);
       rmSync(log);
       const tip = git('rev-parse', REF);
       git('branch', 'own', tip);
@@ -410,6 +415,7 @@ describe('H1: no program that a repository names is run', () => {
       const kept = await run(['anchor', '--git']);
 
       expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('is a symbolic link') });
+      expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining('a second name') });
       expect(readFileSync(victim, 'utf8')).toBe('precious\n');
       expect(kept.code).toBe(0);
       expect([git('rev-parse', 'own'), git('rev-parse', `${REF}^`)]).toEqual([tip, tip]);

@@ -1,5 +1,6 @@
 import {
   existsSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -60,6 +61,37 @@ proves(
       expect(isUntouched()).toBe(true);
       rmSync(`${colibri.dbPath}${suffix}`);
     }
+  },
+);
+
+proves(
+  'files.no-links',
+  'H5: a file of the user’s under a second name in the place of one of ours is neither written nor chmodded',
+  async ({ colibri }) => {
+    const { file, isUntouched } = precious(colibri);
+    mkdirSync(join(dirname(colibri.dbPath), '.git'), { recursive: true });
+    const mcp = join(dirname(colibri.dbPath), '.mcp.json');
+    const env = { CLAUDE_PROJECT_DIR: dirname(mcp) };
+    for (const suffix of ['', '-wal', '-shm', '-journal']) {
+      linkSync(file, `${colibri.dbPath}${suffix}`);
+
+      const server = await colibri.start();
+      const { error } = await server.call('task_create', { title: 'a', project: 'p' });
+      await server.closeInput();
+
+      expect(error?.message).toContain(`${colibri.dbPath}${suffix} is a file with a second name.`);
+      expect([suffix, isUntouched()]).toEqual([suffix, true]);
+      rmSync(`${colibri.dbPath}${suffix}`);
+    }
+    linkSync(file, mcp);
+    const initialised = await runColibri(colibri, ['init'], { cwd: dirname(mcp), env });
+    expect(initialised).toMatchObject({ code: 2, stderr: expect.stringContaining('a second name') });
+    expect(isUntouched()).toBe(true);
+
+    await withLog(colibri);
+    linkSync(colibri.dbPath, `${colibri.dbPath}.copy`);
+    const verified = await runColibri(colibri, ['verify']);
+    expect(verified.code).toBe(0);
   },
 );
 
