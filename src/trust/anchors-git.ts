@@ -93,9 +93,11 @@ function identityFor(folder: string): string[] {
 /** What git answers. */
 function git(folder: string, args: readonly string[], input?: string) {
   const answer = runGit(folder, args, input);
-  if (answer.isRefused) throw new ProgramError(`git failed: ${answer.stderr || 'it does not say why'}`);
+  if (answer.isRefused) throw failed(answer.stderr);
   return answer;
 }
+
+const failed = (why: string) => new ProgramError(`git failed: ${why || 'it does not say why'}`);
 
 /** The text it answers, where a refusal counts as no answer. */
 function tryGit(folder: string, args: readonly string[], input?: string): string | undefined {
@@ -105,6 +107,8 @@ function tryGit(folder: string, args: readonly string[], input?: string): string
 
 function runGit(folder: string, args: readonly string[], input?: string) {
   const answer = run('git', ['-C', folder, ...args], input);
+  // Not the same as "there is none", which most refusals mean.
+  if (answer.stderr.includes('attempting to allocate')) throw failed(answer.stderr);
   const [, owned] = /detected dubious ownership in repository at '(.*)'/.exec(answer.stderr) ?? [];
   if (!answer.isRefused || owned === undefined) return answer;
   const remedy = `If you trust it, run: git config --global --add safe.directory ${owned}`;

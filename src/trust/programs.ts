@@ -15,7 +15,10 @@ const OWN_MS_MAX = 120_000;
 
 /** Nothing is fetched, asked, locked without need, or replaced by what the repository says is to be shown instead. */
 const UNATTENDED = {
+  // In one piece. Without it, an endless file in the place of a list takes all the memory there is.
+  GIT_ALLOC_LIMIT: '256m',
   GIT_ALLOW_PROTOCOL: 'none',
+  GIT_GRAFT_FILE: '/dev/null/none',
   GIT_NO_LAZY_FETCH: '1',
   GIT_NO_REPLACE_OBJECTS: '1',
   GIT_OPTIONAL_LOCKS: '0',

@@ -11,6 +11,7 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -386,6 +387,38 @@ describe('H1: no program that a repository names is run', () => {
       renameSync(`${config}.honest`, config);
       expect(ok).toBe(true);
       expect(remarks).toEqual([expect.stringMatching(/git were not looked at: git did not answer within/)]);
+    },
+  );
+
+  test(
+    proving('programs.bounded', 'what a repository says of other parents is not even opened'),
+    async () => {
+      const grafts = join(workspace, '.git', 'info', 'grafts');
+      mkdirSync(dirname(grafts), { recursive: true });
+      spawnSync('mkfifo', [grafts]);
+
+      const { anchored_by, remarks } = await verified();
+
+      rmSync(grafts);
+      expect({ anchored_by, remarks }).toEqual({ anchored_by: ['git'], remarks: [] });
+    },
+  );
+
+  test(
+    proving('programs.bounded', 'a list of other repositories that would fill the memory of git is told'),
+    async () => {
+      const alternates = join(workspace, '.git', 'objects', 'info', 'alternates');
+      writeFileSync(alternates, '');
+      // It takes no room on the disk. A device, which never ends, would be read in the same way.
+      truncateSync(alternates, 600 * 1_048_576);
+
+      const { ok, remarks } = await verified();
+
+      rmSync(alternates);
+      expect(ok).toBe(true);
+      expect(remarks).toEqual([
+        expect.stringMatching(/git were not looked at: git failed: .*attempting to allocate/s),
+      ]);
     },
   );
 

@@ -3,7 +3,8 @@ export const NOTHING_FROM_OUTSIDE = {
   'programs.powerless': 'No program that a repository names is run, by whichever key, in whichever layout.',
   'programs.located': 'A program is not looked for in the current folder, nor among those of the project.',
   'programs.environment': 'A program gets a clean environment: no variable from outside leads it elsewhere.',
-  'programs.bounded': 'A program that does not answer is ended after ten seconds, and the answer says so.',
+  'programs.bounded':
+    'A program that does not answer in ten seconds, or git that wants 256 MB at once, is ended, and the answer says so.',
   'programs.links':
     'Git is not let write through a link, and moves no reference but the one for checkpoints.',
   'programs.safe-directory':
