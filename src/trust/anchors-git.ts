@@ -1,3 +1,4 @@
+import { realpathSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { oddity } from '../private-files.ts';
 import { ANCHOR_REF } from './opening.ts';
@@ -15,9 +16,10 @@ export type CommittedCheckpoint = { readonly note: string; readonly object: Buff
  * the repository is started.
  */
 export function anchorInGit(folder: string, note: string, size: number) {
-  if (repositoryOf(folder) === undefined)
+  const gitFolder = gitFolderOf(folder);
+  if (gitFolder === undefined)
     throw new ProgramError(`${folder} is in no git repository. Run "git init", or keep a copy with --file.`);
-  refuseLinks(resolve(folder, git(folder, ['rev-parse', '--git-common-dir']).text));
+  refuseLinks(gitFolder);
   const tip = tipIn(folder);
   if (tip !== undefined) {
     const newest = noteIn(git(folder, ['cat-file', 'commit', tip]).stdout);
@@ -75,9 +77,17 @@ export function commitsHeld(folder: string, commits: readonly string[]): Readonl
   return new Set(answers.flatMap((answer) => /^([0-9a-f]+) commit /.exec(answer)?.[1] ?? []));
 }
 
-/** The top folder of the repository a folder belongs to. */
+/** The folder of the repository that a folder belongs to, or undefined: where its references and objects are. */
+function gitFolderOf(folder: string): string | undefined {
+  const { isRefused, text, stderr } = runGit(folder, ['rev-parse', '--git-common-dir']);
+  if (!isRefused) return realpathSync(resolve(folder, text));
+  if (/not a git repository|cannot change to/.test(stderr)) return undefined;
+  throw failed(stderr);
+}
+
+/** The same as people name it. */
 export function repositoryOf(folder: string): string | undefined {
-  return tryGit(folder, ['rev-parse', '--show-toplevel']);
+  return gitFolderOf(folder)?.replace(/[\\/]\.git$/, '');
 }
 
 function tipIn(folder: string): string | undefined {

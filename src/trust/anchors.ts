@@ -42,11 +42,12 @@ export function findAnchors(looking: LookingFor) {
 function inGit(looking: LookingFor, remembered: readonly string[], remarks: string[]): FoundAnchor[] {
   const { dbPath, workspace, folder } = looking;
   try {
+    const kept = remembered.map((path) => repositoryOf(path) ?? path);
     const here = [dirname(dbPath), workspace].flatMap((path) => repositoryOf(path) ?? []);
-    return [...new Set([...here, ...remembered])].flatMap((repository): FoundAnchor[] => {
+    return [...new Set([...here, ...kept])].flatMap((repository): FoundAnchor[] => {
       const where = `${ANCHOR_REF} in ${repository}`;
       const commits = checkpointsInGit(repository);
-      if (commits === undefined && remembered.includes(repository))
+      if (commits === undefined && kept.includes(repository))
         remarks.push(`${where}, where checkpoints were committed, is not there now.`);
       // One repository may hold the heads of several logs.
       return (commits ?? [])

@@ -23,6 +23,8 @@ const UNATTENDED = {
   GIT_NO_REPLACE_OBJECTS: '1',
   GIT_OPTIONAL_LOCKS: '0',
   GIT_TERMINAL_PROMPT: '0',
+  // No files are read or written, so it does not matter where they are; a repository could say that they are elsewhere.
+  GIT_WORK_TREE: '.',
   // Messages are compared with texts.
   LC_ALL: 'C',
 };

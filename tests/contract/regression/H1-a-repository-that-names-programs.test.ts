@@ -7,6 +7,7 @@ import {
   existsSync,
   linkSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -387,6 +388,34 @@ describe('H1: no program that a repository names is run', () => {
       renameSync(`${config}.honest`, config);
       expect(ok).toBe(true);
       expect(remarks).toEqual([expect.stringMatching(/git were not looked at: git did not answer within/)]);
+    },
+  );
+
+  test(
+    proving('programs.powerless', 'a repository that says its files are elsewhere hides no checkpoint'),
+    async () => {
+      const [config, elsewhere] = [join(workspace, '.git', 'config'), colibri.path('another')];
+      const before = readFileSync(config, 'utf8');
+      mkdirSync(elsewhere);
+      const logs = colibri.path('config', 'colibri', 'logs');
+      const remembered = join(logs, readdirSync(logs)[0] ?? '', 'anchors.json');
+      renameSync(remembered, colibri.path('remembered'));
+      const verdicts: Verdict[] = [];
+      for (const keys of [
+        { 'core.worktree': elsewhere },
+        { 'core.worktree': '/nowhere' },
+        { 'core.worktree': elsewhere, 'core.bare': 'true' },
+      ]) {
+        writeFileSync(config, `${before}${inConfig(keys)}`);
+        verdicts.push(await verified());
+      }
+      writeFileSync(config, 'no configuration');
+      const unread = await verified();
+      writeFileSync(config, before);
+      renameSync(colibri.path('remembered'), remembered);
+
+      expect(verdicts.map(({ anchored_by }) => anchored_by)).toEqual(verdicts.map(() => ['git']));
+      expect(unread.remarks).toContainEqual(expect.stringMatching(/git were not looked at: .*bad config/s));
     },
   );
 
