@@ -62,15 +62,16 @@ async function readHead(config: Config, out: Output) {
 }
 
 function toGit({ config, note, size, folder }: Head, out: Output): number {
-  const { commit, already } = anchorInGit(config.workspace, note, size);
+  const { commit, already, repository } = anchorInGit(config.workspace, note, size);
   folder.addAnchor('git', config.workspace);
   const ref = ANCHOR_REF;
   const push = `git push origin ${ref}`;
-  return out.data({ size, ref, commit, already, push }, () => {
+  const where = repository === realpathSync(config.workspace) ? ref : `${ref} in ${repository}`;
+  return out.data({ size, ref, repository, commit, already, push }, () => {
     out.line(
       already
-        ? `${ref} already ends in the checkpoint of ${size} audit rows.`
-        : `The checkpoint of ${size} audit rows is commit ${commit.slice(0, 12)} on ${ref}.`,
+        ? `${where} already ends in the checkpoint of ${size} audit rows.`
+        : `The checkpoint of ${size} audit rows is commit ${commit.slice(0, 12)} on ${where}.`,
     );
     out.verbatim(`It protects you once a remote has it: ${push}`);
   });

@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { oddity } from '../private-files.ts';
+import { basename, dirname, join, resolve } from 'node:path';
+import { namesIn, oddity } from '../private-files.ts';
 import { ANCHOR_REF } from './opening.ts';
 import { ProgramError, run } from './programs.ts';
 
@@ -13,19 +13,20 @@ export type CommittedCheckpoint = { readonly note: string; readonly object: Buff
 /**
  * Adds a checkpoint as a commit on the reference for them; `already` where the reference ends in this very one. Only
  * plumbing: neither the index nor the working tree nor HEAD is touched, in whichever worktree it runs, and no hook of
- * the repository is started.
+ * the repository is started. `repository` is where it went: a file or a link in the folder may lead to any.
  */
 export function anchorInGit(folder: string, note: string, size: number) {
   const gitFolder = gitFolderOf(folder);
   if (gitFolder === undefined)
     throw new ProgramError(`${folder} is in no git repository. Run "git init", or keep a copy with --file.`);
+  const repository = namedAs(gitFolder);
   refuseLinks(gitFolder);
   const tip = tipIn(folder);
   if (tip !== undefined) {
     const newest = noteIn(git(folder, ['cat-file', 'commit', tip]).stdout);
     if (newest === undefined)
       throw new ProgramError(`${ANCHOR_REF} holds something other than checkpoints. Rename it first.`);
-    if (newest === note) return { commit: tip, already: true };
+    if (newest === note) return { commit: tip, already: true, repository };
   }
   // The note is the message: the commit holds no files.
   const tree = git(folder, ['mktree']).text;
@@ -34,13 +35,15 @@ export function anchorInGit(folder: string, note: string, size: number) {
   const commit = git(folder, [...identityFor(folder), 'commit-tree', tree, ...parent], message).text;
   // With the old value named, two processes cannot lose each other's commit. A reference to a branch leaves the branch alone.
   git(folder, ['update-ref', '--no-deref', ANCHOR_REF, commit, tip ?? '0'.repeat(commit.length)]);
-  return { commit, already: false };
+  return { commit, already: false, repository };
 }
 
 /** Git appends to its logs, and adds objects and references, through any link: to a file of the user's, if it leads there. */
 function refuseLinks(gitFolder: string): void {
   const partsOf = (path: string) => path.split('/').map((_, i, parts) => parts.slice(0, i + 1).join('/'));
-  for (const part of ['objects', ...partsOf(ANCHOR_REF), ...partsOf(`logs/${ANCHOR_REF}`)]) {
+  const objects = namesIn(join(gitFolder, 'objects')).map((name) => `objects/${name}`);
+  const shared = ['objects', 'reftable', ...objects.filter((path) => /\/[0-9a-f]{2}$/.test(path))];
+  for (const part of [...shared, ...partsOf(ANCHOR_REF), ...partsOf(`logs/${ANCHOR_REF}`)]) {
     const path = join(gitFolder, part);
     const odd = oddity(path, true) ?? 'a folder';
     if (odd !== 'a folder')
@@ -85,9 +88,14 @@ function gitFolderOf(folder: string): string | undefined {
   throw failed(stderr);
 }
 
-/** The same as people name it. */
+/** What people call the repository that a folder belongs to. */
 export function repositoryOf(folder: string): string | undefined {
-  return gitFolderOf(folder)?.replace(/[\\/]\.git$/, '');
+  const gitFolder = gitFolderOf(folder);
+  return gitFolder && namedAs(gitFolder);
+}
+
+function namedAs(gitFolder: string): string {
+  return basename(gitFolder) === '.git' ? dirname(gitFolder) : gitFolder;
 }
 
 function tipIn(folder: string): string | undefined {

@@ -9,6 +9,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -481,6 +482,53 @@ describe('H1: no program that a repository names is run', () => {
       expect(readFileSync(victim, 'utf8')).toBe('precious\n');
       expect(kept.code).toBe(0);
       expect([git('rev-parse', 'own'), git('rev-parse', `${REF}^`)]).toEqual([tip, tip]);
+    },
+  );
+
+  test(proving('programs.links', 'git writes through no link among the folders of its objects'), async () => {
+    const outside = colibri.path('outside');
+    mkdirSync(outside);
+    const objects = join(workspace, '.git', 'objects');
+    const folders = Array.from({ length: 256 }, (_, i) => join(objects, i.toString(16).padStart(2, '0')));
+    const linked = folders.filter((folder) => !existsSync(folder));
+    for (const folder of linked) symlinkSync(outside, folder);
+    const reftable = join(workspace, '.git', 'reftable');
+    await mustRun('call', 'server_ping');
+
+    const refused = await run(['anchor', '--git']);
+    for (const folder of linked) rmSync(folder);
+    symlinkSync(outside, reftable);
+    const again = await run(['anchor', '--git']);
+    rmSync(reftable);
+
+    for (const one of [refused, again])
+      expect(one).toMatchObject({ code: 1, stderr: expect.stringContaining('is a symbolic link') });
+    expect(readdirSync(outside)).toEqual([]);
+  });
+
+  test(
+    proving('programs.links', 'a checkpoint that goes into another repository says which one'),
+    async () => {
+      const [own, kept] = [join(workspace, '.git'), colibri.path('kept')];
+      const other = colibri.path('other-repository');
+      git('init', '-q', other);
+      await mustRun('call', 'server_ping');
+      const here = await run(['anchor', '--git']);
+      renameSync(own, kept);
+      writeFileSync(own, `gitdir: ${join(other, '.git')}\n`);
+
+      const byFile = await run(['anchor', '--git']);
+      rmSync(own);
+      mkdirSync(own);
+      writeFileSync(join(own, 'HEAD'), 'ref: refs/heads/main\n');
+      writeFileSync(join(own, 'commondir'), `${join(other, '.git')}\n`);
+      const byFolder = await run(['anchor', '--git', '--json']);
+      rmSync(own, { recursive: true });
+      renameSync(kept, own);
+
+      expect(here.stdout).not.toContain(' in ');
+      expect(byFile.stdout).toContain(`${REF} in ${realpathSync(other)}.\n`);
+      expect(JSON.parse(byFolder.stdout)).toMatchObject({ repository: realpathSync(other), already: true });
     },
   );
 
