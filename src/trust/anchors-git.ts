@@ -21,6 +21,12 @@ export function anchorInGit(folder: string, note: string, size: number) {
     throw new ProgramError(`${folder} is in no git repository. Run "git init", or keep a copy with --file.`);
   const repository = namedAs(gitFolder);
   refuseLinks(gitFolder);
+  // Not all versions of git that run such hooks can be told not to.
+  const hooks = git(folder, ['config', '--show-scope', '--includes', '--get-regexp', '^hook\\.']).text;
+  if (/^(?:local|worktree)\t/m.test(hooks))
+    throw new ProgramError(
+      `${gitFolder} configures hooks, and git would run them. Remove them, or use --file.`,
+    );
   const tip = tipIn(folder);
   if (tip !== undefined) {
     const newest = noteIn(git(folder, ['cat-file', 'commit', tip]).stdout);

@@ -38,6 +38,8 @@ const POWERLESS = [
   ...['core.editor=false', 'sequence.editor=false', 'core.sshCommand=false', 'core.gitProxy=none'],
   ...['core.askPass=', 'core.alternateRefsCommand=', 'credential.helper=', 'diff.external='],
   ...['gpg.program=false', 'interactive.diffFilter=cat', 'i18n.commitEncoding=UTF-8'],
+  // Since 2.54, hooks also come from the configuration. This is the only event of what runs here; 2.54 itself has no such switch.
+  'hook.reference-transaction.enabled=false',
 ].flatMap((setting) => ['-c', setting]);
 
 /** What each program is told first, and what to do without it. */

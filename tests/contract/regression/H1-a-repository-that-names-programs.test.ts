@@ -507,6 +507,39 @@ describe('H1: no program that a repository names is run', () => {
   });
 
   test(
+    proving(
+      'programs.powerless',
+      'nothing is committed where the repository’s own configuration holds hooks',
+    ),
+    async () => {
+      const config = join(workspace, '.git', 'config');
+      const before = readFileSync(config, 'utf8');
+      const hooks = inConfig({ 'hook.evil.event': 'reference-transaction', 'hook.evil.command': evil });
+      const included = colibri.path('hooks-config');
+      writeFileSync(included, hooks);
+      const tip = git('rev-parse', REF);
+      await mustRun('call', 'server_ping');
+
+      const refused: unknown[] = [];
+      for (const text of [hooks, inConfig({ 'include.path': included })]) {
+        writeFileSync(config, `${before}${text}`);
+        refused.push(await run(['anchor', '--git']));
+      }
+      const [after, marks] = [git('rev-parse', REF), takeMarks()];
+      writeFileSync(config, before);
+      // The user's own hooks are the user's, and do not run either.
+      writeFileSync(colibri.path('home', '.gitconfig'), hooks);
+      const kept = await run(['anchor', '--git']);
+      rmSync(colibri.path('home', '.gitconfig'));
+
+      const sentence = expect.stringContaining('configures hooks');
+      expect(refused).toEqual(refused.map(() => expect.objectContaining({ code: 1, stderr: sentence })));
+      expect([after, marks]).toEqual([tip, '']);
+      expect([kept.code, takeMarks()]).toEqual([0, '']);
+    },
+  );
+
+  test(
     proving('programs.links', 'a checkpoint that goes into another repository says which one'),
     async () => {
       const [own, kept] = [join(workspace, '.git'), colibri.path('kept')];
