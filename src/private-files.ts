@@ -67,27 +67,37 @@ export function readJson(path: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Opens a file for its owner only, whatever the umask is. To be closed by the caller. */
-export function openPrivate(path: string, flags: string | number): number {
-  const fd = fs.openSync(path, flags, 0o600);
-  if (HAS_MODES && (fs.fstatSync(fd).mode & 0o777) !== 0o600)
-    unlessCode(NOT_OURS, () => fs.fchmodSync(fd, 0o600));
+/** Opens a file for its owner only unless told otherwise, whatever the umask is. To be closed by the caller. */
+export function openPrivate(path: string, flags: string | number, mode = 0o600): number {
+  const fd = fs.openSync(path, flags, mode);
+  if (HAS_MODES && (fs.fstatSync(fd).mode & 0o777) !== mode)
+    unlessCode(NOT_OURS, () => fs.fchmodSync(fd, mode));
   return fd;
 }
 
 /** Makes a file that is not there yet. Fails with EEXIST where anything is, be it a link that leads nowhere. */
-export function createFile(path: string, content: string | Uint8Array, isDurable = false): void {
-  closing(openPrivate(path, 'wx'), (fd) => {
+export function createFile(
+  path: string,
+  content: string | Uint8Array,
+  isDurable = false,
+  mode?: number,
+): void {
+  closing(openPrivate(path, 'wx', mode), (fd) => {
     fs.writeFileSync(fd, content);
     if (isDurable) fs.fsyncSync(fd);
   });
 }
 
 /** Replaces a file whole or not at all, even in a power cut unless told that this does not matter. A link is replaced, not followed. */
-export function replaceFile(path: string, content: string | Uint8Array, isDurable = true): void {
+export function replaceFile(
+  path: string,
+  content: string | Uint8Array,
+  isDurable = true,
+  mode?: number,
+): void {
   const temporary = `${path}.${systemClock.salt()}.tmp`;
   try {
-    createFile(temporary, content, isDurable);
+    createFile(temporary, content, isDurable, mode);
     fs.renameSync(temporary, path);
   } catch (error) {
     fs.rmSync(temporary, { force: true });

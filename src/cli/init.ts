@@ -1,7 +1,7 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { makeDataFolder, oddity } from '../private-files.ts';
+import { makeDataFolder, oddity, readText, replaceFile } from '../private-files.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
 import { isObject } from '../verify/rules/payloads.ts';
 import { command, orUsage, UsageError } from './command.ts';
@@ -68,9 +68,16 @@ export const init = command({
     // A folder that is not in a project becomes one now.
     const workspace = isProject ? found : process.cwd();
     const folder = join(workspace, '.colibri');
-    const merged = mergeMcpJson(join(workspace, '.mcp.json'), start);
+    const path = join(workspace, '.mcp.json');
+    const { before, after, mode } = mergeMcpJson(path, start);
+    // Whatever is refused is refused before anything is written.
     makeDataFolder(folder);
-    const done = [merged, `${folder} is ready and kept out of git`];
+    if (before !== after) replaceFile(path, after, true, mode);
+    const starts = 'starts Colibri for Claude Code and every client that reads it';
+    const done = [
+      `${path} ${before === after ? 'already starts Colibri' : starts}`,
+      `${folder} is ready and kept out of git`,
+    ];
     return out.data({ workspace, done }, () => {
       for (const line of done) out.line(`${out.paint('green', '✓')} ${line}`, 2);
       out.line();
@@ -84,23 +91,25 @@ export const init = command({
   },
 });
 
-/** Adds one entry and keeps all others; a file that cannot be parsed is not touched. */
-function mergeMcpJson(path: string, start: Start): string {
+/** The file with one entry added and all others kept. One that cannot be understood is not touched. */
+function mergeMcpJson(path: string, start: Start) {
   const odd = oddity(path, true);
   if (odd !== undefined)
     throw new UsageError(
       `${path} is ${odd} and was left as it is. "colibri init --client claude-code" prints the snippet.`,
     );
-  const before = existsSync(path) ? readFileSync(path, 'utf8') : undefined;
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  const before = stat && readText(path);
   const hint = 'Fix it, then run this again; nothing was changed.';
+  if (stat !== undefined && before === undefined)
+    throw new UsageError(`${path} cannot be read, or is larger than any such file. ${hint}`);
   const existing = orUsage(`${path} is not JSON`, (): object => JSON.parse(before ?? '{}'), hint);
   const { mcpServers = {} } = isObject(existing) ? existing : { mcpServers: null };
   if (!isObject(mcpServers))
     throw new UsageError(
       `${path} has no object "mcpServers". Fix it, or add the snippet from "colibri init --client claude-code" by hand.`,
     );
-  const text = `${toJson({ ...existing, mcpServers: { ...mcpServers, colibri: start } })}\n`;
-  if (before === text) return `${path} already starts Colibri`;
-  writeFileSync(path, text);
-  return `${path} starts Colibri for Claude Code and every client that reads it`;
+  const merged = { ...existing, mcpServers: { ...mcpServers, colibri: start } };
+  const after = orUsage(`${path} is nested too deeply`, () => `${toJson(merged)}\n`, hint);
+  return { before, after, mode: stat && stat.mode & 0o777 };
 }

@@ -147,6 +147,7 @@ proves(
     const { error } = await server.call('task_create', { title: 'a', project: 'p' });
     await server.closeInput();
     const initialised = await runColibri(colibri, ['init'], { cwd: workspace, env });
+    const written = readdirSync(workspace);
     rmSync(join(workspace, '.colibri'));
     mkdirSync(join(workspace, '.colibri'));
     symlinkSync(join(folder, 'new'), join(workspace, '.colibri', '.gitignore'));
@@ -160,6 +161,7 @@ proves(
       code: 1,
       stderr: expect.stringContaining('.colibri is a symbolic link'),
     });
+    expect(written).toEqual(['.colibri']);
     expect(again.code).toBe(0);
     expect(merged).toMatchObject({
       code: 2,

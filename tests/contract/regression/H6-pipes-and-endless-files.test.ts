@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
 import { repository } from '../../driver/anchor-places.ts';
@@ -128,5 +128,32 @@ proves(
     expect(JSON.stringify(health.envelope)).toContain('degraded');
     expect(code).toBe(0);
     expect(verified.code).toBe(1);
+  },
+);
+
+proves(
+  'files.no-hang',
+  'H6: init leaves a configuration that is huge, or nested without end, as it is, and says so',
+  async ({ colibri }) => {
+    const path = colibri.path('.mcp.json');
+    mkdirSync(colibri.path('.git'));
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+    const outcomes: unknown[] = [];
+    for (const [text, bytes] of [
+      ['{}', 400 * 1_048_576],
+      [`{"mcpServers":{},"deep":${deep}}`, undefined],
+    ] as const) {
+      writeFileSync(path, text);
+      if (bytes !== undefined) truncateSync(path, bytes);
+      const { code, stderr } = await runColibri(colibri, ['init']);
+      outcomes.push([code, stderr.replace(path, '')]);
+      expect(statSync(path).size).toBe(bytes ?? text.length);
+      expect(existsSync(colibri.path('.colibri'))).toBe(false);
+    }
+
+    expect(outcomes).toEqual([
+      [2, expect.stringContaining('cannot be read, or is larger than any such file')],
+      [2, expect.stringContaining('is nested too deeply')],
+    ]);
   },
 );

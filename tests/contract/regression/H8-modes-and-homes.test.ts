@@ -49,6 +49,13 @@ for (const umask of ['000', '777']) {
       const authority = timeStampAuthority(colibri, 'authority');
       const at = (name: string) => join(workspace, name);
 
+      run('init');
+      chmodSync(at('.mcp.json'), 0o640);
+      writeFileSync(at('.mcp.json'), '{}');
+      run('init');
+      expect(statSync(at('.mcp.json')).mode & 0o777).toBe(0o640);
+      rmSync(at('.mcp.json'));
+      run('init');
       run('call', 'task_create', '{"title":"a","project":"p"}');
       run('anchor', '--file', at('checkpoint'));
       run('anchor', '--tsq', at('q.tsq'));
@@ -60,7 +67,16 @@ for (const umask of ['000', '777']) {
       run('prove', 'T-0001', '-o', at('proof.json'));
       run('obsidian', '--vault', at('vault'));
 
-      const made = ['.colibri', 'checkpoint', 'q.tsq', 'deep', 'bundle.zip', 'report.html', 'proof.json'];
+      const made = [
+        '.colibri',
+        '.mcp.json',
+        'checkpoint',
+        'q.tsq',
+        'deep',
+        'bundle.zip',
+        'report.html',
+        'proof.json',
+      ];
       expect(open(colibri, ...[...made, 'vault/Colibri'].map(at), config)).toEqual([]);
     },
   );
