@@ -13,6 +13,7 @@ import { createNoStorage, type StorageEngine } from './storage/engine.ts';
 import { NoSqliteError } from './storage/sqlite/driver.ts';
 import { isLocked, openSqlite } from './storage/sqlite/engine.ts';
 import { LogSigner } from './trust/signer.ts';
+import { shellQuote } from './untrusted.ts';
 
 /** What boot ends with. A database that cannot be opened is an end too: the server stays up and says why. */
 export interface Booted extends Backing {
@@ -93,7 +94,9 @@ async function withDatabase({ config, clock, diagnostics, onUncertain }: BootDep
 /** Says which folders other users can get into, and closes those that are Colibri's. */
 function closeFolders({ dbPath, configDir }: Config, { warn }: Diagnostics): void {
   for (const { folder, isOurs } of openFolders(dbPath, configDir)) {
-    warn(`${folder} is open to other users: ${isOurs ? 'it is closed now' : `run chmod 700 ${folder}`}`);
+    warn(
+      `${folder} is open to other users: ${isOurs ? 'it is closed now' : `run chmod 700 ${shellQuote(folder)}`}`,
+    );
     if (isOurs) makePrivateFolder(folder);
   }
 }

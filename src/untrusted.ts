@@ -25,6 +25,11 @@ export function visibleLine(text: string): string {
   return visible(text.replace(/\r\n?|[\n\t]/g, ' '));
 }
 
+/** For a command that somebody may paste into a shell: one word, whatever a folder is called. */
+export function shellQuote(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 /** For a page: the text in pieces, of which every second one is a character that acts. */
 export function splitActing(text: string): string[] {
   return text.split(ACTING);

@@ -1,5 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { jsonText, markdownLine, splitActing, visible, visibleLine } from '../untrusted.ts';
+import { jsonText, markdownLine, shellQuote, splitActing, visible, visibleLine } from '../untrusted.ts';
 
 const upTo = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 const DANGEROUS = [
@@ -56,4 +57,21 @@ test.each([
   ['<% tp %> %%c%%', '\\<\\% tp \\%\\> \\%\\%c\\%\\%'],
 ])('Markdown of %s only shows it', (text, shown) => {
   expect(markdownLine(text)).toBe(shown);
+});
+
+test('a quoted path is one word for a shell, and runs nothing', () => {
+  for (const path of [
+    '/a/b-c.db',
+    '/a b',
+    "/a'b; echo run #",
+    '/$(echo run)`echo run`',
+    '/a\\"&|<>*?\n!',
+    '~',
+    '',
+  ]) {
+    const { stdout } = spawnSync('/bin/sh', ['-c', `printf '%s|' ${shellQuote(path)}`], { encoding: 'utf8' });
+
+    expect(stdout).toBe(`${path}|`);
+  }
+  expect(shellQuote('@/a/b-c.db')).toBe('@/a/b-c.db');
 });

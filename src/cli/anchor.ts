@@ -15,6 +15,7 @@ import {
 } from '../trust/anchors-tsr.ts';
 import { KeyFolder } from '../trust/key-folder.ts';
 import { ANCHOR_REF, headIn } from '../trust/opening.ts';
+import { shellQuote } from '../untrusted.ts';
 import { existingFile } from './brought.ts';
 import { keepNewest } from './checkpoint.ts';
 import { command, UsageError } from './command.ts';
@@ -101,7 +102,7 @@ function writeRequest({ config, size, note }: Head, path: string, out: Output): 
   return out.data({ size, query: path, note: notePath }, () => {
     out.line(`The time-stamp request for the checkpoint of ${size} audit rows is in ${path}.`);
     out.verbatim(
-      `Send it: curl -H 'Content-Type: application/timestamp-query' --data-binary @${path} URL > reply.tsr`,
+      `Send it: curl -H 'Content-Type: application/timestamp-query' --data-binary ${shellQuote(`@${path}`)} URL > reply.tsr`,
     );
     out.line('Then file the reply: colibri anchor --tsr reply.tsr --ca CERTIFICATE');
   });

@@ -8,6 +8,7 @@ import { loadDriver } from '../storage/sqlite/driver.ts';
 import { UnusableFileError } from '../storage/sqlite/file.ts';
 import { readView } from '../trust/own-log.ts';
 import { signability } from '../trust/signer.ts';
+import { shellQuote } from '../untrusted.ts';
 import { isObject } from '../verify/rules/payloads.ts';
 import { members } from '../verify/sources/forms.ts';
 import { command } from './command.ts';
@@ -137,12 +138,12 @@ function* checkFolder({ dbPath, configDir }: Config): Generator<Check> {
   }
   const mode = statSync(dbPath, { throwIfNoEntry: false })?.mode ?? 0;
   if (process.platform !== 'win32' && (mode & 0o077) !== 0)
-    yield wrong('privacy', `${dbPath} can be read by others`, `chmod 600 ${dbPath}`);
+    yield wrong('privacy', `${dbPath} can be read by others`, `chmod 600 ${shellQuote(dbPath)}`);
   for (const { folder, isOurs } of openFolders(dbPath, configDir)) {
     const found = `${folder} is open to other users`;
     yield isOurs
       ? note('privacy', `${found}; the next start closes it`)
-      : wrong('privacy', found, `chmod 700 ${folder}`);
+      : wrong('privacy', found, `chmod 700 ${shellQuote(folder)}`);
   }
 }
 

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { defaultBundleName, type WrittenBundle, writeBundle } from '../export/bundle.ts';
 import { reportPage } from '../report/report.ts';
+import { shellQuote } from '../untrusted.ts';
 import { command } from './command.ts';
 import { withDatabase } from './open.ts';
 import type { Output } from './output.ts';
@@ -28,7 +29,7 @@ export const exportBundle = command({
         const held = anchors === 0 ? '' : `, with ${anchors === 1 ? 'an anchor' : `${anchors} anchors`}`;
         out.line(`${path}: ${size} audit rows${held}`);
         warnUnsigned(written, out);
-        out.line(out.paint('dim', `Check it with: colibri verify ${path}`));
+        out.line(out.paint('dim', `Check it with: colibri verify ${shellQuote(path)}`));
         out.line(out.paint('dim', 'or with sha256sum and openssl: see README.txt inside.'));
       });
     });

@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { namesIn, oddity } from '../private-files.ts';
+import { shellQuote } from '../untrusted.ts';
 import { ANCHOR_REF } from './opening.ts';
 import { ProgramError, run } from './programs.ts';
 
@@ -135,6 +136,6 @@ function runGit(folder: string, args: readonly string[], input?: string) {
   if (answer.stderr.includes('attempting to allocate')) throw failed(answer.stderr);
   const [, owned] = /detected dubious ownership in repository at '(.*)'/.exec(answer.stderr) ?? [];
   if (!answer.isRefused || owned === undefined) return answer;
-  const remedy = `If you trust it, run: git config --global --add safe.directory ${owned}`;
+  const remedy = `If you trust it, run: git config --global --add safe.directory ${shellQuote(owned)}`;
   throw new ProgramError(`git refuses to read ${owned}, because it belongs to another user. ${remedy}`);
 }

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
@@ -114,6 +114,43 @@ proves(
     expect(modeOf(join(workspace, 'shared'))).toBe('777');
     for (const text of [shared.stderr, user.stdout])
       expect(text).toContain(`${join(workspace, 'shared')} is open to other users`);
+  },
+);
+
+proves(
+  'files.commands',
+  'H8: a command that is recommended holds a path as one word, whatever the folder is called',
+  async ({ colibri }) => {
+    const workspace = colibri.path("it's; touch RAN #");
+    const dbPath = join(workspace, 'colibri.db');
+    mkdirSync(workspace);
+    chmodSync(workspace, 0o777);
+    spawnSync('git', ['init', '-q', workspace]);
+    const env = { CLAUDE_PROJECT_DIR: workspace, COLIBRI_DB_PATH: dbPath };
+    const run = async (...args: string[]) => {
+      const { stdout, stderr } = await runColibri(colibri, args, { env });
+      return `${stdout}${stderr}`;
+    };
+    const quoted = (path: string) => `'${path.replaceAll("'", "'\\''")}'`;
+
+    const server = await colibri.start({ env });
+    await server.call('task_create', { title: 'a', project: 'p' });
+    await server.closeInput();
+    const asked = await run('anchor', '--tsq', join(workspace, 'q.tsq'));
+    const exported = await run('export', '-o', join(workspace, 'bundle'));
+    chmodSync(dbPath, 0o644);
+    const doctor = await run('doctor');
+    if (process.getuid?.() === 0) {
+      chownSync(join(workspace, '.git'), 4711, 4711);
+      expect(await run('verify')).toContain(`safe.directory ${quoted(workspace)}`);
+      chownSync(join(workspace, '.git'), 0, 0);
+    }
+
+    expect(server.stderr).toContain(`run chmod 700 ${quoted(workspace)}`);
+    expect(asked).toContain(`--data-binary ${quoted(`@${join(workspace, 'q.tsq')}`)} URL`);
+    expect(exported).toContain(`colibri verify ${quoted(join(workspace, 'bundle'))}`);
+    expect(doctor).toContain(`chmod 700 ${quoted(workspace)}`);
+    expect(doctor).toContain(`chmod 600 ${quoted(dbPath)}`);
   },
 );
 

@@ -13,5 +13,6 @@ export const NOTHING_FROM_OUTSIDE = {
   'files.no-hang': 'A pipe, a device or an endless file in the place of a file of ours keeps nobody waiting.',
   'files.modes': 'New files are 0600 and new folders 0700, whatever the umask.',
   'files.open-folder': 'A folder that others can enter is reported, and closed where it is Colibri’s own.',
+  'files.commands': 'A command that Colibri recommends is safe to paste, whatever a folder is called.',
   'files.home': 'An empty or relative HOME never puts a key into the workspace.',
 } as const;
