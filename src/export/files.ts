@@ -8,7 +8,7 @@ import { systemClock } from '../clock.ts';
 import { asError } from '../errors.ts';
 import { isThere, makePrivateFolder, openPrivate, WARILY } from '../private-files.ts';
 import { FILES_MAX, type Files, isEntryName, SourceError } from '../verify/sources/files.ts';
-import { formatSums, MARKER, SUMS } from '../verify/sources/forms.ts';
+import * as forms from '../verify/sources/forms.ts';
 import * as format from '../verify/sources/zip.ts';
 
 /** The files of a bundle on this machine. */
@@ -24,6 +24,10 @@ export async function openBundle(path: string): Promise<OpenedFiles> {
 function openFolder(folder: string): OpenedFiles {
   const names: string[] = [];
   reading(folder, () => list(folder, '', names));
+  // A file may be endless and take no room on the disk. Those of lines have a bound for a line.
+  const bytes = names.filter((name) => !forms.OF_LINES.includes(name)).map((name) => bytesIn(folder, name));
+  if (bytes.reduce((sum, one) => sum + one, 0) > BESIDE_BYTES_MAX)
+    throw new SourceError(`the files beside the log take more than ${BESIDE_BYTES_MAX} bytes`);
   return {
     names,
     async *stream(name) {
@@ -37,6 +41,11 @@ function openFolder(folder: string): OpenedFiles {
     close() {},
   };
 }
+
+/** Of the files that are not read line by line: a page, and a few kilobytes for each session. */
+const BESIDE_BYTES_MAX = 1_073_741_824;
+
+const bytesIn = (folder: string, name: string) => fs.lstatSync(join(folder, name)).size;
 
 function list(folder: string, prefix: string, names: string[]): void {
   for (const item of fs.readdirSync(join(folder, prefix), { withFileTypes: true })) {
@@ -121,7 +130,7 @@ export async function openTarget(path: string) {
     write,
     /** Writes the sums and puts the whole in its place. */
     async finish() {
-      await write(SUMS, [formatSums(sums)]);
+      await write(forms.SUMS, [forms.formatSums(sums)]);
       zip?.close();
       zip = undefined;
       putInPlace(making, target);
@@ -154,7 +163,7 @@ async function assertReplaceable(target: string): Promise<void> {
   // Whatever cannot be opened as a bundle is something else, and stays.
   const opened = await openBundle(target).catch(() => undefined);
   opened?.close();
-  if (opened === undefined || ![MARKER, SUMS].every((name) => opened.names.includes(name)))
+  if (opened === undefined || ![forms.MARKER, forms.SUMS].every((name) => opened.names.includes(name)))
     throw new Error(
       `${target} exists and is not a bundle, so it is not overwritten. Name another place with -o.`,
     );
@@ -168,9 +177,8 @@ function putInPlace(made: string, target: string): void {
   if (replaced) fs.rmSync(old, { recursive: true, force: true });
 }
 
-/** Beyond these a zip needs its 64-bit extension, which this writer leaves out. */
+/** Beyond this a zip needs its 64-bit extension, which this writer leaves out. */
 const BYTES_MAX = 0xffffffff;
-const ENTRIES_MAX = 0xffff;
 
 /** Writes a zip one entry after the other; holds an open file and a chunk, whatever the size. */
 export class ZipWriter {
@@ -199,7 +207,7 @@ export class ZipWriter {
     for await (const packed of through(Readable.from(measured()), zlib.createDeflateRaw()))
       this.#append(packed);
     const entry = { name, crc, packed: this.#at - begun, size, offset };
-    if (size > BYTES_MAX || this.#at > BYTES_MAX || this.#entries.length === ENTRIES_MAX)
+    if (size > BYTES_MAX || this.#at > BYTES_MAX || this.#entries.length === format.ENTRIES_MAX)
       throw new Error('The bundle is too large for one zip. Export it as a folder.');
     // Written last, because only now the sizes are known: no entry needs a trailer that a reader must guess.
     writeFully(this.#fd, format.localHeader(entry), offset);

@@ -14,6 +14,8 @@ export const PAYLOADS = 'payloads.jsonl';
 /** By digest, so that one is found by halving. */
 export const TEXTS = 'texts.jsonl';
 export const STATE = 'state.jsonl';
+/** Those that may be as long as the log is; they are read line by line. */
+export const OF_LINES: readonly string[] = [LOG, PAYLOADS, TEXTS, STATE];
 /** The newest signed head. */
 export const CHECKPOINT = 'checkpoint';
 /** One verifier key a line. */

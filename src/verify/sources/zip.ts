@@ -1,4 +1,4 @@
-import { FILES_MAX, type Files, isEntryName, SourceError } from './files.ts';
+import { type Files, isEntryName, SourceError } from './files.ts';
 
 // The bytes of a zip as Colibri writes them: entries back to back, a directory that says of each the same again, an end.
 // The writer puts these headers down, and the reader makes them again and compares.
@@ -23,6 +23,8 @@ export interface Entry {
   readonly offset: number;
 }
 
+/** More need the 64-bit extension of the format, which Colibri does not write. */
+export const ENTRIES_MAX = 0xffff;
 const LOCAL = 0x04034b50;
 const LOCAL_BYTES = 30;
 const DEFLATE = 8;
@@ -87,7 +89,7 @@ async function readEntries(zip: ZipBytes): Promise<ReadonlyMap<string, Entry>> {
     if (viewOf(header).getUint32(0, true) !== LOCAL) break;
     const entry = await readEntry(zip, header, offset);
     if (entries.has(entry.name)) throw new SourceError(`the zip holds ${entry.name} twice`);
-    if (entries.size === FILES_MAX) throw new SourceError(`there are more than ${FILES_MAX} files`);
+    if (entries.size === ENTRIES_MAX) throw new SourceError(`there are more than ${ENTRIES_MAX} files`);
     entries.set(entry.name, entry);
     offset += LOCAL_BYTES + entry.name.length + entry.packed;
   }

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
+import { localHeader } from '../../../src/verify/sources/zip.ts';
 import { repository } from '../../driver/anchor-places.ts';
 import { runColibri } from '../../driver/command-line.ts';
 import type { Playground } from '../../driver/playground.ts';
@@ -155,5 +156,41 @@ proves(
       [2, expect.stringContaining('cannot be read, or is larger than any such file')],
       [2, expect.stringContaining('is nested too deeply')],
     ]);
+  },
+);
+
+proves(
+  'files.no-hang',
+  'H6: a bundle with a file of terabytes, which takes no room, or with too many files is refused',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('task_create', { title: 'a', project: 'p' });
+    await server.closeInput();
+    const bundle = colibri.path('bundle');
+    const outcomes: unknown[] = [];
+    for (const name of [
+      'README.txt',
+      'verify.html',
+      'SHA256SUMS',
+      'log.jsonl',
+      'texts.jsonl',
+      'more.jsonl',
+    ]) {
+      await runColibri(colibri, ['export', '-o', bundle]);
+      writeFileSync(join(bundle, name), '', { flag: 'a' });
+      truncateSync(join(bundle, name), 4 * 1_099_511_627_776);
+      const { code, stdout } = await runColibri(colibri, ['verify', bundle]);
+      outcomes.push([name, code, /take more than|is longer than/.test(stdout)]);
+      rmSync(bundle, { recursive: true });
+    }
+    const zip = colibri.path('many.zip');
+    const headers = Array.from({ length: 65_536 }, (_, i) =>
+      localHeader({ name: `f${i}`, crc: 0, packed: 0, size: 0 }),
+    );
+    writeFileSync(zip, Buffer.concat([...headers, Buffer.alloc(30)]));
+    const many = await runColibri(colibri, ['verify', zip]);
+
+    expect(outcomes).toEqual(outcomes.map((outcome) => [(outcome as string[])[0], 1, true]));
+    expect(many).toMatchObject({ code: 1, stdout: expect.stringContaining('more than 65535 files') });
   },
 );
