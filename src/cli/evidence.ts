@@ -2,7 +2,7 @@ import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
 import { findAnchors } from '../trust/anchors.ts';
-import { checkStamp } from '../trust/anchors-tsr.ts';
+import { stampChecker } from '../trust/anchors-tsr.ts';
 import { KeyFolder, PathMemory } from '../trust/key-folder.ts';
 import { readRemembered } from '../trust/memory.ts';
 import { isOrigin, keyIn } from '../trust/opening.ts';
@@ -90,20 +90,23 @@ function addAnchors({ workspace }: Config, dbPath: string, outside: Outside): vo
   const { folder } = outside;
   const { anchors, remarks } = findAnchors({ dbPath, workspace, folder });
   outside.remarks.push(...remarks);
+  const checkStamp = stampChecker(folder?.authorities() ?? []);
+  const unchecked = new Set<string>();
   for (const anchor of anchors) {
     const { source, where, note } = anchor;
     if (source !== 'tsr') {
       outside.evidence.push({ source, where, note });
       continue;
     }
-    const stamp = checkStamp(anchor.stamped, folder?.authorities() ?? []);
+    const stamp = checkStamp(anchor.stamped);
     if (stamp.state === 'wrong')
       outside.findings.push(outsideFinding('bad-anchor', anchor.stamped.tokenPath, stamp.message));
-    if (stamp.state === 'unchecked') outside.remarks.push(stamp.message);
+    if (stamp.state === 'unchecked') unchecked.add(stamp.message);
     if (stamp.state === 'wrong' || stamp.time === undefined) continue;
     const { time } = stamp;
     // Under an authority that nobody named it is a checkpoint like any other that was kept here.
     const kind = stamp.state === 'valid' ? 'tsr' : 'kept';
     outside.evidence.push({ source: kind, where: `${where} with a time stamp of ${time}`, note, time });
   }
+  outside.remarks.push(...unchecked);
 }

@@ -5,7 +5,7 @@ import { exactText } from '../integrity/digest.ts';
 import { readWhole } from '../private-files.ts';
 import { keyId } from '../report/telling.ts';
 import { commitsHeld } from '../trust/anchors-git.ts';
-import { checkStamp } from '../trust/anchors-tsr.ts';
+import { stampChecker } from '../trust/anchors-tsr.ts';
 import { keyIn } from '../trust/opening.ts';
 import { ProgramError } from '../trust/programs.ts';
 import type { Finding } from '../verify/finding.ts';
@@ -105,7 +105,7 @@ type LookedUp = ReturnType<typeof lookUpAnchors>['anchors'][number];
 function lookUpAnchors(carried: readonly CarriedAnchor[], origin: string | undefined, given: ToVerify) {
   const { config, authority } = given;
   const named = folderOf(config, origin)?.authorities() ?? [];
-  const authorities = authority === undefined ? named : [authority];
+  const checkStamp = stampChecker(authority === undefined ? named : [authority]);
   const held = heldHere(
     carried.flatMap(({ commit }) => commit ?? []),
     config.workspace,
@@ -117,7 +117,7 @@ function lookUpAnchors(carried: readonly CarriedAnchor[], origin: string | undef
     const stamp =
       kind === 'git'
         ? undefined
-        : checkStamp({ note, token: anchor.bytes, notePath: 'its note', tokenPath: name }, authorities);
+        : checkStamp({ note, token: anchor.bytes, notePath: 'its note', tokenPath: name });
     const message = `${name} is not a time stamp of the checkpoint of ${size} audit rows by an authority that you named.`;
     if (stamp?.state === 'wrong') findings.push(outsideFinding('bad-anchor', name, message));
     const found = held.has(commit)

@@ -9,8 +9,10 @@ import { ProgramError, run } from './programs.ts';
 /** A checkpoint that a time-stamping authority was asked about, with the token where there is one. */
 export type StampedCheckpoint = Readonly<ReturnType<typeof stampedAt>>;
 
-/** How many are looked at, the newest first: each takes openssl some milliseconds. */
+/** How many are looked at, the newest first. */
 const STAMPS_MAX = 1_000;
+/** How many openssl is asked about in one command: each takes it some milliseconds. */
+const CHECKS_MAX = 100;
 /** A token with its certificates takes about 6 KB. */
 const TOKEN_BYTES_MAX = 1_048_576;
 
@@ -24,13 +26,13 @@ export function keepForStamp(dbPath: string, size: number, note: string): Stampe
   return stampedAt(dbPath, size);
 }
 
-/** All of them, the smallest first. Others may be able to write to the folder: such a name may hold anything. */
-export function stampedCheckpoints(dbPath: string): StampedCheckpoint[] {
+/** The newest first, and how many there are beyond a bound. Others may be able to write to the folder: such a name may hold anything. */
+export function stampedCheckpoints(dbPath: string) {
   const sizes = namesIn(folderOf(dbPath))
     .flatMap((name) => /^(\d{1,15})\.note$/.exec(name)?.[1] ?? [])
     .map(Number);
-  const newest = sizes.sort((a, b) => a - b).slice(-STAMPS_MAX);
-  return newest.map((size) => stampedAt(dbPath, size));
+  const newest = sizes.sort((a, b) => b - a).splice(0, STAMPS_MAX);
+  return { stamps: newest.map((size) => stampedAt(dbPath, size)), left: sizes.length };
 }
 
 function stampedAt(dbPath: string, size: number) {
@@ -49,10 +51,21 @@ export function readReply(path: string, follow = false): Buffer | undefined {
 type Stamp = Omit<StampedCheckpoint, 'size' | 'token'> & { readonly token: Uint8Array | undefined };
 
 /**
- * What became of a time stamp: valid, wrong, or unchecked where its digest may fit but nobody here can say who made it. A
+ * For one command: what became of a time stamp: valid, wrong, or unchecked where its digest may fit but nobody here can say who made it. A
  * token is an anchor only under an authority that was named: anybody can make a token.
  */
-export function checkStamp(stamp: Stamp, authorities: readonly string[]) {
+export function stampChecker(authorities: readonly string[]) {
+  let left = CHECKS_MAX;
+  return (stamp: Stamp) => {
+    // Whatever does not hold the digest cannot be about it. Not worth a program.
+    const mayFit = Buffer.from(stamp.token ?? []).includes(Buffer.from(sha256Hex(stamp.note), 'hex'));
+    const rest = `There are more than ${CHECKS_MAX} time stamps; the others were not looked at.`;
+    if (mayFit && left-- <= 0) return { state: 'unchecked', time: undefined, message: rest } as const;
+    return checkStamp(mayFit ? stamp : { ...stamp, token: undefined }, authorities);
+  };
+}
+
+function checkStamp(stamp: Stamp, authorities: readonly string[]) {
   const { note, token, notePath, tokenPath } = stamp;
   const wrong = (message: string) => ({ state: 'wrong', message: `${tokenPath} is ${message}.` }) as const;
   const unchecked = (message: string, time?: string) =>

@@ -31,7 +31,9 @@ export function findAnchors(looking: LookingFor) {
     if (note === undefined) remarks.push(`The checkpoint kept in ${where} is not there now.`);
     return note === undefined ? [] : [{ source: 'file', where, note }];
   });
-  const stamped = stampedCheckpoints(dbPath).flatMap((one): FoundAnchor[] => {
+  const { stamps, left } = stampedCheckpoints(dbPath);
+  if (left > 0) remarks.push(`${left} older files of time stamps beside ${dbPath} were not looked at.`);
+  const stamped = stamps.flatMap((one): FoundAnchor[] => {
     return one.token === undefined
       ? []
       : [{ source: 'tsr', where: one.notePath, note: one.note, stamped: one }];

@@ -45,14 +45,14 @@ describe('where heads are kept', () => {
     const kept = keepForStamp(db, 12, 'note\n');
     keepForStamp(db, 3, 'older\n');
 
-    const before = stampedCheckpoints(db);
+    const before = stampedCheckpoints(db).stamps;
     writeFileSync(kept.tokenPath, 'token');
 
     expect(before.map(({ size, token }) => [size, token])).toEqual([
-      [3, undefined],
       [12, undefined],
+      [3, undefined],
     ]);
-    expect(stampedCheckpoints(db).at(-1)).toMatchObject({
+    expect(stampedCheckpoints(db).stamps[0]).toMatchObject({
       size: 12,
       note: 'note\n',
       token: Buffer.from('token'),
@@ -66,6 +66,6 @@ describe('where heads are kept', () => {
     symlinkSync(join(folder, 'elsewhere'), `${db}.anchors/5.note`);
     spawnSync('mkfifo', [`${db}.anchors/6.note`]);
 
-    expect(stampedCheckpoints(db).map(({ note }) => note)).toEqual(['', '']);
+    expect(stampedCheckpoints(db).stamps.map(({ note }) => note)).toEqual(['', '']);
   });
 });

@@ -1,5 +1,15 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
 import { localHeader } from '../../../src/verify/sources/zip.ts';
@@ -192,5 +202,35 @@ proves(
 
     expect(outcomes).toEqual(outcomes.map((outcome) => [(outcome as string[])[0], 1, true]));
     expect(many).toMatchObject({ code: 1, stdout: expect.stringContaining('more than 65535 files') });
+  },
+);
+
+proves(
+  ['files.no-hang', 'programs.bounded'],
+  'H6: of files that look like time stamps, openssl is asked about a hundred, and the answer says that there are more',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('task_create', { title: 'a', project: 'p' });
+    await server.closeInput();
+    const [anchors, runs] = [`${colibri.dbPath}.anchors`, colibri.path('runs')];
+    mkdirSync(anchors);
+    const digest = createHash('sha256').update('note\n').digest();
+    for (let size = 1; size <= 300; size += 1) {
+      writeFileSync(join(anchors, `${size}.note`), 'note\n');
+      writeFileSync(join(anchors, `${size}.tsr`), size <= 150 ? digest : 'junk');
+    }
+    const real = spawnSync('sh', ['-c', 'command -v openssl'], { encoding: 'utf8' }).stdout.trim();
+    mkdirSync(colibri.path('bin'));
+    const counting = `#!/bin/sh\necho >> '${runs}'\nexec '${real}' "$@"\n`;
+    writeFileSync(colibri.path('bin', 'openssl'), counting, { mode: 0o755 });
+
+    const { stdout } = await runColibri(colibri, ['verify', '--json'], {
+      env: { PATH: `${colibri.path('bin')}:${process.env.PATH}` },
+    });
+
+    const { findings, remarks } = JSON.parse(stdout) as { findings: unknown[]; remarks: string[] };
+    expect(readFileSync(runs, 'utf8')).toHaveLength(100);
+    expect(findings).toHaveLength(250);
+    expect(remarks).toEqual([expect.stringContaining('were not looked at')]);
   },
 );
