@@ -185,9 +185,13 @@ function findWorkspace(env: Environment, cwd: string): string {
   }
 }
 
-/** The platform's per-user folder for settings or for data. A variable that is empty or relative would lead into the workspace. */
+/**
+ * The platform's per-user folder for settings or for data. A variable that is empty or relative would lead into the
+ * workspace, and one below /proc (`/proc/self/cwd`) somewhere else for each process.
+ */
 function userFolder(env: Environment, kind: 'config' | 'data'): string {
-  const full = (path: string | undefined) => (path !== undefined && isAbsolute(path) ? path : undefined);
+  const isFull = (path: string) => isAbsolute(path) && !resolve(path).startsWith('/proc/');
+  const full = (path = '') => (isFull(path) ? path : undefined);
   const home = () => full(env.HOME) ?? homeOnRecord(env.HOME);
   const isConfig = kind === 'config';
   if (process.platform === 'darwin') return join(home(), 'Library', 'Application Support', 'colibri');

@@ -1,5 +1,6 @@
 import * as fs from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
 import { systemClock } from './clock.ts';
 
 // The one place that opens files and makes folders where others may have been first. Hostile input enters here: the
@@ -17,7 +18,7 @@ const HAS_MODES = process.platform !== 'win32';
  * written, it must not have a second name either: that may be a file of the user's (a hard link).
  */
 export function oddity(path: string, isWritten = false): string | undefined {
-  const stat = fs.lstatSync(path, { throwIfNoEntry: false });
+  const stat = look(path, fs.lstatSync);
   if (stat?.isFile() && isWritten && stat.nlink > 1) return 'a file with a second name';
   if (stat === undefined || stat.isFile()) return undefined;
   if (stat.isSymbolicLink()) return 'a symbolic link';
@@ -26,7 +27,12 @@ export function oddity(path: string, isWritten = false): string | undefined {
 
 /** Whether anything is there, be it a link that leads nowhere. */
 export function isThere(path: string): boolean {
-  return fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  return look(path, fs.lstatSync) !== undefined;
+}
+
+/** What is at a path. Below something that is no folder, as below /dev/null, there is nothing. */
+function look(path: string, stat: typeof fs.statSync | typeof fs.lstatSync): fs.Stats | undefined {
+  return unlessCode(['ENOTDIR'], () => stat(path, { throwIfNoEntry: false }));
 }
 
 /** What is in a folder; nothing where there is none, or a link to one. */
@@ -133,6 +139,13 @@ export function makePrivateFolder(path: string, isOurs = true): void {
   if (isNew || (isOurs && isOpen(path, 0o077))) unlessCode(NOT_OURS, () => fs.chmodSync(path, 0o700));
 }
 
+/** A new folder for what is needed for a while, for its owner only, whatever the umask is. */
+export function makeTemporaryFolder(what: string): string {
+  const path = fs.mkdtempSync(join(resolve(tmpdir()), `colibri-${what}-`));
+  fs.chmodSync(path, 0o700);
+  return path;
+}
+
 /** Makes the folder of a database. One named `.colibri` is Colibri's own, and keeps itself out of git. */
 export function makeDataFolder(path: string): void {
   const isOurs = basename(path) === DATA_FOLDER;
@@ -154,7 +167,7 @@ export function openFolders(dbPath: string, configDir: string) {
 
 /** In a folder like /tmp, nobody can remove or replace what is another user's. */
 function isOpen(path: string, others: number): boolean {
-  const { mode = 0 } = fs.statSync(path, { throwIfNoEntry: false }) ?? {};
+  const { mode = 0 } = look(path, fs.statSync) ?? {};
   const isSticky = others === 0o022 && (mode & 0o1000) !== 0;
   return HAS_MODES && (mode & others) !== 0 && !isSticky;
 }

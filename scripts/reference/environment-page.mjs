@@ -47,7 +47,7 @@ export function environmentPage({ VARIABLES, MODES, capabilitiesFor }, { tools }
         ['Windows', '`%LOCALAPPDATA%\\colibri`', '`%APPDATA%\\colibri`'],
       ],
     ),
-    'If `HOME` is empty or relative, the home folder that the system has on record is used. Without one, the start is refused: a key never goes into the workspace.',
+    'If `HOME` is empty, relative or below `/proc`, the home folder that the system has on record is used. Without one, the start is refused: a key never goes into the workspace.',
     '',
     'New folders are made for their owner only (0700), new files too (0600), whatever the umask. A folder named `.colibri` gets a `.gitignore` of its own. If other users can enter it, or the folder of the keys, a start says so and closes it; `colibri doctor` also names a folder of your own that others can write to. Links, pipes and devices in the place of these files are never followed or read.',
   );

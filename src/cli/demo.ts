@@ -1,8 +1,8 @@
-import { cpSync, mkdirSync, mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { sha256Hex } from '../integrity/digest.ts';
 import { chainHash, GENESIS } from '../log/row.ts';
+import { makePrivateFolder, makeTemporaryFolder } from '../private-files.ts';
 import { textOf } from '../report/telling.ts';
 import { loadDriver, type SqliteConnection, type SqliteDriver } from '../storage/sqlite/driver.ts';
 import { runOwn } from '../trust/programs.ts';
@@ -43,7 +43,7 @@ type DemoRun = ReturnType<typeof startRun>;
 
 /** The folder of the run, the programs it starts there, and what it has shown so far. */
 function startRun(out: Output, driver: SqliteDriver) {
-  const folder = mkdtempSync(join(tmpdir(), 'colibri-demo-'));
+  const folder = makeTemporaryFolder('demo');
   const dbAt = join(folder, 'data', 'colibri.db');
   /** What should have happened, and whether it did. */
   const steps: { part: string; fine: boolean; text: string; detail: string }[] = [];
@@ -66,7 +66,7 @@ function startRun(out: Output, driver: SqliteDriver) {
   /** Runs a program of this installation, as a person or a client would. */
   function start(name: string, args: readonly string[], dbPath = dbAt, input = '') {
     const home = join(folder, 'home');
-    mkdirSync(home, { recursive: true });
+    makePrivateFolder(home);
     const env = {
       ...{ HOME: home, XDG_CONFIG_HOME: home, XDG_DATA_HOME: home, APPDATA: home, LOCALAPPDATA: home },
       CLAUDE_PROJECT_DIR: folder,
@@ -156,6 +156,7 @@ function checkWork(run: DemoRun): void {
 function showFound(run: DemoRun, finding: string, title: string, apply: (db: SqliteConnection) => void) {
   run.title(`Somebody tampers with a copy: ${title}`);
   const copy = join(run.folder, finding);
+  makePrivateFolder(copy);
   cpSync(join(run.folder, 'data'), copy, { recursive: true });
   const dbPath = join(copy, 'colibri.db');
   const db = run.driver.open(dbPath, { readOnly: false });

@@ -1,11 +1,17 @@
-import { createReadStream, createWriteStream, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { createReadStream, createWriteStream, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../clock.ts';
 import { type BundleRequest, writeBundle } from '../export/bundle.ts';
-import { isThere, makePrivateFolder, openPrivate, readStart, readWhole } from '../private-files.ts';
+import {
+  isThere,
+  makePrivateFolder,
+  makeTemporaryFolder,
+  openPrivate,
+  readStart,
+  readWhole,
+} from '../private-files.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { jsonText } from '../untrusted.ts';
 
@@ -41,7 +47,7 @@ export async function writeReport(storage: StorageEngine, request: BundleRequest
   const page = reportPage();
   if (page === undefined)
     throw new Error('verify.html is missing: the installation is incomplete. Install it again.');
-  const folder = mkdtempSync(join(tmpdir(), 'colibri-report-'));
+  const folder = makeTemporaryFolder('report');
   try {
     const zip = join(folder, 'bundle.zip');
     const written = await writeBundle(storage, { ...request, page }, zip);

@@ -1,9 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { sha256Hex } from '../integrity/digest.ts';
 import { NOTE_BYTES_MAX } from '../integrity/signed-note.ts';
-import { createFile, makePrivateFolder, namesIn, readWhole, replaceFile } from '../private-files.ts';
+import {
+  createFile,
+  makePrivateFolder,
+  makeTemporaryFolder,
+  namesIn,
+  readWhole,
+  replaceFile,
+} from '../private-files.ts';
 import { ProgramError, run } from './programs.ts';
 
 /** A checkpoint that a time-stamping authority was asked about, with the token where there is one. */
@@ -120,7 +126,7 @@ function withCopies<T>(
   files: Record<string, string | Uint8Array>,
   work: (at: (name: string) => string) => T,
 ) {
-  const folder = mkdtempSync(join(tmpdir(), 'colibri-token-'));
+  const folder = makeTemporaryFolder('token');
   try {
     for (const [name, content] of Object.entries(files)) createFile(join(folder, name), content);
     return work((name) => join(folder, name));

@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
@@ -33,9 +42,11 @@ for (const umask of ['000', '777']) {
       const [workspace, config] = [colibri.path('workspace'), colibri.path('new-config')];
       mkdirSync(join(workspace, '.git'), { recursive: true });
       mkdirSync(join(workspace, 'vault'));
+      mkdirSync(join(workspace, 'tmp'), { mode: 0o700 });
       const env = {
         ...colibri.environment,
         ...{ COLIBRI_DB_PATH: '', CLAUDE_PROJECT_DIR: workspace, XDG_CONFIG_HOME: config },
+        TMPDIR: join(workspace, 'tmp'),
       };
       const shell = ['-c', `umask ${umask}; exec "$@"`, 'sh', NODE, CLI_FILE];
       const run = (...args: string[]) => {
@@ -66,6 +77,7 @@ for (const umask of ['000', '777']) {
       run('report', '-o', at('report.html'));
       run('prove', 'T-0001', '-o', at('proof.json'));
       run('obsidian', '--vault', at('vault'));
+      run('demo');
 
       const made = [
         '.colibri',
@@ -77,7 +89,7 @@ for (const umask of ['000', '777']) {
         'report.html',
         'proof.json',
       ];
-      expect(open(colibri, ...[...made, 'vault/Colibri'].map(at), config)).toEqual([]);
+      expect(open(colibri, ...[...made, 'vault/Colibri', 'tmp'].map(at), config)).toEqual([]);
     },
   );
 }
@@ -176,7 +188,7 @@ proves(
       return colibri.spawn({ folder: workspace, env: { ...own, ...none } });
     };
 
-    for (const HOME of ['', 'home', './']) {
+    for (const HOME of ['', 'home', './', ...(existsSync('/proc/self/cwd') ? ['/proc/self/cwd'] : [])]) {
       rmSync(home, { recursive: true });
       mkdirSync(home);
       const server = await begin(HOME, JSON.stringify({ homedir: home }));
@@ -196,5 +208,12 @@ proves(
       expect(server.stderr).toContain('HOME is "home"; allowed: an absolute path.');
       expect(readdirSync(workspace)).toEqual([]);
     }
+    const server = await begin('/dev/null', '{ homedir: "" }');
+    await server.initialize();
+    const made = await server.call('task_create', { title: 'a', project: 'p' });
+    const { code } = await server.closeInput();
+
+    expect([made.envelope?.ok, code]).toEqual([true, 0]);
+    expect(server.stderr).toContain('nothing is signed: The key folder cannot be used (ENOTDIR');
   },
 );
