@@ -94,9 +94,8 @@ async function withDatabase({ config, clock, diagnostics, onUncertain }: BootDep
 /** Says which folders other users can get into, and closes those that are Colibri's. */
 function closeFolders({ dbPath, configDir }: Config, { warn }: Diagnostics): void {
   for (const { folder, isOurs } of openFolders(dbPath, configDir)) {
-    warn(
-      `${folder} is open to other users: ${isOurs ? 'it is closed now' : `run chmod 700 ${shellQuote(folder)}`}`,
-    );
+    const remedy = isOurs ? 'it is closed now' : `run chmod 700 ${shellQuote(folder)}`;
+    warn(`${folder} is open to other users: ${remedy}`);
     if (isOurs) makePrivateFolder(folder);
   }
 }

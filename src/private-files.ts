@@ -81,13 +81,11 @@ export function openPrivate(path: string, flags: string | number, mode = 0o600):
   return fd;
 }
 
+/** What a file is to hold. */
+export type Content = string | Uint8Array;
+
 /** Makes a file that is not there yet. Fails with EEXIST where anything is, be it a link that leads nowhere. */
-export function createFile(
-  path: string,
-  content: string | Uint8Array,
-  isDurable = false,
-  mode?: number,
-): void {
+export function createFile(path: string, content: Content, isDurable = false, mode?: number): void {
   closing(openPrivate(path, 'wx', mode), (fd) => {
     fs.writeFileSync(fd, content);
     if (isDurable) fs.fsyncSync(fd);
@@ -95,12 +93,7 @@ export function createFile(
 }
 
 /** Replaces a file whole or not at all, even in a power cut unless told that this does not matter. A link is replaced, not followed. */
-export function replaceFile(
-  path: string,
-  content: string | Uint8Array,
-  isDurable = true,
-  mode?: number,
-): void {
+export function replaceFile(path: string, content: Content, isDurable = true, mode?: number): void {
   const temporary = `${path}.${systemClock.salt()}.tmp`;
   try {
     createFile(temporary, content, isDurable, mode);

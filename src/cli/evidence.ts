@@ -91,7 +91,6 @@ function addAnchors({ workspace }: Config, dbPath: string, outside: Outside): vo
   const { anchors, remarks } = findAnchors({ dbPath, workspace, folder });
   outside.remarks.push(...remarks);
   const checkStamp = stampChecker(folder?.authorities() ?? []);
-  const unchecked = new Set<string>();
   for (const anchor of anchors) {
     const { source, where, note } = anchor;
     if (source !== 'tsr') {
@@ -101,12 +100,13 @@ function addAnchors({ workspace }: Config, dbPath: string, outside: Outside): vo
     const stamp = checkStamp(anchor.stamped);
     if (stamp.state === 'wrong')
       outside.findings.push(outsideFinding('bad-anchor', anchor.stamped.tokenPath, stamp.message));
-    if (stamp.state === 'unchecked') unchecked.add(stamp.message);
+    // Of too many, the same is said of each.
+    if (stamp.state === 'unchecked' && !outside.remarks.includes(stamp.message))
+      outside.remarks.push(stamp.message);
     if (stamp.state === 'wrong' || stamp.time === undefined) continue;
     const { time } = stamp;
     // Under an authority that nobody named it is a checkpoint like any other that was kept here.
     const kind = stamp.state === 'valid' ? 'tsr' : 'kept';
     outside.evidence.push({ source: kind, where: `${where} with a time stamp of ${time}`, note, time });
   }
-  outside.remarks.push(...unchecked);
 }

@@ -74,10 +74,8 @@ export const init = command({
     makeDataFolder(folder);
     if (before !== after) replaceFile(path, after, true, mode);
     const starts = 'starts Colibri for Claude Code and every client that reads it';
-    const done = [
-      `${path} ${before === after ? 'already starts Colibri' : starts}`,
-      `${folder} is ready and kept out of git`,
-    ];
+    const now = before === after ? 'already starts Colibri' : starts;
+    const done = [`${path} ${now}`, `${folder} is ready and kept out of git`];
     return out.data({ workspace, done }, () => {
       for (const line of done) out.line(`${out.paint('green', '✓')} ${line}`, 2);
       out.line();

@@ -25,8 +25,8 @@ function openFolder(folder: string): OpenedFiles {
   const names: string[] = [];
   reading(folder, () => list(folder, '', names));
   // A file may be endless and take no room on the disk. Those of lines have a bound for a line.
-  const bytes = names.filter((name) => !forms.OF_LINES.includes(name)).map((name) => bytesIn(folder, name));
-  if (bytes.reduce((sum, one) => sum + one, 0) > BESIDE_BYTES_MAX)
+  const beside = names.filter((name) => !forms.OF_LINES.includes(name));
+  if (beside.reduce((sum, name) => sum + fs.lstatSync(join(folder, name)).size, 0) > BESIDE_BYTES_MAX)
     throw new SourceError(`the files beside the log take more than ${BESIDE_BYTES_MAX} bytes`);
   return {
     names,
@@ -44,8 +44,6 @@ function openFolder(folder: string): OpenedFiles {
 
 /** Of the files that are not read line by line: a page, and a few kilobytes for each session. */
 const BESIDE_BYTES_MAX = 1_073_741_824;
-
-const bytesIn = (folder: string, name: string) => fs.lstatSync(join(folder, name)).size;
 
 function list(folder: string, prefix: string, names: string[]): void {
   for (const item of fs.readdirSync(join(folder, prefix), { withFileTypes: true })) {

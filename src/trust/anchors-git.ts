@@ -17,17 +17,14 @@ export type CommittedCheckpoint = { readonly note: string; readonly object: Buff
  * the repository is started. `repository` is where it went: a file or a link in the folder may lead to any.
  */
 export function anchorInGit(folder: string, note: string, size: number) {
-  const gitFolder = gitFolderOf(folder);
+  const { gitFolder, repository } = locate(folder) ?? {};
   if (gitFolder === undefined)
     throw new ProgramError(`${folder} is in no git repository. Run "git init", or keep a copy with --file.`);
-  const repository = namedAs(gitFolder);
   refuseLinks(gitFolder);
   // Not all versions of git that run such hooks can be told not to.
   const hooks = git(folder, ['config', '--show-scope', '--includes', '--get-regexp', '^hook\\.']).text;
   if (/^(?:local|worktree)\t/m.test(hooks))
-    throw new ProgramError(
-      `${gitFolder} configures hooks, and git would run them. Remove them, or use --file.`,
-    );
+    throw new ProgramError(`${gitFolder} configures hooks, which git runs. Remove them, or use --file.`);
   const tip = tipIn(folder);
   if (tip !== undefined) {
     const newest = noteIn(git(folder, ['cat-file', 'commit', tip]).stdout);
@@ -87,22 +84,18 @@ export function commitsHeld(folder: string, commits: readonly string[]): Readonl
   return new Set(answers.flatMap((answer) => /^([0-9a-f]+) commit /.exec(answer)?.[1] ?? []));
 }
 
-/** The folder of the repository that a folder belongs to, or undefined: where its references and objects are. */
-function gitFolderOf(folder: string): string | undefined {
-  const { isRefused, text, stderr } = runGit(folder, ['rev-parse', '--git-common-dir']);
-  if (!isRefused) return realpathSync(resolve(folder, text));
-  if (/not a git repository|cannot change to/.test(stderr)) return undefined;
-  throw failed(stderr);
-}
-
-/** What people call the repository that a folder belongs to. */
+/** The repository a folder belongs to, as people name it. */
 export function repositoryOf(folder: string): string | undefined {
-  const gitFolder = gitFolderOf(folder);
-  return gitFolder && namedAs(gitFolder);
+  return locate(folder)?.repository;
 }
 
-function namedAs(gitFolder: string): string {
-  return basename(gitFolder) === '.git' ? dirname(gitFolder) : gitFolder;
+/** The same with the folder where its references and objects are. */
+function locate(folder: string) {
+  const { isRefused, text, stderr } = runGit(folder, ['rev-parse', '--git-common-dir']);
+  if (isRefused && /not a git repository|cannot change to/.test(stderr)) return undefined;
+  if (isRefused) throw failed(stderr);
+  const gitFolder = realpathSync(resolve(folder, text));
+  return { gitFolder, repository: basename(gitFolder) === '.git' ? dirname(gitFolder) : gitFolder };
 }
 
 function tipIn(folder: string): string | undefined {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { sha256Hex } from '../integrity/digest.ts';
 import { NOTE_BYTES_MAX } from '../integrity/signed-note.ts';
 import {
+  type Content,
   createFile,
   makePrivateFolder,
   makeTemporaryFolder,
@@ -57,8 +58,8 @@ export function readReply(path: string, follow = false): Buffer | undefined {
 type Stamp = Omit<StampedCheckpoint, 'size' | 'token'> & { readonly token: Uint8Array | undefined };
 
 /**
- * For one command: what became of a time stamp: valid, wrong, or unchecked where its digest may fit but nobody here can say who made it. A
- * token is an anchor only under an authority that was named: anybody can make a token.
+ * For one command, what became of a time stamp: valid, wrong, or unchecked where nobody here can say who made it, or
+ * there are too many. A token is an anchor only under an authority that was named: anybody can make one.
  */
 export function stampChecker(authorities: readonly string[]) {
   let left = CHECKS_MAX;
@@ -122,10 +123,7 @@ export function verifyToken(token: Uint8Array, note: string, authorities: readon
 }
 
 /** Openssl reads files. It gets copies in a folder that nobody else can write to. */
-function withCopies<T>(
-  files: Record<string, string | Uint8Array>,
-  work: (at: (name: string) => string) => T,
-) {
+function withCopies<T>(files: Record<string, Content>, work: (at: (name: string) => string) => T) {
   const folder = makeTemporaryFolder('token');
   try {
     for (const [name, content] of Object.entries(files)) createFile(join(folder, name), content);
