@@ -29,7 +29,7 @@ export async function check(source: Source, key: VerifierKey | undefined, more: 
 export type StampedEvidence = Evidence & { readonly time?: string };
 
 /** What this machine knows about a log outside its database. */
-type Outside = ReturnType<typeof collectEvidence>;
+export type Outside = ReturnType<typeof collectEvidence>;
 
 /** Collects what was signed last and every anchor. Read it before the database: others may sign further rows at any moment. */
 export function collectEvidence(config: Config, dbPath: string, origin: string | undefined) {

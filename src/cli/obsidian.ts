@@ -1,11 +1,12 @@
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { Config } from '../config.ts';
 import { type LogProof, renderNotes, writeNotes } from '../integrations/obsidian.ts';
-import type { Reader, StorageEngine } from '../storage/engine.ts';
+import type { VerifierKey } from '../integrity/signed-note.ts';
+import { visibleLine } from '../untrusted.ts';
+import type { Source } from '../verify/source.ts';
 import { DatabaseSource } from '../verify/sources/database.ts';
 import { command, UsageError } from './command.ts';
-import { check, ownKey } from './evidence.ts';
+import { check, collectEvidence, type Outside, ownKey } from './evidence.ts';
 import { withDatabase } from './open.ts';
 
 const FOLDER = 'Colibri';
@@ -15,32 +16,46 @@ export const obsidian = command({
   name: 'obsidian',
   usage: '--vault DIR',
   summary: 'write a note per task and session into an Obsidian vault',
-  details: `Notes go to the folder "${FOLDER}" in the vault. Only notes that are still as Colibri wrote them are changed or deleted; edited ones are kept and listed.`,
+  details: `Notes go to the folder "${FOLDER}" in the vault. Only notes that are still as Colibri wrote them are changed or deleted; edited ones are kept and listed. Exit 1 when something is wrong with the log: then no note says that its record is intact.`,
   options: { vault: { value: 'DIR', help: 'the vault, an existing folder' } },
   async run({ values, out, config }) {
     if (values.vault === undefined) throw new UsageError('Name the folder of your vault with --vault DIR.');
     const vault = resolve(values.vault);
     if (statSync(vault, { throwIfNoEntry: false })?.isDirectory() !== true)
       throw new UsageError(`${vault} is not a folder. Name an existing vault.`);
-    const notes = await withDatabase(config, (storage) =>
-      storage.read(async (tx) => renderNotes(tx, await proveLog(config, storage, tx))),
-    );
+    const { notes, trouble } = await withDatabase(config, async (storage) => {
+      const origin = await storage.read((tx) => new DatabaseSource(storage, tx).origin());
+      const outside = collectEvidence(config, config.dbPath, origin);
+      return await storage.read(async (tx) => {
+        const proof = await proveLog(new DatabaseSource(storage, tx), ownKey(config, origin), outside);
+        return { notes: await renderNotes(tx, proof), trouble: proof.trouble };
+      });
+    });
     const report = writeNotes(join(vault, FOLDER), notes);
     const { written, unchanged, deleted, kept } = report;
-    return out.data(report, () => {
+    if (trouble !== undefined) out.error(`No note says that it is intact. ${trouble}`);
+    const print = () => {
       out.line(`${written.length} written, ${unchanged} unchanged, ${deleted.length} deleted`);
       for (const path of kept)
         out.line(`${out.paint('yellow', 'kept')} ${path}: it was edited, or Colibri did not write it`);
-    });
+    };
+    return out.data(report, print, trouble === undefined);
   },
 });
 
-/** What the verifier says of the log, by record. */
-async function proveLog(config: Config, storage: StorageEngine, tx: Reader): Promise<LogProof> {
-  const source = new DatabaseSource(storage, tx);
-  const { verdict, findings } = await check(source, ownKey(config, await source.origin()));
+/** What the verifier says of the log, by record, and of all of it: a record is as good as the calls behind it. */
+async function proveLog(source: Source, key: VerifierKey | undefined, outside: Outside): Promise<LogProof> {
+  const { verdict, findings } = await check(source, key, outside);
+  const { size, replayedThrough, checkpointedThrough } = verdict;
+  const all = [...findings, ...outside.findings];
   const byRecord = new Map<string, string[]>();
-  for (const { record, message } of findings)
-    byRecord.set(record, [...(byRecord.get(record) ?? []), message]);
-  return { findings: byRecord, checkpointedThrough: verdict.checkpointedThrough };
+  for (const { record, message } of all) {
+    const own = byRecord.get(record);
+    if (own === undefined) byRecord.set(record, [message]);
+    else own.push(message);
+  }
+  const unreplayed = replayedThrough < size && `calls after row ${replayedThrough} cannot be run again.`;
+  const first = visibleLine(all[0]?.message ?? '') || unreplayed;
+  const trouble = first && `Something is wrong with the log: ${first} "colibri verify" tells everything.`;
+  return { findings: byRecord, checkpointedThrough, ...(trouble && { trouble }) };
 }

@@ -6,7 +6,8 @@ import { type HeadRow, readView } from '../trust/own-log.ts';
 import { signability } from '../trust/signer.ts';
 import type { Finding } from '../verify/finding.ts';
 import { isPosition } from '../verify/sources/forms.ts';
-import { PartSource } from '../verify/sources/part.ts';
+import { type PartOptions, PartSource } from '../verify/sources/part.ts';
+import type { Verdict } from '../verify/verdict.ts';
 import { check, collectEvidence, ownKey, type StampedEvidence } from './evidence.ts';
 import type { PastCall } from './history.ts';
 
@@ -88,17 +89,26 @@ export async function proveUnder(
   complete?: string,
 ) {
   const covered = positions.filter((position) => position <= (head?.size ?? 0));
-  const run = async (rows: readonly number[]) =>
-    head === undefined || rows.length === 0
-      ? { findings: [], verdict: { remarks: [] } }
-      : await check(new PartSource(tx, rows, { head, ...(complete !== undefined && { complete }) }), key);
-  const first = await run(covered);
+  const isCovered = covered.length === positions.length;
+  const part = (rows: readonly number[], options: PartOptions) =>
+    rows.length === 0 ? NOTHING : check(new PartSource(tx, rows, options), key);
+  const subject = complete === undefined ? {} : { complete };
+  const run = async (acts: readonly number[]) => {
+    const under = head && (await part([...covered, ...acts], { head, ...(isCovered && subject) }));
+    // Calls that no head covers are held against each other, and the record against all of them.
+    const beyond = await part(isCovered || complete === undefined ? [] : [...positions, ...acts], subject);
+    return [under ?? NOTHING, beyond];
+  };
+  const first = await run([]);
   // A text may be absent because the owner erased it. Finding the call that says so reads the whole log.
-  const isTextAbsent = first.findings.some(({ kind, table }) => kind === 'missing' && table === 'texts');
+  const isTextAbsent = first
+    .flatMap(({ findings }) => findings)
+    .some(({ kind, table }) => kind === 'missing' && table === 'texts');
   const erasures = "SELECT position FROM audit_rows WHERE iif(json_valid(text), tool, '') = 'owner_erase'";
   const acts = isTextAbsent ? await tx.all<{ position: number }>(erasures) : [];
-  const { findings, verdict } =
-    acts.length === 0 ? first : await run([...covered, ...acts.map(({ position }) => position)]);
+  const checked = acts.length === 0 ? first : await run(acts.map(({ position }) => position));
+  const found = checked.flatMap(({ findings }) => findings.map((one) => [one.message, one] as const));
+  const findings = [...new Map(found).values()];
   const ofRows = findings.filter(({ table }) => table === 'actions' || table === 'log_heads');
   return {
     /** Rows that hold, with everything they carried and wrote. */
@@ -106,9 +116,14 @@ export async function proveUnder(
     /** Rows that are themselves as they were signed, whatever became of the records they wrote. */
     signed: without(covered, ofRows),
     findings,
-    remarks: verdict.remarks,
+    remarks: checked.flatMap(({ verdict }) => verdict.remarks),
   };
 }
+
+const NOTHING: { readonly findings: readonly Finding[]; readonly verdict: Pick<Verdict, 'remarks'> } = {
+  findings: [],
+  verdict: { remarks: [] },
+};
 
 /** A finding without a position, such as a head that does not open, concerns all rows. */
 function without(positions: readonly number[], findings: readonly Finding[]): Set<number> {

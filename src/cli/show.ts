@@ -76,7 +76,7 @@ async function rowsBehind(tx: Reader, record: string, writer: number, calls: rea
   const shown = calls.flatMap(rowsOf);
   try {
     const { positions } = await select(tx, record);
-    return { positions: [...new Set([...positions, ...shown])], findings: [] };
+    return { positions: [...new Set([...positions, ...shown])].sort((a, b) => a - b), findings: [] };
   } catch {
     const message = `The calls behind ${record} cannot be read back from audit row ${writer}: rows are missing or damaged.`;
     const finding: Finding = { kind: 'missing', table: 'actions', record: auditRow(writer), message };

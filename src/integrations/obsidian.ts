@@ -13,6 +13,8 @@ import { jsonText, markdownLine, visibleLine } from '../untrusted.ts';
 export interface LogProof {
   readonly findings: ReadonlyMap<string, readonly string[]>;
   readonly checkpointedThrough: number;
+  /** Set where anything at all is wrong: nobody can say what the calls behind a record were if any row of the log is forged. */
+  readonly trouble?: string;
 }
 
 /** One note per task and session, from one snapshot. Children, dependents and sessions of a task are its backlinks. */
@@ -99,17 +101,20 @@ function note(
   records: readonly ReturnType<typeof named>[],
   sections: readonly string[],
 ) {
+  const { trouble, checkpointedThrough } = proof;
   const findings = records.flatMap(({ name }) => proof.findings.get(name) ?? []);
-  const checkpointed = records.every(({ position }) => position <= proof.checkpointedThrough);
+  const intact = trouble === undefined;
+  const checkpointed = intact && records.every(({ position }) => position <= checkpointedThrough);
   const inert = Object.entries(fields).map(([key, value]) => [key, property(value)] as const);
-  const lines = [...inert, ...Object.entries({ ...links, intact: findings.length === 0, checkpointed })]
+  const lines = [...inert, ...Object.entries({ ...links, intact, checkpointed })]
     .filter(([, value]) => value !== null)
     .map(([key, value]) => `${key}: ${jsonText(value)}`);
   const verification = [
-    ...(findings.length === 0
+    ...(intact
       ? ['[!success] Intact: every column is as the log recorded it.']
-      : ['[!danger] Not intact', ...findings.map((finding) => md`- ${finding}`)]),
-    `${checkpointed ? 'Covered' : 'Not covered yet'} by a signed checkpoint.`,
+      : [`[!danger] Not ${findings.length === 0 ? 'known to be ' : ''}intact`, md`${trouble}`]),
+    ...findings.map((finding) => md`- ${finding}`),
+    `${checkpointed ? 'Covered' : 'Not covered'} by a signed checkpoint.`,
   ];
   const text = [
     ['---', ...lines, '---'].join('\n'),

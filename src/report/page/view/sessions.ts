@@ -54,7 +54,7 @@ function sessionParts(session: Session, openPosition: OpenPosition): Child[] {
 }
 
 function sealState(session: Session, root: TreeNode | undefined): HTMLElement {
-  const { isSealed, isWrong, leaves, sealed } = session;
+  const { isSealed, isWrong, isDoubtful, leaves, sealed } = session;
   const row = `audit row ${number(session.position)}`;
   if (isWrong) return seal('bad', 'A finding names this session. See Checks.');
   if (!isSealed) return seal('partly', 'Open: nothing is sealed yet; the root is the one so far.');
@@ -63,6 +63,8 @@ function sealState(session: Session, root: TreeNode | undefined): HTMLElement {
       'partly',
       `Sealed by ${row}; ${number(leaves.length)} of its ${plural(sealed, 'record')} are here.`,
     );
+  if (root?.hash === session.merkle_root && isDoubtful)
+    return seal('partly', 'The root fits the records, but other findings may concern the seal. See Checks.');
   return root?.hash === session.merkle_root
     ? seal('good', `The seal holds: ${row} names this very root.`)
     : seal('bad', 'The seal does not fit the records that are here. See Checks.');

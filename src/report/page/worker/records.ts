@@ -171,6 +171,8 @@ function sessionsOf(shown: Shown) {
       /** How many the seal is over; 0 while it is open. */
       sealed: countOf(fields.leaf_count),
       isWrong: wrong.has(id),
+      /** Whether the calls behind it may be forged: what a row says of itself does not tell which they were. */
+      isDoubtful: wrong.size > 0,
     };
   });
 }
