@@ -26,6 +26,8 @@ export const LIMITS = Object.freeze({
   evidenceItemsMax: 100,
   evidenceCharsMax: 512,
   metadataBytesMax: 16_384,
+  /** A text that is shown. None came in by a longer line, so a longer one is a stranger's; it is not read, and named as left out. */
+  shownTextBytesMax: 1_048_576,
   /** Pages of the listing tools. */
   tasksPageMax: 500,
   nextActionsMax: 100,

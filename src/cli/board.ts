@@ -1,7 +1,7 @@
 import type { TaskRow } from '../domains/facts.ts';
 import { ARROWS } from '../domains/tasks/workflows.ts';
 import { formatId, TASKS } from '../log/tables.ts';
-import { ERASED } from '../log/texts.ts';
+import { ERASED, SHOWN_TEXT } from '../log/texts.ts';
 import type { Reader } from '../storage/engine.ts';
 import { visibleLine } from '../untrusted.ts';
 import { command } from './command.ts';
@@ -80,7 +80,7 @@ async function readColumns(tx: Reader, project: string | null) {
   return columns;
 }
 
-const CARDS = `SELECT id, coalesce(x.text, '${ERASED}') AS title, priority, assignee, progress, unmet
+const CARDS = `SELECT id, coalesce(${SHOWN_TEXT}, '${ERASED}') AS title, priority, assignee, progress, unmet
   FROM tasks LEFT JOIN texts x ON x.digest = tasks.title
   WHERE workflow = ? AND status = ? AND project = coalesce(?, project) ORDER BY unmet > 0, urgency, id LIMIT ?`;
 
@@ -115,7 +115,9 @@ function drawColumns(columns: readonly Column[], width: number, out: Output): vo
 }
 
 function cardLines({ id, title, priority, unmet, progress, assignee }: Card, width: number, out: Output) {
-  const lines = wrap(visibleLine(title), width, 0);
+  const lines: string[] = [];
+  // One line too many shows that the rest was cut.
+  for (const line of wrap(visibleLine(title), width, 0)) if (lines.push(line) > TITLE_LINES_MAX) break;
   const rest = lines.slice(TITLE_LINES_MAX - 1).join(' ');
   const [mark, colour] = MARKS.get(priority) ?? ['', 'cyan'];
   const waiting = unmet > 0 && `⧗${unmet}`;

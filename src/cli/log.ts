@@ -147,7 +147,10 @@ export function printCall(call: ProvedCall, out: Output, indent = 0): void {
   const did = kind === 'failure' ? out.paint('red', failed) : visibleLine(kind === 'read' ? tool : verb);
   const what = [did, task, visibleLine(text)].filter(Boolean).join(' ');
   const hang = out.wrapWidth < ONE_LINE_WIDTH_MIN ? indent + 4 : displayWidth(head) + 1;
-  const lines = wrap(`${head} ${what}`, out.wrapWidth, hang);
-  for (const line of lines.slice(0, LINES_MAX)) out.verbatim(line);
-  if (lines.length > LINES_MAX) out.verbatim(`${' '.repeat(hang)}…`);
+  let room = LINES_MAX;
+  for (const line of wrap(`${head} ${what}`, out.wrapWidth, hang)) {
+    out.verbatim(room > 0 ? line : `${' '.repeat(hang)}…`);
+    if (room === 0) break;
+    room -= 1;
+  }
 }

@@ -42,7 +42,7 @@ export function createOutput(options: {
     wrapWidth,
     /** Wrapped between words on a narrow terminal; later lines begin with `hang` spaces. */
     line(text = '', hang?: number): void {
-      stdout.write(`${wrap(styles.show(text, visibleLine), wrapWidth, hang).join('\n')}\n`);
+      for (const line of wrap(styles.show(text, visibleLine), wrapWidth, hang)) stdout.write(`${line}\n`);
     },
     /** Never wrapped, and line breaks stay: for what is copied or laid out already. */
     verbatim: (text: string): void => void stdout.write(`${styles.show(text, visible)}\n`),
@@ -63,7 +63,7 @@ export function createOutput(options: {
     /** Later lines are indented, so that none that a message quotes looks like one of ours. */
     error(text: string): void {
       for (const line of visible(text).replaceAll('\n', '\n  ').split('\n'))
-        stderr.write(`${wrap(line, stderr.columns ?? Number.POSITIVE_INFINITY).join('\n')}\n`);
+        for (const part of wrap(line, stderr.columns ?? Number.POSITIVE_INFINITY)) stderr.write(`${part}\n`);
     },
   };
 }

@@ -1,6 +1,6 @@
 import { isHash } from '../integrity/digest.ts';
 import { SESSIONS, type StateTable, TASKS, tableNamed } from '../log/tables.ts';
-import { ERASED } from '../log/texts.ts';
+import { ERASED, SHOWN_TEXT } from '../log/texts.ts';
 import type { Reader, SqlValue } from '../storage/engine.ts';
 import type { SessionRecordRow, SessionRow, TaskRow } from './facts.ts';
 import { thoughtHash } from './records.ts';
@@ -85,7 +85,7 @@ export function shownColumns(table: StateTable): string {
 
 /** A text in the place of its digest, or what stands for one that was erased. */
 export function shown({ name }: StateTable, column: string): string {
-  const text = `coalesce((SELECT text FROM texts WHERE digest = ${name}.${column}), '${ERASED}')`;
+  const text = `coalesce((SELECT ${SHOWN_TEXT} FROM texts WHERE digest = ${name}.${column}), '${ERASED}')`;
   return `CASE WHEN ${name}.${column} IS NULL THEN NULL ELSE ${text} END AS ${column}`;
 }
 

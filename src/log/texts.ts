@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/digest.ts';
+import { LIMITS } from '../limits.ts';
 import { changeOne, type Reader, type Transaction } from '../storage/engine.ts';
 
 /** A text with the salt it is committed to with. */
@@ -44,7 +45,10 @@ export async function storeTexts(tx: Transaction, texts: readonly SaltedText[]):
 /** What is shown in the place of a text that the owner has erased. */
 export const ERASED = '[erased]';
 
-/** The texts with these digests. One that was erased is absent. */
+/** What is shown of a text, in SQL: one of many megabytes, which only a stranger can have put there, is not even read. */
+export const SHOWN_TEXT = `iif(octet_length(text) <= ${LIMITS.shownTextBytesMax}, text, '[too long to show]')`;
+
+/** The texts with these digests, as they are shown. One that was erased is absent. */
 export async function readTexts(
   tx: Reader,
   digests: readonly (string | null)[],
@@ -55,7 +59,7 @@ export async function readTexts(
     const page = wanted.slice(i, i + PAGE);
     const marks = page.map(() => '?').join(', ');
     const rows = await tx.all<{ digest: string; text: string }>(
-      `SELECT digest, text FROM texts WHERE digest IN (${marks})`,
+      `SELECT digest, ${SHOWN_TEXT} AS text FROM texts WHERE digest IN (${marks})`,
       ...page,
     );
     for (const { digest, text } of rows) found.set(digest, text);

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { displayWidth } from '../../src/cli/text.ts';
+import { displayWidth, toWidth } from '../../src/cli/text.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 import { NODE } from '../driver/server-process.ts';
@@ -68,6 +68,23 @@ test('show breaks text without spaces where it may be broken, and keeps the line
   expect(lines.filter((line) => /^\s*[，。]/u.test(line))).toEqual([]);
   expect(stdout.replaceAll(/\s/g, '')).toContain(CHINESE.repeat(20));
   expect(stdout).toMatch(/\n\n {10,}- second line\n {8,}third line\n/);
+});
+
+test('a character that is many characters is measured and cut as one, wherever in a text it is', () => {
+  for (const [c, width] of [
+    ['👨‍👩‍👧‍👦', 2],
+    ['👍🏽', 2],
+    ['🇫🇷', 2],
+    ['e\u0301', 1],
+  ] as const)
+    for (let before = 0; before < 12; before += 1) {
+      const text = 'x'.repeat(before) + c.repeat(600);
+
+      expect(displayWidth(text)).toBe(before + width * 600);
+      expect(toWidth(text, before + width * 500)).toBe(
+        `${'x'.repeat(before)}${c.repeat(499)}…${' '.repeat(width - 1)}`,
+      );
+    }
 });
 
 test('through a pipe nothing is broken or cut off, and nothing is coloured', async () => {

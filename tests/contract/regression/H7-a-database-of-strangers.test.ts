@@ -32,7 +32,7 @@ function forged(edit: Edit, { stranger = false } = {}) {
   ) as [string, string, string];
   for (const folder of [home, vault]) mkdirSync(folder, { recursive: true });
   forgeDatabase(colibri.dbPath, dbPath, edit);
-  const env = { COLIBRI_DB_PATH: dbPath, ...(stranger && { XDG_CONFIG_HOME: home }) };
+  const env = { COLUMNS: '80', COLIBRI_DB_PATH: dbPath, ...(stranger && { XDG_CONFIG_HOME: home }) };
   return {
     dbPath,
     run: (...args: string[]) => runColibri(colibri, args, { env }),
@@ -110,6 +110,39 @@ test.each([
   expect([unsigned.code, shown.code]).toEqual([0, 1]);
   expect(unsigned.stdout).toMatch(/✓ intact.*\n○ not signed/);
   expect(shown.stdout).toContain('✗ T-0001 is not as audit row 2 left it: assignee, status was changed.');
+});
+
+// Without the fix each of these takes minutes, or ends without stack.
+test.each([
+  ['without spaces', 'é'.repeat(120_000)],
+  ['of words', 'é '.repeat(60_000)],
+  ['of wide characters', '。中'.repeat(40_000)],
+  ['that ends in spaces', `é${' '.repeat(300_000)}`],
+])('H7: a long text %s does not hold up what shows it', async (_, text) => {
+  const { run } = forged((table) => (table === 'texts' ? { text } : {}));
+
+  const answers = await Promise.all([run('log'), run('show', 'T-1'), run('board')]);
+
+  expect(answers.map(({ code }) => code)).toEqual([1, 1, 0]);
+  expect(answers.map(({ stdout }) => stdout.includes(text.slice(0, 1)))).toEqual([true, true, true]);
+});
+
+test('H7: a text that is longer than any that came in is not read, and named as left out', async () => {
+  const [most, more] = [1_048_576, 1_048_577].map((length) =>
+    forged((table) => (table === 'texts' ? { text: 'x'.repeat(length) } : {})),
+  );
+
+  const [whole, ...left] = await Promise.all([
+    most?.run('show', 'T-1', '--json'),
+    ...[['show', 'T-1'], ['log'], ['board', '--json'], ['call', 'task_get', '{"task_id":"T-0001"}']].map(
+      (args) => more?.run(...args),
+    ),
+    more?.exportNotes(),
+  ]);
+
+  expect((JSON.parse(whole?.stdout ?? '') as { row: { title: string } }).row.title).toHaveLength(1_048_576);
+  for (const answer of left.slice(0, -1)) expect(answer?.stdout).toContain('[too long to show]');
+  expect(more?.note('Tasks/T-0001.md')).toContain('aliases: ["[too long to show]"]');
 });
 
 const browser = await startBrowser();
