@@ -35,10 +35,21 @@ export function splitActing(text: string): string[] {
   return text.split(ACTING);
 }
 
-/** JSON of the same value in which nothing acts, wherever it is printed. */
+/** JSON of the same value in which nothing acts, wherever it is printed. Past some thousand levels it only says so. */
 export function jsonText(value: unknown, indent?: number): string {
   const unit = (c: string) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return JSON.stringify(value, null, indent).replace(ACTING, (c) => c.split('').map(unit).join(''));
+  let json = '"[nested too deeply to show]"';
+  try {
+    json = JSON.stringify(value, null, indent);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+  }
+  return json.replace(ACTING, (c) => c.split('').map(unit).join(''));
+}
+
+/** A value from JSON as text. String() would call what an object says is its `toString`. */
+export function textFrom(value: unknown): string {
+  return typeof value === 'object' && value !== null ? jsonText(value) : String(value);
 }
 
 /**

@@ -49,7 +49,9 @@ async function runCommand(command: Command, args: readonly string[], out: Output
     });
   } catch (thrown) {
     const error = asError(thrown);
-    out.error(`colibri ${command.name}: ${error.message}`);
+    // Only what is nested in a file, which may be anybody's, can be as deep as that.
+    const isDeep = error instanceof RangeError && error.message.includes('call stack');
+    out.error(`colibri ${command.name}: ${isDeep ? 'a file holds JSON nested too deeply' : error.message}`);
     const isMistake = error instanceof ColibriError && MISTAKES.includes(error.code);
     // Without SQLite nothing was looked at, so nothing was found either.
     const isOurs = error instanceof UsageError || error instanceof NoSqliteError;

@@ -2,6 +2,7 @@ import type { Config } from '../config.ts';
 import { select } from '../export/selection.ts';
 import { formatId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
 import type { Reader, Row } from '../storage/engine.ts';
+import { textFrom } from '../untrusted.ts';
 import { auditRow, type Finding } from '../verify/finding.ts';
 import { members } from '../verify/sources/forms.ts';
 import { effectsOf } from '../verify/sources/rows.ts';
@@ -145,5 +146,7 @@ function describe(column: string, value: unknown): string {
   // Anybody may have changed the file: what is not a list is shown as it is.
   const { list } = members(LISTS.includes(column) ? `{"list":${value}}` : undefined);
   if (!Array.isArray(list)) return String(value);
-  return list.map((entry) => (typeof entry === 'number' ? formatId(TASKS, entry) : String(entry))).join(', ');
+  return list
+    .map((entry) => (typeof entry === 'number' ? formatId(TASKS, entry) : textFrom(entry)))
+    .join(', ');
 }

@@ -7,7 +7,7 @@ import { sha256Hex } from '../integrity/digest.ts';
 import { formatId, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../log/tables.ts';
 import { isThere, makePrivateFolder, readJson, readWhole, replaceFile } from '../private-files.ts';
 import type { Reader } from '../storage/engine.ts';
-import { jsonText, markdownLine, visibleLine } from '../untrusted.ts';
+import { jsonText, markdownLine, textFrom, visibleLine } from '../untrusted.ts';
 
 /** What verification said of the log: findings by record (`T-0001`), and how far a signed head reaches. */
 export interface LogProof {
@@ -146,7 +146,7 @@ function thoughtSection(thought: ThoughtRow): string {
 
 /** Markdown in which every value is text that only shows. All values of a note go through here. */
 function md(ours: TemplateStringsArray, ...values: readonly unknown[]): string {
-  return String.raw({ raw: ours }, ...values.map((value) => markdownLine(String(value))));
+  return String.raw({ raw: ours }, ...values.map((value) => markdownLine(textFrom(value))));
 }
 
 /** Several lines of text as a quote, or inside a callout. */
@@ -156,8 +156,8 @@ function quoted(text: string): string {
 }
 
 /** A hash. In code nothing can be escaped, and some code is run: whatever is not a hash is text. */
-function code(hash: string): string {
-  return /^(?:[0-9a-f]+|gone)$/.test(hash) ? `\`${hash}\`` : md`${hash}`;
+function code(hash: unknown): string {
+  return typeof hash === 'string' && /^(?:[0-9a-f]+|gone)$/.test(hash) ? `\`${hash}\`` : md`${hash}`;
 }
 
 /**
@@ -165,7 +165,7 @@ function code(hash: string): string {
  * exactly as it is, so that it can be searched for.
  */
 function property(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map((item) => property(String(item)));
+  if (Array.isArray(value)) return value.map((item) => property(textFrom(item)));
   const isLive = typeof value === 'string' && (LIVE.test(value) || visibleLine(value) !== value);
   return isLive ? markdownLine(value) : value;
 }

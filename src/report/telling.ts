@@ -1,4 +1,5 @@
 import { RULES } from '../domains/rules.ts';
+import { textFrom } from '../untrusted.ts';
 import type { JsonObject } from '../verify/rules/payloads.ts';
 import { isText } from '../verify/sources/forms.ts';
 import { effectsOf } from '../verify/sources/rows.ts';
@@ -104,6 +105,6 @@ function tellUpdate({ status, ...others }: JsonObject, { previous_status }: Json
 
 function tellArguments({ task_id: _, ...args }: JsonObject): string {
   return Object.entries(args)
-    .map(([name, value]) => `${name} ${isText(value) ? value : JSON.stringify(value)}`)
+    .map(([name, value]) => `${name} ${textFrom(value)}`)
     .join(', ');
 }

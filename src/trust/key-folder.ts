@@ -123,7 +123,11 @@ export class KeyFolder {
   }
 
   anchors(): AnchorPlaces {
-    return { files: [], git: [], ...readJson(this.#file('anchors.json')) };
+    const { files, git } = readJson(this.#file('anchors.json'));
+    // No path holds U+0000.
+    const isPlace = (value: unknown): value is string => typeof value === 'string' && !value.includes('\0');
+    const placesIn = (list: unknown) => (Array.isArray(list) ? list.filter(isPlace) : []);
+    return { files: placesIn(files), git: placesIn(git) };
   }
 
   /** Remembers a file or a repository once. */

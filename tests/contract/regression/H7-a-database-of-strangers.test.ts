@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openPage, shownText, startBrowser, verdictOf } from '../../browser/chromium.ts';
@@ -144,6 +144,46 @@ test('H7: a text that is longer than any that came in is not read, and named as 
   for (const answer of left.slice(0, -1)) expect(answer?.stdout).toContain('[too long to show]');
   expect(more?.note('Tasks/T-0001.md')).toContain('aliases: ["[too long to show]"]');
 });
+
+const DEEP = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+
+test.each([
+  ['that are no texts', '{"toString":1,"name":{"toString":1},"digest":{"toString":1}}', '"toString":1'],
+  ['nested without end', DEEP, '[nested too deeply to show]'],
+])('H7: labels and skills %s are shown as what they are', async (_, item, shown) => {
+  const { run, exportNotes, note } = forged((table) =>
+    table === 'tasks' ? { labels: `[${item}]` } : table === 'sessions' ? { skills: `[${item}]` } : {},
+  );
+
+  const answers = [await run('show', 'T-1'), await run('show', 'A-1'), await exportNotes()];
+
+  for (const { code, stderr } of answers) {
+    expect(code).toBe(1);
+    expect(stderr).not.toMatch(/Cannot convert|call stack/);
+  }
+  expect(answers[0]?.stdout).toContain(shown);
+  expect(note('Tasks/T-0001.md').replaceAll('\\', '')).toContain(shown);
+  expect(note('Sessions/A-0001.md')).toContain('## Skills in force');
+});
+
+test.each(['{"files":5,"git":"x"}', '{"files":[1,null,{},"\\u0000"],"git":[5,"\\u0000"]}', '[]', '5'])(
+  'H7: places of anchors that are none, as in %s, are passed over',
+  async (places) => {
+    const logs = colibri.path('config', 'colibri', 'logs');
+    const file = join(logs, readdirSync(logs)[0] ?? '', 'anchors.json');
+    writeFileSync(file, places);
+
+    const answers = await Promise.all(
+      [['log'], ['show', 'T-1'], ['verify']].map((args) => runColibri(colibri, args)),
+    );
+    rmSync(file);
+
+    // With what another test signed for this log, it may have findings.
+    for (const { stdout, stderr } of answers) expect(stderr + stdout).not.toMatch(/function|argument/);
+    expect(answers[0]?.stdout).toContain('T-0001');
+    expect(answers[2]?.stdout).toContain('anchored through');
+  },
+);
 
 const browser = await startBrowser();
 afterAll(async () => {
