@@ -39,7 +39,8 @@ export const RAW_ARGUMENTS = '\u0000arguments';
 const MODERN_VERSIONS: readonly string[] = ['2026-07-28'];
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
 
-const decoder = new TextDecoder('utf-8', { fatal: true });
+// The reader of lines drops a byte order mark at the very start. One on a later line is not JSON.
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Reads one line. Hostile input enters here: whatever the bytes are, the answer is a value, never a throw. */
 export function readLine(bytes: Uint8Array): ReadLine {

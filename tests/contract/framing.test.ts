@@ -121,13 +121,15 @@ proves(
 
 proves(
   'protocol.tolerant-framing',
-  'a byte order mark before the first message is taken',
+  'a byte order mark before the first message is taken, and before a later one refused',
   async ({ colibri }) => {
     const server = colibri.spawn();
 
     const { result } = await server.sendLine(`\ufeff${JSON.stringify(ping(7))}`, 7);
+    const later = await server.sendLine(`\ufeff${JSON.stringify(ping(8))}`, null);
 
     expect(result).toEqual({});
+    expect(later.error).toMatchObject({ code: -32700 });
   },
 );
 
