@@ -13,6 +13,8 @@ import { toWidth, wrap } from './text.ts';
 const FINISHED = Object.values(ARROWS).flatMap((arrows) =>
   Object.entries(arrows).flatMap(([status, next]) => (next.length === 0 ? [status] : [])),
 );
+/** Stands for whatever somebody else wrote in the place of a workflow or a status. */
+const STRANGE = 'unknown';
 const CARDS_MAX = 12;
 /** Below this, empty columns make room for the others. */
 const COLUMN_WIDTH_MIN = 14;
@@ -40,14 +42,21 @@ export const board = command({
     const [columns, projects] = await withDatabase(config, (storage) =>
       storage.read(async (tx) => [await readColumns(tx, project ?? null), await readProjects(tx)] as const),
     );
+    const strange = columns.find(({ workflow }) => workflow === STRANGE);
     const shown = columns.filter(({ status }) => values.all === true || !FINISHED.includes(status));
-    return out.data(shown, () => {
-      drawBoard(shown, out);
-      const rest = columns.filter((column) => !shown.includes(column) && column.count > 0);
-      if (columns.length === 0) out.line(nothingHere(project, projects));
-      const counts = rest.map(({ status, count }) => `${count} ${status}`).join(', ');
-      if (rest.length > 0) out.line(out.paint('dim', `${counts}: --all shows them`));
-    });
+    return out.data(
+      shown,
+      () => {
+        drawBoard(shown, out);
+        const rest = columns.filter((column) => !shown.includes(column) && column.count > 0);
+        if (columns.length === 0) out.line(nothingHere(project, projects));
+        const counts = rest.map(({ status, count }) => `${count} ${status}`).join(', ');
+        if (rest.length > 0) out.line(out.paint('dim', `${counts}: --all shows them`));
+        if (strange !== undefined)
+          out.line(`${strange.count} more with a workflow or status that is none; see "colibri verify"`);
+      },
+      strange === undefined,
+    );
   },
 });
 
@@ -77,6 +86,9 @@ async function readColumns(tx: Reader, project: string | null) {
       columns.push({ workflow, status, count, cards });
     }
   }
+  const [all, known] = [counts, columns].map((some) => some.reduce((sum, { count }) => sum + count, 0));
+  const count = (all ?? 0) - (known ?? 0);
+  if (count > 0) columns.push({ workflow: STRANGE, status: STRANGE, count, cards: [] });
   return columns;
 }
 

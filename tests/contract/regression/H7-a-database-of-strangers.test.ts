@@ -185,6 +185,24 @@ test.each(['{"files":5,"git":"x"}', '{"files":[1,null,{},"\\u0000"],"git":[5,"\\
   },
 );
 
+test('H7: board says that there are tasks whose status or workflow is none', async () => {
+  for (const column of ['status', 'workflow']) {
+    const { run } = forged((table) => (table === 'tasks' ? { [column]: 'x' } : {}));
+
+    const [text, json] = await Promise.all([run('board'), run('board', '--json')]);
+
+    expect([text.code, json.code]).toEqual([1, 1]);
+    expect(text.stdout).toContain('1 more with a workflow or status that is none');
+    expect(text.stdout).not.toContain('There are no tasks yet');
+    expect(JSON.parse(json.stdout)).toContainEqual({
+      workflow: 'unknown',
+      status: 'unknown',
+      count: 1,
+      cards: [],
+    });
+  }
+});
+
 const browser = await startBrowser();
 afterAll(async () => {
   if ('context' in browser) await browser.close();
