@@ -141,7 +141,7 @@ async function checkTasks(rest: Rest): Promise<void> {
     }
     checkCounters(rest, id, row);
   }
-  for (const { table, entries } of stored) for (const id of entries.keys()) tellList(rest, table, Number(id));
+  for (const { table, entries } of stored) for (const id of entries.keys()) tellList(rest, table, id);
 }
 
 async function entriesIn({ from }: Rest, table: string, entry: string): Promise<Map<unknown, Set<unknown>>> {
@@ -158,8 +158,10 @@ async function entriesIn({ from }: Rest, table: string, entry: string): Promise<
   return stored;
 }
 
-function tellList({ walked: { found }, report }: Rest, table: string, id: number): void {
-  const record = formatId(TASKS, id);
+function tellList({ walked: { found }, report }: Rest, table: string, id: unknown): void {
+  const named = id instanceof Uint8Array ? 'of bytes' : String(id);
+  const isNumber = typeof id === 'number' && Number.isInteger(id);
+  const record = isNumber ? formatId(TASKS, id) : `task_id ${named}`;
   // A list that follows a row that was changed is no second cause.
   if (found.has(record)) return;
   const message = `${table} disagrees with task ${record}: searching would miss it or find it wrongly.`;

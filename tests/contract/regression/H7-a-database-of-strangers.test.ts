@@ -203,6 +203,20 @@ test('H7: board says that there are tasks whose status or workflow is none', asy
   }
 });
 
+test.each([
+  ['a text', 'x\u001b[2J', 'task_id x\\u{1b}[2J'],
+  ['bytes', new Uint8Array([255]), 'task_id of bytes'],
+  ['a fraction', 1.5, 'task_id 1.5'],
+])('H7: verify names an entry of a list whose task is %s as the table does', async (_, task_id, record) => {
+  const { run } = forged((table) => (table === 'task_labels' ? { task_id } : {}));
+
+  const { code, stdout } = await run('verify');
+
+  expect(code).toBe(1);
+  expect(stdout).toContain(record);
+  expect(stdout).not.toContain('NaN');
+});
+
 const browser = await startBrowser();
 afterAll(async () => {
   if ('context' in browser) await browser.close();
