@@ -49,11 +49,7 @@ async function proveLog(source: Source, key: VerifierKey | undefined, outside: O
   const { size, replayedThrough, checkpointedThrough } = verdict;
   const all = [...findings, ...outside.findings];
   const byRecord = new Map<string, string[]>();
-  for (const { record, message } of all) {
-    const own = byRecord.get(record);
-    if (own === undefined) byRecord.set(record, [message]);
-    else own.push(message);
-  }
+  for (const { record, message } of all) byRecord.set(record, [...(byRecord.get(record) ?? []), message]);
   const unreplayed = replayedThrough < size && `calls after row ${replayedThrough} cannot be run again.`;
   const first = visibleLine(all[0]?.message ?? '') || unreplayed;
   const trouble = first && `Something is wrong with the log: ${first} "colibri verify" tells everything.`;

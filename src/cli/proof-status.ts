@@ -7,7 +7,6 @@ import { signability } from '../trust/signer.ts';
 import type { Finding } from '../verify/finding.ts';
 import { isPosition } from '../verify/sources/forms.ts';
 import { type PartOptions, PartSource } from '../verify/sources/part.ts';
-import type { Verdict } from '../verify/verdict.ts';
 import { check, collectEvidence, ownKey, type StampedEvidence } from './evidence.ts';
 import type { PastCall } from './history.ts';
 
@@ -90,14 +89,14 @@ export async function proveUnder(
 ) {
   const covered = positions.filter((position) => position <= (head?.size ?? 0));
   const isCovered = covered.length === positions.length;
-  const part = (rows: readonly number[], options: PartOptions) =>
-    rows.length === 0 ? NOTHING : check(new PartSource(tx, rows, options), key);
+  const part = async (rows: readonly number[], options: PartOptions) =>
+    rows.length === 0 ? [] : [await check(new PartSource(tx, rows, options), key)];
   const subject = complete === undefined ? {} : { complete };
   const run = async (acts: readonly number[]) => {
-    const under = head && (await part([...covered, ...acts], { head, ...(isCovered && subject) }));
+    const under = head ? await part([...covered, ...acts], { head, ...(isCovered && subject) }) : [];
     // Calls that no head covers are held against each other, and the record against all of them.
     const beyond = await part(isCovered || complete === undefined ? [] : [...positions, ...acts], subject);
-    return [under ?? NOTHING, beyond];
+    return [...under, ...beyond];
   };
   const first = await run([]);
   // A text may be absent because the owner erased it. Finding the call that says so reads the whole log.
@@ -119,11 +118,6 @@ export async function proveUnder(
     remarks: checked.flatMap(({ verdict }) => verdict.remarks),
   };
 }
-
-const NOTHING: { readonly findings: readonly Finding[]; readonly verdict: Pick<Verdict, 'remarks'> } = {
-  findings: [],
-  verdict: { remarks: [] },
-};
 
 /** A finding without a position, such as a head that does not open, concerns all rows. */
 function without(positions: readonly number[], findings: readonly Finding[]): Set<number> {

@@ -159,9 +159,8 @@ async function entriesIn({ from }: Rest, table: string, entry: string): Promise<
 }
 
 function tellList({ walked: { found }, report }: Rest, table: string, id: unknown): void {
-  const named = id instanceof Uint8Array ? 'of bytes' : String(id);
   const isNumber = typeof id === 'number' && Number.isInteger(id);
-  const record = isNumber ? formatId(TASKS, id) : `task_id ${named}`;
+  const record = isNumber ? formatId(TASKS, id) : `task_id ${id instanceof Uint8Array ? 'of bytes' : id}`;
   // A list that follows a row that was changed is no second cause.
   if (found.has(record)) return;
   const message = `${table} disagrees with task ${record}: searching would miss it or find it wrongly.`;

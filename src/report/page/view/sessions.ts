@@ -63,11 +63,11 @@ function sealState(session: Session, root: TreeNode | undefined): HTMLElement {
       'partly',
       `Sealed by ${row}; ${number(leaves.length)} of its ${plural(sealed, 'record')} are here.`,
     );
-  if (root?.hash === session.merkle_root && isDoubtful)
-    return seal('partly', 'The root fits the records, but other findings may concern the seal. See Checks.');
-  return root?.hash === session.merkle_root
-    ? seal('good', `The seal holds: ${row} names this very root.`)
-    : seal('bad', 'The seal does not fit the records that are here. See Checks.');
+  if (root?.hash !== session.merkle_root)
+    return seal('bad', 'The seal does not fit the records that are here. See Checks.');
+  return isDoubtful
+    ? seal('partly', 'The root fits the records, but other findings may concern the seal. See Checks.')
+    : seal('good', `The seal holds: ${row} names this very root.`);
 }
 
 function treeParts(session: Session, root: TreeNode, openPosition: OpenPosition): HTMLElement {
