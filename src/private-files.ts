@@ -42,12 +42,26 @@ export function namesIn(folder: string): string[] {
 
 /** The first bytes of a regular file; undefined where there is none. Links are followed only where the user named the path. */
 export function readStart(path: string, bytesMax: number, follow = false): Buffer | undefined {
+  return readPart(path, bytesMax, follow ? O_NONBLOCK : WARILY, () => 0);
+}
+
+/** The last bytes of a regular file; undefined where there is none. */
+export function readEnd(path: string, bytesMax: number): Buffer | undefined {
+  return readPart(path, bytesMax, WARILY, (size, length) => size - length);
+}
+
+function readPart(
+  path: string,
+  bytesMax: number,
+  flags: number,
+  from: (size: number, length: number) => number,
+) {
   return unlessCode(UNREADABLE, () =>
-    closing(fs.openSync(path, O_RDONLY | (follow ? O_NONBLOCK : WARILY)), (fd) => {
+    closing(fs.openSync(path, O_RDONLY | flags), (fd) => {
       const stat = fs.fstatSync(fd);
       if (!stat.isFile()) return undefined;
       const bytes = Buffer.alloc(Math.min(bytesMax, stat.size));
-      return bytes.subarray(0, fs.readSync(fd, bytes));
+      return bytes.subarray(0, fs.readSync(fd, bytes, 0, bytes.length, from(stat.size, bytes.length)));
     }),
   );
 }

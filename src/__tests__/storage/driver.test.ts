@@ -24,11 +24,11 @@ describe('loadDriver', () => {
   });
 
   test.each([
-    ['3.51.2', 'second'],
+    ['3.53.2', 'second'],
     ['3.9.99', 'second'],
     ['2.99.99', 'second'],
-    ['3.51.3', 'first'],
-    ['3.51.10', 'first'],
+    ['3.53.3', 'first'],
+    ['3.53.10', 'first'],
     ['4.0.0', 'first'],
   ])('compares versions by number: SQLite %s in the first driver means the %s', async (version, taken) => {
     const chosen = await chooseDriver([
@@ -61,7 +61,7 @@ describe('loadDriver', () => {
     ]);
 
     await expect(choosing).rejects.toThrow(
-      /^There is no usable SQLite: there is no node:sqlite, and second has SQLite 3\.40\.0, which is older than 3\.51\.3\. Use Node 24\.16 or newer, or install Colibri again: /,
+      /^There is no usable SQLite: there is no node:sqlite, and second has SQLite 3\.40\.0, which is older than 3\.53\.3\. Use Node 24\.19 or newer, or install Colibri again: /,
     );
     await expect(choosing).rejects.toBeInstanceOf(NoSqliteError);
   });

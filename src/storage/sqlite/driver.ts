@@ -48,11 +48,14 @@ export function resultOf(error: unknown): (typeof RESULTS)[keyof typeof RESULTS]
   return RESULTS[(Number(errcode) & 0xff) as keyof typeof RESULTS];
 }
 
-/** Several processes on one file corrupt it in every SQLite before this one (the WAL-reset bug). */
-export const SQLITE_VERSION_MIN = '3.51.3';
+/**
+ * Before 3.51.3, several processes on one file corrupt it (the WAL-reset bug). Before 3.53.3, a journal that somebody put
+ * beside the file deletes any file that it names.
+ */
+export const SQLITE_VERSION_MIN = '3.53.3';
 
 /** The first Node whose own SQLite is that new and returns whole texts: 22.22.3 and 24.15 cut a text at U+0000. */
-const NODE_VERSION_MIN = '24.16';
+const NODE_VERSION_MIN = '24.19';
 
 const PACKAGE = '@photostructure/sqlite';
 

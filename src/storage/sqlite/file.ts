@@ -1,7 +1,7 @@
 import { chmodSync, closeSync, constants, existsSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { asError } from '../../errors.ts';
-import { makeDataFolder, oddity, openPrivate, readStart, WARILY } from '../../private-files.ts';
+import { makeDataFolder, oddity, openPrivate, readEnd, readStart, WARILY } from '../../private-files.ts';
 import type { SqliteDriver } from './driver.ts';
 import { APPLICATION_ID, SCHEMA_VERSION } from './schema.ts';
 
@@ -154,4 +154,14 @@ function refuseOddFile(path: string, isWritten = false): void {
     const remedy = file === path ? 'Point COLIBRI_DB_PATH at a regular file' : 'Remove it';
     if (odd !== undefined) throw new UnusableFileError(`${file} is ${odd}. ${remedy}.`);
   }
+  if (namesAnotherFile(`${path}-journal`))
+    throw new UnusableFileError(`${path}-journal names a file that SQLite would delete. Remove it.`);
+}
+
+/**
+ * Whether a rollback journal ends with the name of a super-journal, as one of a transaction over several databases does.
+ * Colibri never writes one, and SQLite before 3.53.3 deletes whatever file is named there.
+ */
+function namesAnotherFile(journal: string): boolean {
+  return readEnd(journal, JOURNAL_MAGIC.length)?.equals(JOURNAL_MAGIC) === true;
 }

@@ -97,6 +97,46 @@ proves(
 
 proves(
   'files.no-links',
+  'H5: a -journal that names a file of the user is not played back, which would delete that file',
+  async ({ colibri }) => {
+    const { file, isUntouched } = precious(colibri);
+    await withLog(colibri);
+    const pages = statSync(colibri.dbPath).size / 4_096;
+    for (const pagesBefore of [0, pages]) {
+      writeFileSync(`${colibri.dbPath}-journal`, journalNaming(file, pagesBefore));
+      const before = readFileSync(colibri.dbPath);
+
+      const server = await colibri.start();
+      const { error } = await server.call('task_create', { title: 'a', project: 'p' });
+      await server.closeInput();
+      const read = await runColibri(colibri, ['verify']);
+
+      expect(error?.message).toMatch(/^ERR_INIT_FAILED: .*-journal names a file that SQLite would delete/);
+      expect(read.code).not.toBe(0);
+      expect(isUntouched()).toBe(true);
+      expect(readFileSync(colibri.dbPath).equals(before)).toBe(true);
+    }
+  },
+);
+
+/** A rollback journal of a transaction that began with so many pages and spanned several databases. */
+function journalNaming(file: string, pagesBefore: number): Buffer {
+  const magic = Buffer.from('d9d505f920a163d7', 'hex');
+  const name = Buffer.from(file);
+  const numbers = (...values: number[]) => {
+    const bytes = Buffer.alloc(4 * values.length);
+    for (const [i, value] of values.entries()) bytes.writeUInt32BE(value, 4 * i);
+    return bytes;
+  };
+  const header = Buffer.alloc(512);
+  Buffer.concat([magic, numbers(0, 12_345, pagesBefore, 512, 4_096)]).copy(header);
+  const sum = name.reduce((total, byte) => total + byte, 0);
+  const lockPage = 0x4000_0000 / 4_096 + 1;
+  return Buffer.concat([header, numbers(lockPage), name, numbers(name.length, sum), magic]);
+}
+
+proves(
+  'files.no-links',
   'H5: with links at every name that a version of Colibri used, nothing behind them changes',
   async ({ colibri }) => {
     const { file, folder, isUntouched } = precious(colibri);

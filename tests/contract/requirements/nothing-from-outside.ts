@@ -9,7 +9,8 @@ export const NOTHING_FROM_OUTSIDE = {
     'Git is not let write through a link, and moves no reference but the one for checkpoints.',
   'programs.safe-directory':
     'A repository of another user is not read; the message says so and names the command that allows it.',
-  'files.no-links': 'No file or folder is written, changed or deleted through a link that somebody planted.',
+  'files.no-links':
+    'No file or folder is written, changed or deleted through a link or a journal that somebody planted.',
   'files.no-hang': 'A pipe, a device or an endless file in the place of a file of ours keeps nobody waiting.',
   'files.modes': 'New files are 0600 and new folders 0700, whatever the umask.',
   'files.open-folder': 'A folder that others can enter is reported, and closed where it is Colibri’s own.',
