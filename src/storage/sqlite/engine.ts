@@ -1,4 +1,4 @@
-import { closeSync, fdatasync, fdatasyncSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import { fdatasync, fdatasyncSync, fstatSync, statSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { asError, ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
@@ -6,6 +6,7 @@ import type { Reader, StorageEngine, StorageFacts, StorageProblem, Transaction }
 import { type Connection, openConnection, shortPause, whileBusy } from './connection.ts';
 import { loadDriver, resultOf, type SqliteDriver } from './driver.ts';
 import { assertPresent, assertUnderstood, OpenFiles, preparePrivateFile } from './file.ts';
+import { LogFile } from './log-file.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 import { assertOwnSchema, findPageProblems } from './self-check.ts';
 
@@ -87,8 +88,6 @@ export async function createSchema(db: Connection): Promise<void> {
 
 const fdatasyncInThread = promisify(fdatasync);
 
-const FRAME_HEADER_BYTES = 24;
-
 /** Tries to merge the log while short readers are in the way: with three of them four busy processes had 9 MB, with ten 5. */
 const MERGE_RETRIES_MAX = 10;
 
@@ -99,7 +98,7 @@ class SqliteEngine implements StorageEngine {
   readonly #writer: Connection;
   readonly #inMemory: boolean;
   readonly #files: OpenFiles;
-  readonly #walPath: string;
+  readonly #log: LogFile;
   readonly #idleReaders: Connection[] = [];
   /** Snapshots that this process reads right now. */
   #reading = 0;
@@ -108,7 +107,6 @@ class SqliteEngine implements StorageEngine {
   /** Flushes that run right now: one, or none. */
   #syncing = 0;
   #nextSync: Promise<void> | undefined;
-  #walFd: number | undefined;
   #closed = false;
   /** Set by the first failed write or sync; from then on nothing of this process can be called durable. */
   #failed: ColibriError | undefined;
@@ -118,7 +116,7 @@ class SqliteEngine implements StorageEngine {
     this.#writer = writer;
     this.#options = options;
     this.#files = files;
-    this.#walPath = `${options.path}-wal`;
+    this.#log = new LogFile(`${options.path}-wal`, writer.pragma('page_size'));
     this.#inMemory = options.path === ':memory:';
     this.facts = Object.freeze({
       path: options.path,
@@ -186,8 +184,7 @@ class SqliteEngine implements StorageEngine {
   async #keepLogShort(): Promise<void> {
     if (this.#inMemory) return;
     for (let tries = 0; ; tries += 1) {
-      const { size } = fstatSync(this.#openWal());
-      this.#files.noteBytes(this.#walPath, size);
+      const { size } = fstatSync(this.#log.fd);
       if (size <= LIMITS.logBytesMax) return;
       // A file that was cut short would look whole again.
       await this.assertInPlace();
@@ -222,7 +219,7 @@ class SqliteEngine implements StorageEngine {
     if (this.#failed !== undefined) throw this.#failed;
     this.#syncing += 1;
     try {
-      await fsync(this.#openWal());
+      await fsync(this.#log.fd);
       await this.assertInPlace();
     } catch (error) {
       throw this.#uncertain(error);
@@ -231,47 +228,28 @@ class SqliteEngine implements StorageEngine {
     }
   }
 
-  /** Two looks at the path, 5 us. Not before the fsync: what happens during it would go unseen. */
+  /** Looks at the paths and at the end of the log, 15 us. Not before the fsync: what happens during it would go unseen. */
   async assertInPlace(): Promise<void> {
     const what = this.#whatHappened();
     if (this.#failed !== undefined || what !== undefined) throw this.#uncertain(undefined, what);
   }
 
   #whatHappened(): string | undefined {
-    return this.#files.whatHappened((path, { size }, shrank) =>
-      shrank ? this.#isCut(path) : path === this.#walPath && size > 0 && this.#startsBlank(),
+    return this.#files.whatHappened((path, shrank) =>
+      path === this.#options.path
+        ? shrank && this.#hasLostPages()
+        : this.#log.isCut(() => this.#writer.logFrames()),
     );
   }
 
-  /** A log that was emptied in the middle of a commit is as long as before, with nothing where it begins. */
-  #startsBlank(): boolean {
-    const start = Buffer.alloc(4);
-    return readSync(this.#openWal(), start, 0, 4, 0) === 4 && start.readUInt32BE() === 0;
-  }
-
-  /** Whether a file that shrank has less in it than SQLite put there. */
-  #isCut(path: string): boolean | undefined {
+  /** Whether the database file has become shorter than SQLite made it. */
+  #hasLostPages(): boolean {
     try {
-      const pageBytes = this.#writer.pragma('page_size');
-      if (path === this.#options.path)
-        return statSync(path).size < this.#writer.pragma('page_count') * pageBytes;
-      for (;;) {
-        const frames = this.#writer.logFrames();
-        const { size } = statSync(path);
-        if (frames === undefined) return undefined;
-        // Otherwise another process has merged the log meanwhile, and cut it rightly.
-        if (frames === this.#writer.logFrames())
-          return size < frames * (pageBytes + FRAME_HEADER_BYTES) || (size > 0 && this.#startsBlank());
-      }
+      const { size } = statSync(this.#options.path);
+      return size < this.#writer.pragma('page_count') * this.#writer.pragma('page_size');
     } catch {
       return true;
     }
-  }
-
-  /** Opening and closing the log drops no lock: SQLite keeps its locks on the other two files. */
-  #openWal(): number {
-    this.#walFd ??= openSync(this.#walPath, 'r+');
-    return this.#walFd;
   }
 
   async selfCheck(tx: Reader): Promise<StorageProblem[]> {
@@ -288,7 +266,7 @@ class SqliteEngine implements StorageEngine {
     for (const reader of this.#idleReaders.splice(0)) reader.close();
     if (this.#writer.writable) this.#writer.mergeLog('TRUNCATE');
     this.#writer.close();
-    if (this.#walFd !== undefined) closeSync(this.#walFd);
+    this.#log.close();
   }
 
   /** Errors after which it is certain that nothing was written. */

@@ -44,29 +44,19 @@ export class OpenFiles {
     this.#files = new Map(paths.map((path, i) => [path, (i === 0 ? first : undefined) ?? statSync(path)]));
   }
 
-  /** A file was found to be this long: from now on, it may not be shorter. */
-  noteBytes(path: string, bytes: number): void {
-    const file = this.#files.get(path);
-    // Shorter than before is for `whatHappened` to find: it may be somebody's doing.
-    if (file !== undefined && file.size < bytes) file.size = bytes;
-  }
-
   /**
-   * What happened to one of them, as a sentence; undefined where nothing did. `isCut` is asked about each, and whether it
-   * shrank: SQLite may have done it. Where that cannot be told now, it is asked again.
+   * What happened to one of them, as a sentence; undefined where nothing did. `isCut` is asked about each, and told whether
+   * it is shorter than at the last look: SQLite may have done it. Where that cannot be told now, it is asked again.
    */
-  whatHappened(
-    isCut: (path: string, now: Stats, shrank: boolean) => boolean | undefined,
-  ): string | undefined {
+  whatHappened(isCut: (path: string, shrank: boolean) => boolean | undefined): string | undefined {
     for (const [path, before] of this.#files) {
       const now = lookAt(path);
       if (typeof now === 'string') return `${path} ${now}.`;
       if (now.ino !== before.ino || now.dev !== before.dev) return `${path} was replaced by another file.`;
       if ((before.mode & ~now.mode & 0o200) !== 0) return `${path} was made read-only.`;
-      const shrank = now.size < before.size;
-      const cut = isCut(path, now, shrank);
+      const cut = isCut(path, now.size < before.size);
       if (cut === true) return `${path} was cut short.`;
-      if (shrank && cut === false) this.#files.set(path, now);
+      if (cut === false) this.#files.set(path, now);
     }
     return undefined;
   }

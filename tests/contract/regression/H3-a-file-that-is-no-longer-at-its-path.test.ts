@@ -45,6 +45,11 @@ const CASES: readonly Case[] = [
     /colibri\.db-wal was cut short|The disk failed/,
   ],
   [
+    'has its -wal cut to its header',
+    ({ dbPath }) => truncateSync(`${dbPath}-wal`, 32),
+    /colibri\.db-wal was cut short|The disk failed/,
+  ],
+  [
     'has its folder swapped for a link to an empty one',
     (colibri) => swapFolder(colibri, () => undefined),
     /colibri\.db is gone/,
@@ -102,23 +107,55 @@ proves(
   },
 );
 
+/** How many bytes are left of a log. */
+const LEFT: Readonly<Record<string, (size: number) => number>> = {
+  nothing: () => 0,
+  'only half of its header': () => 16,
+  'only its header': () => 32,
+  half: (size) => Math.floor(size / 2),
+  'all but the end of its last page': (size) => size - 4_000,
+};
+
+for (const [what, left] of Object.entries(LEFT))
+  proves(
+    ['storage.in-place', 'storage.uncertain'],
+    `H3: a -wal of which ${what} is left in the middle of a commit is as long as before, and found all the same`,
+    async ({ colibri }) => {
+      const server = await colibri.start();
+      await create(server, 'before');
+      const wal = `${colibri.dbPath}-wal`;
+      const { size } = statSync(wal);
+      truncateSync(wal, left(size));
+      // What a commit does that was on its way.
+      truncateSync(wal, size);
+
+      const answer = await create(server, 'after');
+      const exit = await server.waitForExit();
+
+      expect(answer.error?.message).toMatch(/colibri\.db-wal was cut short/);
+      expect(exit).toEqual({ code: 74, signal: null });
+    },
+    { concurrent: true },
+  );
+
 proves(
-  ['storage.in-place', 'storage.uncertain'],
-  'H3: a -wal that is emptied in the middle of a commit is as long as before, and found all the same',
+  ['storage.in-place', 'processes.one-chain'],
+  'H3: a -wal that other processes cut rightly, start over and leave longer than they use is not mistaken for a damaged one',
   async ({ colibri }) => {
-    const server = await colibri.start();
-    await create(server, 'before');
-    const wal = `${colibri.dbPath}-wal`;
-    const { size } = statSync(wal);
-    truncateSync(wal);
-    // What a commit does that was on its way.
-    truncateSync(wal, size);
+    const [idle, busy] = [await colibri.start(), await colibri.start()];
+    const description = 'd'.repeat(7_000);
+    for (let round = 0; round < 3; round += 1) {
+      await create(idle, 'before');
+      for (let i = 0; i < 80; i += 1)
+        await busy.call('task_create', { title: 'filler', project: 'demo', description });
 
-    const answer = await create(server, 'after');
-    const exit = await server.waitForExit();
+      const answers = [await create(idle, 'after'), await idle.call('task_get', { task_id: 'T-0001' })];
 
-    expect(answer.error?.message).toMatch(/colibri\.db-wal was cut short/);
-    expect(exit).toEqual({ code: 74, signal: null });
+      expect(answers.map(({ error }) => error)).toEqual([undefined, undefined]);
+    }
+    await busy.closeInput();
+    expect((await create(idle, 'at last')).error).toBeUndefined();
+    expect(await idle.closeInput()).toEqual({ code: 0, signal: null });
   },
 );
 

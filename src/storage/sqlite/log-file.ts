@@ -1,0 +1,102 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+
+/** Magic, version, page size, number of the log, salts, and the sum of these. */
+const HEADER_BYTES = 32;
+/** Page number, pages of the database, salts, and the sum of this and everything before it. */
+const FRAME_HEADER_BYTES = 24;
+const SUM_AT = 16;
+/** Frames that one read takes; a call writes about 20. */
+const FRAMES_AT_ONCE = 32;
+
+/**
+ * The write-ahead log as a file: a header, then one frame per page. SQLite takes from shared memory how many frames count,
+ * and never looks whether they are still there: where the file was cut, the next commit leaves a hole before its frames.
+ */
+export class LogFile {
+  readonly #path: string;
+  readonly #frameBytes: number;
+  readonly #frames: Buffer;
+  #opened: number | undefined;
+  /** The log and how many of its frames were there at the last look. */
+  #seen: { readonly header: Buffer; readonly frames: number } = { header: Buffer.alloc(0), frames: 0 };
+
+  constructor(path: string, pageBytes: number) {
+    this.#path = path;
+    this.#frameBytes = FRAME_HEADER_BYTES + pageBytes;
+    this.#frames = Buffer.alloc(FRAMES_AT_ONCE * this.#frameBytes);
+  }
+
+  /** Opening and closing the log drops no lock: SQLite keeps its locks on the other two files. */
+  get fd(): number {
+    this.#opened ??= openSync(this.#path, 'r+');
+    return this.#opened;
+  }
+
+  /** Whether frames that count are missing. Undefined where nobody can say now how many count. */
+  isCut(countFrames: () => number | undefined): boolean | undefined {
+    for (;;) {
+      const frames = countFrames();
+      if (frames === undefined) return undefined;
+      const header = this.#header();
+      if (this.#isWhole(header, frames)) return false;
+      // Otherwise another process has started the log over meanwhile.
+      if (frames === countFrames() && header.equals(this.#header())) return true;
+    }
+  }
+
+  /** Looks at the last frame seen before and at those that are new. A hole ends where a frame begins: the byte before is blank. */
+  #isWhole(header: Buffer, frames: number): boolean {
+    const first = header.equals(this.#seen.header) ? Math.max(1, this.#seen.frames) : 1;
+    for (let from = first; from <= frames; from += FRAMES_AT_ONCE) {
+      const wanted = this.#frames.subarray(0, (frames - from + 1) * this.#frameBytes);
+      if (this.#read(wanted, this.#start(from)) < wanted.length) return false;
+      for (let end = this.#frameBytes; end <= wanted.length; end += this.#frameBytes)
+        if (wanted[end - 1] === 0 && !this.#hasItsSum(header, from - 1 + end / this.#frameBytes))
+          return false;
+    }
+    this.#seen = { header, frames };
+    return true;
+  }
+
+  /** Whether a frame is as SQLite wrote it. Its sum goes on from the one before, and is taken of numbers of 32 bits. */
+  #hasItsSum(header: Buffer, frame: number): boolean {
+    const before = frame === 1 ? HEADER_BYTES - 8 : this.#start(frame - 1) + SUM_AT;
+    const [sum, bytes] = [Buffer.alloc(8), Buffer.alloc(this.#frameBytes)];
+    if (this.#read(sum, before) < 8 || this.#read(bytes, this.#start(frame)) < bytes.length) return false;
+    // Without the salts of this log, nothing would be the right sum of nothing.
+    if (bytes.compare(header, 16, 24, 8, 16) !== 0) return false;
+    const isLittleEndian = header.readUInt32BE() % 2 === 0;
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    let [a, b] = [sum.readInt32BE(0), sum.readInt32BE(4)];
+    for (let at = 0; at < bytes.length; at += 8) {
+      // The rest of the frame's header is not part of the sum.
+      if (at === 8) at = FRAME_HEADER_BYTES;
+      a = (a + view.getInt32(at, isLittleEndian) + b) | 0;
+      b = (b + view.getInt32(at + 4, isLittleEndian) + a) | 0;
+    }
+    return a === bytes.readInt32BE(SUM_AT) && b === bytes.readInt32BE(SUM_AT + 4);
+  }
+
+  #start(frame: number): number {
+    return HEADER_BYTES + (frame - 1) * this.#frameBytes;
+  }
+
+  #header(): Buffer {
+    const header = Buffer.alloc(HEADER_BYTES);
+    this.#read(header, 0);
+    return header;
+  }
+
+  /** What cannot be read is not there. */
+  #read(into: Buffer, position: number): number {
+    try {
+      return readSync(this.fd, into, 0, into.length, position);
+    } catch {
+      return 0;
+    }
+  }
+
+  close(): void {
+    if (this.#opened !== undefined) closeSync(this.#opened);
+  }
+}
