@@ -41,7 +41,8 @@ export async function openSqlite(options: SqliteOptions): Promise<StorageEngine>
     expectOwnSchema(writer, driver, options);
     await writer.begin('BEGIN');
     writer.rollback();
-    const paths = writer.writable ? [options.path, `${options.path}-wal`] : [options.path];
+    const endings = writer.writable ? ['', '-wal', '-shm'] : [''];
+    const paths = endings.map((ending) => options.path + ending);
     return new SqliteEngine(driver, writer, options, new OpenFiles(inMemory ? [] : paths, before));
   } catch (error) {
     writer.close();
@@ -235,11 +236,11 @@ class SqliteEngine implements StorageEngine {
   }
 
   #whatHappened(): string | undefined {
-    return this.#files.whatHappened((path, shrank) =>
-      path === this.#options.path
-        ? shrank && this.#hasLostPages()
-        : this.#log.isCut(() => this.#writer.logFrames()),
-    );
+    return this.#files.whatHappened((path, shrank) => {
+      if (path === this.#options.path) return shrank && this.#hasLostPages();
+      // Of the shared memory, it matters only that all processes have the same: it holds their locks.
+      return path === this.#log.path && this.#log.isCut(() => this.#writer.logFrames());
+    });
   }
 
   /** Whether the database file has become shorter than SQLite made it. */

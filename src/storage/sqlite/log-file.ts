@@ -13,7 +13,7 @@ const FRAMES_AT_ONCE = 32;
  * and never looks whether they are still there: where the file was cut, the next commit leaves a hole before its frames.
  */
 export class LogFile {
-  readonly #path: string;
+  readonly path: string;
   readonly #frameBytes: number;
   readonly #frames: Buffer;
   #opened: number | undefined;
@@ -21,14 +21,14 @@ export class LogFile {
   #seen: { readonly header: Buffer; readonly frames: number } = { header: Buffer.alloc(0), frames: 0 };
 
   constructor(path: string, pageBytes: number) {
-    this.#path = path;
+    this.path = path;
     this.#frameBytes = FRAME_HEADER_BYTES + pageBytes;
     this.#frames = Buffer.alloc(FRAMES_AT_ONCE * this.#frameBytes);
   }
 
   /** Opening and closing the log drops no lock: SQLite keeps its locks on the other two files. */
   get fd(): number {
-    this.#opened ??= openSync(this.#path, 'r+');
+    this.#opened ??= openSync(this.path, 'r+');
     return this.#opened;
   }
 

@@ -39,6 +39,12 @@ const CASES: readonly Case[] = [
   ['is cut short', ({ dbPath }) => truncateSync(dbPath, 8_192), /colibri\.db was cut short/],
   ['is made read-only', ({ dbPath }) => chmodSync(dbPath, 0o400), /colibri\.db was made read-only/],
   ['loses its -wal', ({ dbPath }) => rmSync(`${dbPath}-wal`), /colibri\.db-wal is gone/],
+  ['loses its -shm', ({ dbPath }) => rmSync(`${dbPath}-shm`), /colibri\.db-shm is gone/],
+  [
+    'has its -shm replaced',
+    ({ dbPath }) => moveCopyOver({ dbPath: `${dbPath}-shm` }),
+    /colibri\.db-shm was replaced/,
+  ],
   [
     'has its -wal emptied',
     ({ dbPath }) => truncateSync(`${dbPath}-wal`),
@@ -104,6 +110,27 @@ proves(
     expect(exit.code).toBe(74);
     expect(files()).toEqual(before);
     expect((await create(next, 'again')).error).toBeUndefined();
+  },
+);
+
+proves(
+  ['storage.in-place', 'processes.unique-ids'],
+  'H3: a server whose -shm was removed gives out nothing beside one that made another, and so with other locks',
+  async ({ colibri }) => {
+    const first = await colibri.start();
+    await create(first, 'before');
+    rmSync(`${colibri.dbPath}-shm`);
+    const second = await colibri.start();
+
+    const [refused, accepted] = await Promise.all([create(first, 'a'), create(second, 'b')]);
+
+    expect(refused.error?.message).toMatch(
+      /ERR_STORAGE_UNCERTAIN: .*colibri\.db-shm (?:is gone|was replaced)/,
+    );
+    expect(await first.waitForExit()).toEqual({ code: 74, signal: null });
+    expect(accepted.envelope?.data).toMatchObject({ task_id: 'T-0002' });
+    expect((await create(second, 'c')).envelope?.data).toMatchObject({ task_id: 'T-0003' });
+    expect(colibri.readAudit().findings).toEqual([]);
   },
 );
 
@@ -196,7 +223,7 @@ function create(server: ServerProcess, title: string) {
   return server.call('task_create', { title, project: 'demo' });
 }
 
-function moveCopyOver({ dbPath }: Playground): void {
+function moveCopyOver({ dbPath }: Pick<Playground, 'dbPath'>): void {
   copyFileSync(dbPath, `${dbPath}.backup`);
   renameSync(`${dbPath}.backup`, dbPath);
 }
