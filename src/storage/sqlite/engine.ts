@@ -189,7 +189,8 @@ class SqliteEngine implements StorageEngine {
       if (size <= LIMITS.logBytesMax) return;
       // A file that was cut short would look whole again.
       await this.assertInPlace();
-      if (this.#writer.mergeLog('RESTART')) return;
+      const bytes = this.#databaseBytes();
+      if (this.#writer.mergeLog('RESTART')) return this.#files.noteBytes(this.#options.path, bytes);
       const isWorthWaiting =
         this.#reading === 0 && size > LIMITS.logBytesPatient && size < LIMITS.logBytesHopeless;
       if (!isWorthWaiting || tries === MERGE_RETRIES_MAX) return;
@@ -246,11 +247,15 @@ class SqliteEngine implements StorageEngine {
   /** Whether the database file has become shorter than SQLite made it. */
   #hasLostPages(): boolean {
     try {
-      const { size } = statSync(this.#options.path);
-      return size < this.#writer.pragma('page_count') * this.#writer.pragma('page_size');
+      return statSync(this.#options.path).size < this.#databaseBytes();
     } catch {
       return true;
     }
+  }
+
+  /** How long the file is, or will be when the log has been merged. */
+  #databaseBytes(): number {
+    return this.#writer.pragma('page_count') * this.#writer.pragma('page_size');
   }
 
   async selfCheck(tx: Reader): Promise<StorageProblem[]> {

@@ -44,6 +44,12 @@ export class OpenFiles {
     this.#files = new Map(paths.map((path, i) => [path, (i === 0 ? first : undefined) ?? statSync(path)]));
   }
 
+  /** A file has been made this long: from now on, it may not be shorter. */
+  noteBytes(path: string, bytes: number): void {
+    const file = this.#files.get(path);
+    if (file !== undefined) file.size = Math.max(file.size, bytes);
+  }
+
   /**
    * What happened to one of them, as a sentence; undefined where nothing did. `isCut` is asked about each, and told whether
    * it is shorter than at the last look: SQLite may have done it. Where that cannot be told now, it is asked again.
