@@ -69,6 +69,7 @@ export class Connection implements Transaction {
   readonly #listing = new Map<string, SqliteStatement>();
   /** Run by each transaction that finds another schema than the last one did. */
   #checkSchema: (() => void) | undefined;
+  /** The version of the schema that SQLite has in memory, if that one was found to be ours. Somebody may set back the number in the file. */
   #checkedVersion: number | undefined;
 
   constructor(db: SqliteConnection, writable: boolean) {
@@ -125,7 +126,9 @@ export class Connection implements Transaction {
     this.#db.exec(sql);
   }
 
+  /** Outside a transaction, SQLite may read another schema for it. */
   pragma(name: string): number {
+    this.#checkedVersion = undefined;
     return Number(this.#value(`PRAGMA ${name}`));
   }
 
@@ -146,7 +149,7 @@ export class Connection implements Transaction {
   /** Another number whenever another connection has committed; undefined while not even that can be read. */
   #commitsOfOthers(): number | undefined {
     try {
-      return this.pragma('data_version');
+      return Number(this.#value('PRAGMA data_version'));
     } catch {
       return undefined;
     }
@@ -163,6 +166,7 @@ export class Connection implements Transaction {
       number
     >;
     if (this.#checkSchema === undefined || version === this.#checkedVersion) return;
+    this.#checkedVersion = undefined;
     this.#checkSchema();
     this.#checkedVersion = version;
   }

@@ -113,6 +113,31 @@ proves(
   },
 );
 
+proves(
+  'boot.own-schema',
+  'H2: what was planted is refused again after the version of the schema was set back to one that had been checked',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('task_create', TASK);
+    await server.call('task_get', { task_id: 'T-0001' });
+    const db = openDatabase(colibri.dbPath);
+    const version = db.prepare('PRAGMA schema_version').pluck().get();
+    db.exec("CREATE TRIGGER change AFTER INSERT ON tasks BEGIN UPDATE tasks SET priority = 'low'; END");
+    const calls = [
+      await server.call('task_create', TASK),
+      await server.call('task_get', { task_id: 'T-0001' }),
+    ];
+    db.exec(`PRAGMA schema_version = ${version}`);
+    db.close();
+
+    calls.push(await server.call('task_create', TASK));
+    calls.push(await server.call('task_get', { task_id: 'T-0001' }));
+
+    for (const { error } of calls)
+      expect(error?.message).toMatch(/ERR_INIT_FAILED.*The trigger change is not one of Colibri's/);
+  },
+);
+
 function plant({ dbPath }: Playground, sql: string): void {
   const db = openDatabase(dbPath);
   db.exec(sql);
