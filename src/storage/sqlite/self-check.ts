@@ -19,9 +19,11 @@ interface SharedRoot {
   readonly names: string;
 }
 
-/** What ANALYZE makes may be there; anything else that only has such a name may not. */
+/** What ANALYZE makes may be there; anything else that only has such a name may not, such as a table with a computed column. */
 export const OBJECTS = `SELECT type, name, tbl_name, sql FROM sqlite_schema
-  WHERE type <> 'table' OR name NOT IN ('sqlite_stat1', 'sqlite_stat4') ORDER BY name`;
+  WHERE (type, name, sql) IS NOT ('table', 'sqlite_stat1', 'CREATE TABLE sqlite_stat1(tbl,idx,stat)')
+    AND (type, name, sql) IS NOT ('table', 'sqlite_stat4', 'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)')
+  ORDER BY name`;
 
 const SHARED_ROOTS = `SELECT group_concat(name, ', ') AS names
   FROM (SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0 ORDER BY name) GROUP BY rootpage HAVING count(*) > 1`;

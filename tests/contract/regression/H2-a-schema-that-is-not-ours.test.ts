@@ -44,6 +44,13 @@ const PLANTED: readonly (readonly [what: string, sql: string, said: RegExp])[] =
     "ALTER TABLE tasks ADD COLUMN kind TEXT GENERATED ALWAYS AS ('none') VIRTUAL",
     /definition of the table tasks was changed/,
   ],
+  [
+    'a computed column in the statistics of ANALYZE',
+    `ANALYZE; PRAGMA writable_schema = ON;
+     UPDATE sqlite_schema SET sql = 'CREATE TABLE sqlite_stat1(tbl,idx,stat0,stat AS (1))' WHERE name = 'sqlite_stat1';
+     PRAGMA writable_schema = RESET; CREATE TABLE x (y); DROP TABLE x`,
+    /The table sqlite_stat1 is not one of Colibri's/,
+  ],
   ['a missing index', 'DROP INDEX tasks_by_update', /tasks_by_update was removed from the schema/],
   [
     'a name that is none',
