@@ -24,9 +24,12 @@ export function superviseProcess(
   log: (...parts: unknown[]) => void,
 ): (code: number) => void {
   let stopping = false;
+  let exitCode: number = EXIT.ok;
   const parent = process.ppid;
 
   async function stop(reason: string, drainMsMax: number, code: number): Promise<void> {
+    // The database may fail during a stop that began for another reason.
+    exitCode = Math.max(exitCode, code);
     if (stopping) return;
     stopping = true;
     log(`stopping: ${reason}`);
@@ -38,7 +41,7 @@ export function superviseProcess(
     );
     await within(transport.flushed(), LIMITS.drainMsMax);
     await within(server.close(), LIMITS.drainMsMax);
-    process.exit(code);
+    process.exit(exitCode);
   }
 
   function onSignal(signal: NodeJS.Signals): void {

@@ -267,6 +267,7 @@ class SqliteEngine implements StorageEngine {
     this.#closed = true;
     await this.#lastWrite;
     await (this.#nextSync ?? this.#lastSync).catch(() => undefined);
+    await this.assertInPlace().catch(() => undefined);
     // Merging could spoil what is at the path now, or what a new start will find out from; closing would merge too.
     if (this.#failed !== undefined) return;
     for (const reader of this.#idleReaders.splice(0)) reader.close();

@@ -153,6 +153,27 @@ proves(
   },
 );
 
+for (const [what, happen] of CASES.filter(([what]) => /^is (?:deleted|overwritten|emptied)/.test(what)))
+  proves(
+    ['storage.in-place', 'stop.end-of-input', 'stop.signal'],
+    `H3: a database that ${what} after the last answer: the stop says so and ends with 74`,
+    async ({ colibri }) => {
+      for (const stop of ['end of input', 'SIGTERM']) {
+        const server = await colibri.start();
+        await create(server, 'answered');
+        happen(colibri);
+
+        if (stop === 'SIGTERM') server.kill('SIGTERM');
+        const exit = await (stop === 'SIGTERM' ? server.waitForExit() : server.closeInput());
+
+        expect(exit).toEqual({ code: 74, signal: null });
+        expect(server.stderr).toMatch(/colibri\.db (?:is gone|was replaced|was cut short)/);
+        rmSync(folderOf(colibri), { recursive: true, force: true });
+      }
+    },
+    { concurrent: true },
+  );
+
 /** How many bytes are left of a log. */
 const LEFT: Readonly<Record<string, (size: number) => number>> = {
   nothing: () => 0,
