@@ -167,8 +167,9 @@ class SqliteEngine implements StorageEngine {
    */
   async #writeAlone<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
     try {
-      // Other processes may use the log beside a new file already, and behind a cut nobody would find the commit.
-      await this.assertInPlace();
+      // Other processes may use the log beside a new file already, and behind a cut nobody would find the commit. What only
+      // the log itself tells is found by the look that follows every commit.
+      await this.#assertUnchanged({ readsLog: false });
       const result = await this.#writer.alone(() => work(this.#writer));
       await this.#keepLogShort();
       return result;
@@ -232,15 +233,20 @@ class SqliteEngine implements StorageEngine {
 
   /** Looks at the paths and at the end of the log, 15 us. Not before the fsync: what happens during it would go unseen. */
   async assertInPlace(): Promise<void> {
-    const what = this.#whatHappened();
+    await this.#assertUnchanged({ readsLog: true });
+  }
+
+  async #assertUnchanged({ readsLog }: { readonly readsLog: boolean }): Promise<void> {
+    const what = this.#whatHappened(readsLog);
     if (this.#failed !== undefined || what !== undefined) throw this.#uncertain(undefined, what);
   }
 
-  #whatHappened(): string | undefined {
+  #whatHappened(readsLog = true): string | undefined {
     return this.#files.whatHappened((path, shrank) => {
       if (path === this.#options.path) return shrank && this.#hasLostPages();
       // Of the shared memory, it matters only that all processes have the same: it holds their locks.
-      return path === this.#log.path && this.#log.isCut(() => this.#writer.logFrames());
+      if (path !== this.#log.path || !(shrank || readsLog)) return false;
+      return this.#log.isCut(() => this.#writer.logFrames());
     });
   }
 
