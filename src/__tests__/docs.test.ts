@@ -192,7 +192,7 @@ describe('lists that are kept by hand', () => {
     const index = read('docs', 'adr', 'README.md');
 
     expect(lines.filter((line) => !index.includes(line))).toEqual([]);
-    expect(files.map((file) => Number(file.slice(0, 4)))).toEqual(files.map((_, i) => i + 1));
+    expect(new Set(files.map((file) => file.slice(0, 4))).size).toBe(files.length);
   });
 
   test('the floor plan has a line for each room of src', () => {
