@@ -193,6 +193,23 @@ describe('show and log say how well a record is proved', () => {
     },
   );
 
+  for (const position of [8, 99])
+    proves(
+      'verdict.record',
+      `a changed task that says row ${position} wrote it later is not taken for that`,
+      async (desk) => {
+        await desk.work();
+        desk.tamper((db) =>
+          db.exec(`UPDATE tasks SET assignee = 'mallory', position = ${position} WHERE id = 1`),
+        );
+
+        const { marks, code } = await log(desk);
+
+        expect(code).toBe(1);
+        expect(marks).toContain('wrong');
+      },
+    );
+
   proves('verdict.record', 'a record put back as it once was is not called intact', async (desk) => {
     await desk.work();
     const copy = desk.colibri.path('before.db');

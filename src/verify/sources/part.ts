@@ -1,4 +1,5 @@
 import type { TlogProof } from '../../integrity/checkpoint.ts';
+import { sha256Hex } from '../../integrity/digest.ts';
 import { inclusionProof, type NodeReader } from '../../integrity/proofs.ts';
 import { GENESIS } from '../../log/row.ts';
 import {
@@ -18,7 +19,7 @@ import { type Finding, type Report, rowFinding } from '../finding.ts';
 import type { Source, SourceHead, SourceRow, Walked } from '../source.ts';
 import { historyOf } from './carried.ts';
 import { Cells, inPages, pagesOf, ROWS } from './database-cells.ts';
-import { isPosition } from './forms.ts';
+import { isPosition, members } from './forms.ts';
 import { isIncluded } from './proofs.ts';
 
 /** Rows at a time: fewer than of a whole log, so that a slice stays short. */
@@ -84,7 +85,20 @@ export class PartSource implements Source {
   }
 
   /** The subject itself, and records that claim to be its own, where no call wrote them. */
-  async checkRest(_walked: Walked, report: Report): Promise<void> {
+  async checkRest(walked: Walked, report: Report): Promise<void> {
+    const tell = (table: StateTable, record: string, position: unknown) => {
+      const message = `${record} says that audit row ${position} wrote it, but that row does not say so.`;
+      report({ kind: 'unexplained', table: table.name, record, columns: ['id', 'position'], message });
+    };
+    // A call that is not among the rows may have written it later, and must say so.
+    for (const table of STATE_TABLES.filter(({ appendOnly }) => !appendOnly))
+      for (const [id, text] of await this.#cells.states(table, [...(this.#written.get(table) ?? [])])) {
+        const [record, { position }] = [formatId(table, id), members(text)];
+        if (walked.found.has(record)) continue;
+        const writer = isPosition(position) ? await this.#cells.textAt(position) : '';
+        if (!String(writer).includes(`"hash":"${sha256Hex(text)}","id":"${record}"`))
+          tell(table, record, position);
+      }
     let seen = 0;
     // Under a head, calls that it does not cover are not among the rows.
     for (const subject of this.#head === undefined ? this.complete : []) {
@@ -93,10 +107,7 @@ export class PartSource implements Source {
       for (const [table, column] of own)
         for await (const { id, position } of rowsWith(this.#cells, table, column, task ?? session ?? 0)) {
           if (++seen % PAGE === 0) await this.#pause();
-          if (this.#written.get(table)?.has(id)) continue;
-          const record = formatId(table, id);
-          const message = `${record} says that audit row ${position} wrote it, but that row does not say so.`;
-          report({ kind: 'unexplained', table: table.name, record, columns: ['id', 'position'], message });
+          if (!this.#written.get(table)?.has(id)) tell(table, formatId(table, id), position);
         }
     }
   }
