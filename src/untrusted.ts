@@ -47,6 +47,16 @@ export function jsonText(value: unknown, indent?: number): string {
   return json.replace(ACTING, (c) => c.split('').map(unit).join(''));
 }
 
+/** The entries of a list that was stored as JSON; none where it is not one: anybody may have changed the file. */
+export function listIn(text: string): unknown[] {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? value : [];
+  } catch {
+    return [];
+  }
+}
+
 /** A value from JSON as text. String() would call what an object says is its `toString`. */
 export function textFrom(value: unknown): string {
   return typeof value === 'object' && value !== null ? jsonText(value) : String(value);

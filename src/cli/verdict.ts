@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts';
-import { keyId } from '../report/telling.ts';
+import { keyId } from '../trust/opening.ts';
 import type { Finding } from '../verify/finding.ts';
 import type { Anchoring, Verdict } from '../verify/verdict.ts';
 import type { Against } from './brought.ts';
@@ -70,7 +70,7 @@ function rangesIn(verdict: Verdict, whole: boolean) {
     intact_through: whole ? verdict.intactThrough : null,
     replayed_through: whole ? verdict.replayedThrough : null,
     checkpointed_through: verdict.checkpointedThrough,
-    checkpointed_by: verdict.checkpointed,
+    checkpointed_by: verdict.checkpointed.map((one) => ({ ...one, known: true })),
     anchored_through: verdict.anchoredThrough,
     anchored_by: verdict.anchoredBy,
     unanchored_tail: whole ? verdict.unanchoredTail : null,
@@ -90,9 +90,9 @@ function comparisonIn({ judged }: Verdict) {
 
 function printRanges(verdict: Verdict, whole: boolean, out: Output): void {
   const size = `of ${verdict.size.toLocaleString('en')} audit rows`;
-  const keys = verdict.checkpointed
-    .filter(({ known }) => known)
-    .map(({ key, vouched }) => `key ${keyId(key)}${vouched ? '' : ' (not vouched for)'}`);
+  const keys = verdict.checkpointed.map(
+    ({ key, vouched }) => `key ${keyId(key)}${vouched ? '' : ' (not vouched for)'}`,
+  );
   const anchors = verdict.anchoredBy.map((source) => ANCHOR_NAMES[source]);
   const by = (names: readonly string[]) => (names.length === 0 ? '' : ` by ${names.join(', ')}`);
   const lines: readonly (readonly [label: string, rows: number, more: string, ofPart: boolean])[] = [

@@ -3,10 +3,9 @@ import { type OpenedFiles, openBundle } from '../export/files.ts';
 import { describeCertificate } from '../export/summary.ts';
 import { exactText } from '../integrity/digest.ts';
 import { readWhole } from '../private-files.ts';
-import { keyId } from '../report/telling.ts';
 import { commitsHeld } from '../trust/anchors-git.ts';
 import { stampChecker } from '../trust/anchors-tsr.ts';
-import { keyIn } from '../trust/opening.ts';
+import { keyId, keyIn } from '../trust/opening.ts';
 import { ProgramError } from '../trust/programs.ts';
 import type { Finding } from '../verify/finding.ts';
 import type { Evidence } from '../verify/rules/heads.ts';
@@ -89,7 +88,7 @@ const KEY_SENTENCES = {
 };
 
 function printKeys({ checkpointed }: Verdict, keyFrom: keyof typeof KEY_SENTENCES, out: Output): void {
-  const [first, ...more] = checkpointed.filter(({ known }) => known);
+  const [first, ...more] = checkpointed;
   if (first === undefined) return;
   const others = more.length === 0 ? '' : `, and ${more.length} more that it leads to`;
   const sentence = `Signed by key ${keyId(first.key)}${others}, ${KEY_SENTENCES[keyFrom]}`;

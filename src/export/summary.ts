@@ -1,4 +1,5 @@
 import { formatId, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../log/tables.ts';
+import { listIn } from '../untrusted.ts';
 import { auditRow } from '../verify/finding.ts';
 import { isObject, type JsonObject } from '../verify/rules/payloads.ts';
 import { parseCertificate } from '../verify/sources/certificate.ts';
@@ -44,10 +45,8 @@ function transitions(subject: string, log: readonly JsonObject[], payloads: read
 }
 
 function skills({ skills: list }: JsonObject): string[] {
-  const { all } = forms.members(forms.isText(list) ? `{"all":${list}}` : undefined);
-  return Array.isArray(all)
-    ? all.filter(isObject).map(({ name, digest }) => `skill in force: ${name} ${digest}`)
-    : [];
+  const inForce = listIn(String(list)).filter(isObject);
+  return inForce.map(({ name, digest }) => `skill in force: ${name} ${digest}`);
 }
 
 function nameOf(table: StateTable, { id }: JsonObject): string {

@@ -7,7 +7,7 @@ import { sha256Hex } from '../integrity/digest.ts';
 import { formatId, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../log/tables.ts';
 import { isThere, makePrivateFolder, readJson, readWhole, replaceFile } from '../private-files.ts';
 import type { Reader } from '../storage/engine.ts';
-import { jsonText, markdownLine, textFrom, visibleLine } from '../untrusted.ts';
+import { jsonText, listIn, markdownLine, textFrom, visibleLine } from '../untrusted.ts';
 
 /** What verification said of the log: findings by record (`T-0001`), and how far a signed head reaches. */
 export interface LogProof {
@@ -171,16 +171,6 @@ function property(value: unknown): unknown {
 }
 
 const LIVE = /[`<$]|\[\[|\]\(|%%|::|(?<!\bhttps?):\/\//i;
-
-/** A JSON list; anybody may have changed the file, and then it may be anything. */
-function listIn(text: string): unknown[] {
-  try {
-    const value: unknown = JSON.parse(text);
-    return Array.isArray(value) ? value : [];
-  } catch {
-    return [];
-  }
-}
 
 /** A note to be written: path inside the export folder, with forward slashes, and text. */
 type Note = ReturnType<typeof note>;

@@ -4,7 +4,7 @@ import { Frontier, leafHash } from '../integrity/tree.ts';
 import { changeOne, type Reader, type Transaction } from '../storage/engine.ts';
 
 /** Rows whose common root is stored. Below it a proof reads rows, above it stored roots. */
-const BLOCK_ROWS = 256;
+export const BLOCK_ROWS = 256;
 
 /** Stores the root of the block that `position` completes, if it completes one and every row of it is there. */
 export async function closeBlock(tx: Transaction, position: number): Promise<void> {

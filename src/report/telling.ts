@@ -10,11 +10,6 @@ export function textOf(value: unknown): string {
   return typeof value === 'number' ? String(value) : isText(value) ? value : '';
 }
 
-/** The short name of a verifier key: its text form is `name+id+key`. */
-export function keyId(key: string): string {
-  return key.split('+')[1] ?? '';
-}
-
 /** The arguments of a tool that are texts, as far as they were given. */
 export function textFields({ rules: version, tool }: JsonObject, args: JsonObject): readonly string[] {
   const rules = typeof version === 'number' ? RULES[version] : undefined;

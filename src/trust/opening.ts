@@ -30,6 +30,11 @@ export function keyIn(text: string | undefined): notes.VerifierKey | undefined {
   return text === undefined ? undefined : ifValid(() => notes.parseVerifierKey(text));
 }
 
+/** What people call a key by: its text form is `name+id+key`. Of what is not a key, how it begins. */
+export function keyId(key: string): string {
+  return key.split('+')[1] ?? key.slice(0, 16);
+}
+
 /** The tree that a head keeps the roots of, the largest first; undefined where they are not those of this size. */
 export function treeIn(frontier: string, size: number): Frontier | undefined {
   return ifValid(() => new Frontier({ size, hashes: frontier.match(/.{1,64}/gs) ?? [] }));

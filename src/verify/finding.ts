@@ -29,20 +29,15 @@ export type FindingKind =
   | 'damaged'
   /** The rules give another result than the log says. */
   | 'forbidden'
-  /** Rows that no known key has signed. */
-  | 'foreign'
   | 'newer-rules'
-  // What only a signed head can show.
-  | 'bad-head'
-  | 'cut-tail'
-  | 'older-copy'
-  | 'rewritten'
-  | 'replaced'
-  | 'foreign-key'
-  | 'bad-checkpoint'
   | 'bad-anchor'
-  | 'lost-key'
-  | 'lost-memory';
+  | (typeof OF_HEADS)[number];
+
+/** What only a signed head can show. `foreign` are rows that no known key has signed. */
+export const OF_HEADS = [
+  ...(['foreign', 'bad-head', 'cut-tail', 'older-copy', 'rewritten'] as const),
+  ...(['replaced', 'foreign-key', 'bad-checkpoint', 'lost-key', 'lost-memory'] as const),
+] as const;
 
 /** Called for each finding as it is made: there may be as many as there are rows. */
 export type Report = (finding: Finding) => void;

@@ -32,7 +32,6 @@ export interface Verdict {
 export interface Checkpointed {
   readonly key: string;
   readonly through: number;
-  readonly known: boolean;
   /** False for a machine's key that joined by itself and that nobody has vouched for. */
   readonly vouched: boolean;
 }
@@ -51,11 +50,10 @@ export function rangesOf(
   const consistent = judged.filter(({ status }) => status === 'consistent');
   const anchors = consistent.filter(({ source }) => ANCHORS.some((kind) => kind === source));
   const anchoredThrough = Math.min(reach, largest(anchors.map((anchor) => anchor.size)));
-  const known = checkpointed.filter((one) => one.known).map(({ through }) => through);
   return {
     intactThrough,
     replayedThrough: whole ? Math.min(intactThrough, walked.firstUnreplayed - 1) : 0,
-    checkpointedThrough: Math.min(reach, largest(known)),
+    checkpointedThrough: Math.min(reach, largest(checkpointed.map(({ through }) => through))),
     anchoredThrough,
     anchoredBy: ANCHORS.filter((kind) => anchors.some(({ source }) => source === kind)),
     unanchoredTail: reach - anchoredThrough,

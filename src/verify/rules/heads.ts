@@ -1,7 +1,7 @@
 import { asError } from '../../errors.ts';
 import { type Checkpoint, parseCheckpoint } from '../../integrity/checkpoint.ts';
 import { NoKnownKeyError, openNote, type VerifierKey } from '../../integrity/signed-note.ts';
-import { headIn, keyIn, originOfKey, treeIn } from '../../trust/opening.ts';
+import { headIn, keyId, keyIn, originOfKey, treeIn } from '../../trust/opening.ts';
 import { auditRow, type Finding, type Report, rowFinding } from '../finding.ts';
 import type { SourceHead, SourceNote } from '../source.ts';
 import type { Checkpointed } from '../verdict.ts';
@@ -303,10 +303,8 @@ function checkpointedBy(judged: readonly Judged[], known: readonly KnownKey[]): 
   const through = new Map<string, number>();
   for (const { status, key, size } of judged)
     if (status === 'consistent' && key !== undefined) through.set(key, Math.max(through.get(key) ?? 0, size));
-  return [...through].map(([key, size]) => {
-    const one = known.find(({ text }) => text === key);
-    return { key, through: size, known: one !== undefined, vouched: one?.vouched === true };
-  });
+  const isVouched = (key: string) => known.some(({ text, vouched }) => vouched && text === key);
+  return [...through].map(([key, size]) => ({ key, through: size, vouched: isVouched(key) }));
 }
 
 function remarksOn(
@@ -321,8 +319,7 @@ function remarksOn(
   if (log.origin === undefined) remarks.push('The log was never signed.');
   if (trusted.length === 0 && known.length > 0)
     remarks.push('No key was given: the signatures are by the key that the name of the log belongs to.');
-  for (const { text, vouched } of known)
-    if (!vouched)
-      remarks.push(`The key ${text.split('+')[1]} joined by itself, and nobody has vouched for it.`);
+  for (const { text } of known.filter(({ vouched }) => !vouched))
+    remarks.push(`The key ${keyId(text)} joined by itself, and nobody has vouched for it.`);
   return remarks;
 }

@@ -1,11 +1,9 @@
 import { isHash, sha256Hex } from '../../integrity/digest.ts';
 import { EMPTY_ROOT, Frontier } from '../../integrity/tree.ts';
 import { chainHash, GENESIS } from '../../log/row.ts';
+import { BLOCK_ROWS } from '../../log/tree.ts';
 import { auditRow, type Finding, type Report, rowFinding } from '../finding.ts';
 import type { SourceRow } from '../source.ts';
-
-/** Rows whose common root a database stores. */
-export const BLOCK_ROWS = 256;
 
 /** What a signed head of this size must say. */
 export interface Mark {

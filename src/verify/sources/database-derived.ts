@@ -1,7 +1,8 @@
 import { formatId, TASKS } from '../../log/tables.ts';
+import { BLOCK_ROWS } from '../../log/tree.ts';
 import type { Row } from '../../storage/engine.ts';
+import { listIn } from '../../untrusted.ts';
 import { auditRow, type Finding } from '../finding.ts';
-import { BLOCK_ROWS } from '../rules/links.ts';
 import { inPages, isPlain, type Parts, type Rest } from './database-cells.ts';
 
 /** Everything that repeats what the log already says, so that finding is fast. Each must be exactly what it is derived from. */
@@ -135,7 +136,8 @@ async function checkTasks(rest: Rest): Promise<void> {
   for await (const row of inPages<Row>(rest.from('tasks'), select, 'id')) {
     const id = Number(row.id);
     for (const { table, column, entries } of stored) {
-      const [due, there] = [entriesOf(String(row[column])), entries.get(id) ?? NOTHING];
+      const [list, there] = [String(row[column]), entries.get(id) ?? NOTHING];
+      const due = list === '[]' ? NOTHING : new Set(listIn(list));
       if (due.size !== there.size || [...there].some((value) => !due.has(value))) tellList(rest, table, id);
       if (there !== NOTHING) entries.delete(id);
     }
@@ -168,16 +170,6 @@ function tellList({ walked: { found }, report }: Rest, table: string, id: unknow
 }
 
 const NOTHING: ReadonlySet<unknown> = new Set();
-
-function entriesOf(list: string): ReadonlySet<unknown> {
-  if (list === '[]') return NOTHING;
-  try {
-    const value: unknown = JSON.parse(list);
-    return new Set(Array.isArray(value) ? value : []);
-  } catch {
-    return NOTHING;
-  }
-}
 
 function checkCounters({ walked, report }: Rest, id: number, row: Row): void {
   const expected: Readonly<Record<string, number>> | undefined = walked.derivedOf(id);

@@ -1,5 +1,6 @@
 import { parseId, type StateTable, TASKS } from '../../log/tables.ts';
 import type { Reader, SqlValue, StorageEngine } from '../../storage/engine.ts';
+import { keyId } from '../../trust/opening.ts';
 import type { Report } from '../finding.ts';
 import {
   DamagedSource,
@@ -119,8 +120,4 @@ export class DatabaseSource implements Source {
 
 function numberOf(value: SqlValue | undefined): number {
   return typeof value === 'number' ? value : Number.NaN;
-}
-
-function keyId(key: string): string {
-  return key.split('+')[1] ?? key.slice(0, 16);
 }

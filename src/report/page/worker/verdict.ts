@@ -1,7 +1,7 @@
 import { STATE_TABLES } from '../../../log/tables.ts';
-import type { Finding, FindingKind } from '../../../verify/finding.ts';
+import { keyId } from '../../../trust/opening.ts';
+import { type Finding, OF_HEADS } from '../../../verify/finding.ts';
 import type { Verdict } from '../../../verify/verdict.ts';
-import { keyId } from '../../telling.ts';
 import type { Watched } from './open.ts';
 
 /** What the page shows of the verifier's verdict. */
@@ -22,7 +22,7 @@ export function verdictView(verdict: Verdict, watched: Watched, stateRows: numbe
     whole: source.whole,
     /** Audit rows that are here. */
     rows: read.size,
-    keys: checkpointed.filter(({ known }) => known).map((signed) => ({ ...signed, id: keyId(signed.key) })),
+    keys: checkpointed.map((signed) => ({ ...signed, id: keyId(signed.key) })),
     /** What others may hold of checkpoints that the rows agree with, the oldest first. The page has no network to look. */
     anchors: source.anchors.filter(({ note }) => good.has(note)),
     checks: CHECKS.map(([name, what]) => {
@@ -75,16 +75,11 @@ function lookedAt(
   };
 }
 
-const OF_HEADS: ReadonlySet<FindingKind> = new Set<FindingKind>([
-  ...(['foreign', 'bad-head', 'cut-tail', 'older-copy', 'rewritten'] as const),
-  ...(['replaced', 'foreign-key', 'bad-checkpoint', 'lost-key', 'lost-memory'] as const),
-]);
-
 /** The check under which a finding is shown. */
 function checkOf({ kind, table }: Finding) {
   if (kind === 'forbidden' || kind === 'newer-rules') return 'replay';
   if (kind === 'bad-anchor') return 'anchors';
-  if (OF_HEADS.has(kind)) return 'heads';
+  if (OF_HEADS.some((one) => one === kind)) return 'heads';
   if (table === 'actions') return kind === 'unlinked' ? 'chain' : 'rows';
   if (table === 'action_payloads') return 'payloads';
   if (table === 'texts') return 'texts';
