@@ -18,11 +18,8 @@ function* startSession(args: StartArgs, call: Call): Steps<Ruling<Started>> {
   if (open !== undefined) {
     const { started_by, started_at } = open;
     const session_id = formatId(SESSIONS, open.id);
-    throw new ColibriError(
-      'ERR_SESSION_EXISTS',
-      `${args.task_id} has the open session ${session_id}, started by ${started_by} at ${started_at}. Use it, or seal it with merkle_finalize first.`,
-      { session_id, started_by, started_at },
-    );
+    const sentence = `${args.task_id} has the open session ${session_id}, started by ${started_by} at ${started_at}. Use it, or seal it with merkle_finalize first.`;
+    throw new ColibriError('ERR_SESSION_EXISTS', sentence, { session_id, started_by, started_at });
   }
   const row: SessionRow = {
     id,
@@ -62,21 +59,15 @@ function* finalizeSession({ session_id, task_id }: FinalizeArgs, call: Call): St
   if (session === undefined) throw notFound(SESSIONS, session_id);
   if (session.status === 'finalized') {
     const { finalized_at, finalized_by, merkle_root } = session;
-    throw new ColibriError(
-      'ERR_ALREADY_FINALIZED',
-      `${session_id} was finalized at ${finalized_at} by ${finalized_by}. merkle_root returns its root.`,
-      { session_id, finalized_at, merkle_root },
-    );
+    const sentence = `${session_id} was finalized at ${finalized_at} by ${finalized_by}. merkle_root returns its root.`;
+    throw new ColibriError('ERR_ALREADY_FINALIZED', sentence, { session_id, finalized_at, merkle_root });
   }
   if (only !== null && existing.length === 0) throw notFound(TASKS, task_id ?? '');
   const { leaves } = yield* ask({ leaves: ['leaves', sessionId, only] });
   if (leaves.length === 0) {
     const of = only === null ? '' : ` of ${task_id}`;
-    throw new ColibriError(
-      'ERR_NO_RECORDS',
-      `${session_id} has no records${of} to seal. Record a thought with thought_record first.`,
-      { session_id },
-    );
+    const sentence = `${session_id} has no records${of} to seal. Record a thought with thought_record first.`;
+    throw new ColibriError('ERR_NO_RECORDS', sentence, { session_id });
   }
   const leaf_count = leaves.length;
   const seal = { merkle_root: treeRoot(leaves), tree_depth: treeDepth(leaf_count), leaf_count };

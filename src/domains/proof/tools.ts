@@ -91,11 +91,8 @@ async function rootOf(tx: Reader, session: SessionRow) {
   if (leaves.length > 0)
     return { merkle_root: treeRoot(leaves), is_finalized: false, as_of: await lastChangeOf(tx, session) };
   const session_id = formatId(SESSIONS, session.id);
-  throw new ColibriError(
-    'ERR_NOT_FINALIZED',
-    `${session_id} is open and has no records yet, so it has no root. Record a thought, then ask again.`,
-    { session_id },
-  );
+  const sentence = `${session_id} is open and has no records yet, so it has no root. Record a thought, then ask again.`;
+  throw new ColibriError('ERR_NOT_FINALIZED', sentence, { session_id });
 }
 
 /** When the last record joined the session, or when it began. */

@@ -136,23 +136,18 @@ function* assertMayFinish(task: TaskRow): Steps<number> {
     open: ['openSession', task.id],
     unsealed: ['unsealedThoughts', task.proof_grade === 1 ? task.id : 0],
   });
+  const lacks = (missing: string) => ({ task_id, missing_fields: [missing] });
   if (newest === undefined) {
-    throw new ColibriError(
-      'ERR_WRITEBACK_REQUIRED',
-      `${task_id} cannot be finished before its reasons are written down. Call thought_record for it, then set this status again.`,
-      { task_id, missing_fields: ['thought_record'] },
-    );
+    const sentence = `${task_id} cannot be finished before its reasons are written down. Call thought_record for it, then set this status again.`;
+    throw new ColibriError('ERR_WRITEBACK_REQUIRED', sentence, lacks('thought_record'));
   }
   if (task.proof_grade === 0 || (open === undefined && newest.sealed)) return unsealed;
   const what =
     open === undefined
       ? `its newest thought ${formatId(THOUGHTS, newest.id)} is in no sealed session. Open a session with audit_session_start, record what is still to be said, and seal it with merkle_finalize`
       : `its session ${formatId(SESSIONS, open.id)} is still open. Seal it with merkle_finalize`;
-  throw new ColibriError(
-    'ERR_PROOF_REQUIRED',
-    `${task_id} is proof-grade, and ${what}; then set this status again.`,
-    { task_id, missing_fields: ['merkle_finalize'] },
-  );
+  const sentence = `${task_id} is proof-grade, and ${what}; then set this status again.`;
+  throw new ColibriError('ERR_PROOF_REQUIRED', sentence, lacks('merkle_finalize'));
 }
 
 function* rewire(task: TaskRow, ids: readonly string[]): Steps<Partial<TaskRow>> {
@@ -191,11 +186,8 @@ function cycleError(task: number, cameFrom: ReadonlyMap<number, number>, via?: s
   for (let id = cameFrom.get(task); id !== undefined && id !== task; id = cameFrom.get(id)) path.unshift(id);
   const cycle = [task, ...path].map((id) => formatId(TASKS, id));
   if (via !== undefined) cycle.splice(1, 0, via);
-  return new ColibriError(
-    'ERR_CIRCULAR_DEPENDENCY',
-    `${cycle[0]} would wait for itself: ${cycle.join(' waits for ')}. Leave one of these dependencies out.`,
-    { cycle },
-  );
+  const sentence = `${cycle[0]} would wait for itself: ${cycle.join(' waits for ')}. Leave one of these dependencies out.`;
+  return new ColibriError('ERR_CIRCULAR_DEPENDENCY', sentence, { cycle });
 }
 
 /** What was done as asked but may not be what was meant. */

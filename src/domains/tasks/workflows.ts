@@ -71,9 +71,7 @@ export function assertArrow(
   const refused = to === status ? `be set to ${to} a second time` : `move to ${to}`;
   const next =
     allowed.length === 0 ? 'It is final and never moves again.' : `Allowed next: ${allowed.join(', ')}.`;
-  throw new ColibriError(
-    'ERR_INVALID_TRANSITION',
-    `${task_id} has been ${status} since ${since}, set by ${held_by}; it cannot ${refused}. ${next}`,
-    { task_id, workflow, from: status, to, allowed, held_by, since },
-  );
+  const sentence = `${task_id} has been ${status} since ${since}, set by ${held_by}; it cannot ${refused}. ${next}`;
+  const details = { task_id, workflow, from: status, to, allowed, held_by, since };
+  throw new ColibriError('ERR_INVALID_TRANSITION', sentence, details);
 }

@@ -74,27 +74,19 @@ function sessionFor(
     const open = covering.find((other) => other.task_id === task.id);
     if (open !== undefined || task.proof_grade === 0) return open;
     if (covering[0] !== undefined) return covering[0];
-    throw new ColibriError(
-      'ERR_SESSION_REQUIRED',
-      `${task_id} is proof-grade and has no open session. Call audit_session_start for it, then record this thought again.`,
-      { task_id },
-    );
+    const sentence = `${task_id} is proof-grade and has no open session. Call audit_session_start for it, then record this thought again.`;
+    throw new ColibriError('ERR_SESSION_REQUIRED', sentence, { task_id });
   }
   if (session === undefined) throw notFound(SESSIONS, named);
   const { finalized_at, scope } = session;
-  if (session.status === 'finalized')
-    throw new ColibriError(
-      'ERR_ALREADY_FINALIZED',
-      `${named} was finalized at ${finalized_at} and takes no more records. Leave session_id out, or open a new session with audit_session_start.`,
-      { session_id: named, finalized_at },
-    );
+  if (session.status === 'finalized') {
+    const sentence = `${named} was finalized at ${finalized_at} and takes no more records. Leave session_id out, or open a new session with audit_session_start.`;
+    throw new ColibriError('ERR_ALREADY_FINALIZED', sentence, { session_id: named, finalized_at });
+  }
   if (covering.some(({ id }) => id === session.id)) return session;
   const session_task_id = formatId(TASKS, session.task_id);
-  throw new ColibriError(
-    'ERR_SESSION_NOT_FOUND',
-    `${named} does not cover ${task_id}: it is ${scope} on ${session_task_id}. Leave session_id out, or open one for ${task_id} with audit_session_start.`,
-    { session_id: named, task_id, session_task_id },
-  );
+  const sentence = `${named} does not cover ${task_id}: it is ${scope} on ${session_task_id}. Leave session_id out, or open one for ${task_id} with audit_session_start.`;
+  throw new ColibriError('ERR_SESSION_NOT_FOUND', sentence, { session_id: named, task_id, session_task_id });
 }
 
 /** Branch and commit as claimed, or as the server saw them; what it saw itself is marked as observed. */
