@@ -1,6 +1,7 @@
 import { type Clock, pauseEvery } from '../clock.ts';
+import { idsFrom, type Leaf } from '../domains/lookup.ts';
 import type { BrokenLink, TraceEntry } from '../domains/trail/schema.ts';
-import type { ChainReport } from '../domains/trail/tools.ts';
+import type { ChainReport, Subject } from '../domains/trail/tools.ts';
 import {
   formatId,
   parseId,
@@ -12,7 +13,8 @@ import {
 } from '../log/tables.ts';
 import type { Reader } from '../storage/engine.ts';
 import { auditRow, type Finding } from './finding.ts';
-import { PartSource, rowsBehind, type Subject } from './sources/part.ts';
+import { inPages, PAGE } from './sources/database-cells.ts';
+import { PartSource, rowsBehind } from './sources/part.ts';
 import { verify } from './verify.ts';
 
 export interface ChainOptions {
@@ -37,7 +39,10 @@ export async function verifyChain(tx: Reader, subject: Subject, options: ChainOp
     pause,
   });
   const broken: BrokenLink[] = [];
-  for (const finding of findings) broken.push(brokenLink(finding, await placeOf(tx, subject, finding)));
+  if (findings.length > 0) {
+    const placeOf = await placesOf(tx, subject);
+    for (const finding of findings) broken.push(brokenLink(finding, await placeOf(finding)));
+  }
   broken.sort((a, b) => a.position - b.position);
   const { total, trace } = await listRecords(tx, subject, options.trace, pause);
   return { total, score: scoreOf(total, broken), broken, trace };
@@ -64,30 +69,17 @@ function scoreOf(total: number, broken: readonly BrokenLink[]): number {
 /** How far behind its enter row the exit row of a call is looked for. */
 const CALLS_BETWEEN_MAX = 128;
 
-/** Which record of the subject a finding is about, counted from 1; 0 where it is none of them. */
-async function placeOf(tx: Reader, { kind, id: subject }: Subject, finding: Finding): Promise<number> {
+/** Tells which record of the subject a finding is about, counted from 1; 0 where it is none of them. */
+async function placesOf(tx: Reader, { kind, id: subject }: Subject) {
   const records = kind === 'task' ? THOUGHTS : SESSION_RECORDS;
-  const id =
-    finding.table === records.name
-      ? parseId(records, finding.record)
-      : await writtenBy(tx, records, finding.position);
-  if (id === undefined) return 0;
-  if (kind === 'task') {
-    const row = await tx.get<{ place: number }>(
-      'SELECT CAST(chain_position AS REAL) AS place FROM thoughts WHERE id = ? AND task_id = ?',
-      id,
-      subject,
-    );
-    if (row !== undefined) return Math.min(Math.max(row.place, 0), Number.MAX_SAFE_INTEGER);
-  }
-  // A thought that is gone or stands under another task comes behind those that were recorded before it.
-  const column = kind === 'task' ? 'task_id' : 'session_id';
-  const before = await tx.get<{ count: number }>(
-    `SELECT count(*) AS count FROM ${records.name} WHERE ${column} = ? AND id < ?`,
-    subject,
-    id,
-  );
-  return (before?.count ?? 0) + 1;
+  const sql = `SELECT id FROM ${records.name} WHERE ${kind}_id = ? ORDER BY id`;
+  const ids = await idsFrom(tx, sql, subject);
+  const places = new Map(ids.map((id, i) => [id, i + 1]));
+  return async ({ table, record, position }: Finding): Promise<number> => {
+    const id = table === records.name ? parseId(records, record) : await writtenBy(tx, records, position);
+    // One that is gone, or that says it is of another subject, comes behind those that were recorded before it.
+    return id === undefined ? 0 : (places.get(id) ?? ids.filter((one) => one < id).length + 1);
+  };
 }
 
 /** The record that the call of an audit row wrote. */
@@ -112,24 +104,20 @@ async function writtenBy(
   return undefined;
 }
 
-const PAGE = 500;
-
-interface Listed {
-  /** What the records are ordered by. */
-  readonly key: number;
-  readonly kind: string;
-  readonly ref: number;
-  readonly hash: string | null;
-}
-
-const LISTS: Readonly<Record<Subject['kind'], string>> = {
-  task: `SELECT chain_position AS key, 'thought' AS kind, id AS ref, hash FROM thoughts
-     WHERE task_id = ? AND chain_position > ? ORDER BY chain_position LIMIT ?`,
-  session: `SELECT r.id AS key, r.kind, r.ref,
-       CASE r.kind WHEN 'thought' THEN (SELECT hash FROM thoughts WHERE id = r.ref)
-                   ELSE (SELECT content_hash FROM audit_rows WHERE position = r.ref) END AS hash
-     FROM session_records r JOIN sessions s ON s.id = r.session_id
-     WHERE r.session_id = ? AND r.id > ? AND r.task_id = coalesce(s.sealed_task_id, r.task_id) ORDER BY r.id LIMIT ?`,
+/** What is selected of the records of a subject, and the key that they are in order of. */
+const LISTS: Readonly<Record<Subject['kind'], readonly [select: string, key: string]>> = {
+  task: [
+    "SELECT chain_position, 'thought' AS kind, id AS ref, hash FROM thoughts WHERE task_id = ? AND",
+    'chain_position',
+  ],
+  session: [
+    `SELECT id, kind, ref,
+       CASE kind WHEN 'thought' THEN (SELECT hash FROM thoughts WHERE id = r.ref)
+                 ELSE (SELECT content_hash FROM audit_rows WHERE position = r.ref) END AS hash
+     FROM session_records r WHERE session_id = ?
+       AND task_id = coalesce((SELECT sealed_task_id FROM sessions WHERE id = r.session_id), task_id) AND`,
+    'id',
+  ],
 };
 
 /** The records as they are stored now, in their order, each with its hash. */
@@ -141,17 +129,11 @@ async function listRecords(
 ): Promise<{ readonly total: number; readonly trace: TraceEntry[] }> {
   const trace: TraceEntry[] = [];
   let total = 0;
-  for (let last = Number.MIN_SAFE_INTEGER; ; ) {
-    const page = await tx.all<Listed>(LISTS[kind], id, last, PAGE);
-    if (isTraced)
-      for (const [i, { kind: of, ref, hash }] of page.entries()) {
-        const record = of === 'thought' ? formatId(THOUGHTS, ref) : auditRow(ref);
-        trace.push({ position: total + i + 1, record, hash: String(hash ?? '') });
-      }
-    total += page.length;
-    const end = page.at(-1)?.key;
-    if (end === undefined || end <= last || page.length < PAGE) return { total, trace };
-    last = end;
-    await pause();
+  for await (const { kind: of, ref, hash } of inPages<Leaf>(tx, ...LISTS[kind], [id])) {
+    total += 1;
+    const record = of === 'thought' ? formatId(THOUGHTS, ref) : auditRow(ref);
+    if (isTraced) trace.push({ position: total, record, hash: String(hash ?? '') });
+    if (total % PAGE === 0) await pause();
   }
+  return { total, trace };
 }

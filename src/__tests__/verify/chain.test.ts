@@ -1,9 +1,8 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { Database } from '../../../tests/driver/database.ts';
 import { systemClock } from '../../clock.ts';
-import type { ChainReport } from '../../domains/trail/tools.ts';
+import type { ChainReport, Subject } from '../../domains/trail/tools.ts';
 import { verifyChain } from '../../verify/chain.ts';
-import type { Subject } from '../../verify/sources/part.ts';
 import { freshBench, tellStory } from './history.ts';
 import { inTampered, settleFile } from './tamper.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../clock.ts';
+import type { Subject } from '../../domains/trail/tools.ts';
 import { verifyChain } from '../../verify/chain.ts';
-import type { Subject } from '../../verify/sources/part.ts';
 import type { Bench } from '../tasks/bench.ts';
 import { freshBench, verdictOf } from './history.ts';
 

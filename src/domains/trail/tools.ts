@@ -12,7 +12,7 @@ import { TRAIL_RULES, viewLink } from './rules.ts';
 import * as schema from './schema.ts';
 
 /** Whose records are verified. */
-export interface ChainSubject {
+export interface Subject {
   readonly kind: 'task' | 'session';
   readonly id: number;
 }
@@ -33,7 +33,7 @@ export interface TrailDeps {
   /** The one verifier, on the audit rows and records of a task or a session. */
   verifyChain(
     tx: Reader,
-    subject: ChainSubject,
+    subject: Subject,
     options: { readonly trace: boolean; readonly pause: () => Promise<void> },
   ): Promise<ChainReport>;
 }
@@ -146,7 +146,7 @@ function viewThought(thought: ShownThought) {
   };
 }
 
-async function validityOf(deps: TrailDeps, tx: Reader, call: CallContext, subjects: readonly ChainSubject[]) {
+async function validityOf(deps: TrailDeps, tx: Reader, call: CallContext, subjects: readonly Subject[]) {
   const invalid = new Set<number>();
   const options = { trace: false, pause: () => call.yieldToWaiting() };
   for (const subject of subjects)
@@ -168,7 +168,7 @@ async function verify(deps: TrailDeps, tx: Reader, call: CallContext, args: sche
   };
 }
 
-async function subjectOf(tx: Reader, { task_id, session_id }: schema.VerifyArgs): Promise<ChainSubject> {
+async function subjectOf(tx: Reader, { task_id, session_id }: schema.VerifyArgs): Promise<Subject> {
   try {
     return session_id === undefined
       ? await requireSubject(tx, 'task', task_id ?? '')
@@ -179,6 +179,6 @@ async function subjectOf(tx: Reader, { task_id, session_id }: schema.VerifyArgs)
   }
 }
 
-async function requireSubject(tx: Reader, kind: ChainSubject['kind'], text: string): Promise<ChainSubject> {
+async function requireSubject(tx: Reader, kind: Subject['kind'], text: string): Promise<Subject> {
   return { kind, ...(await requireRow<{ id: number }>(tx, kind === 'task' ? TASKS : SESSIONS, text, 'id')) };
 }

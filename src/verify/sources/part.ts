@@ -25,12 +25,6 @@ import { isIncluded } from './proofs.ts';
 /** Rows at a time: fewer than of a whole log, so that a slice stays short. */
 const PAGE = 64;
 
-/** Whose records are verified. */
-export interface Subject {
-  readonly kind: 'task' | 'session';
-  readonly id: number;
-}
-
 export interface PartOptions {
   /** The head that the rows are proved under. */
   readonly head?: SourceHead & { readonly size: number };
