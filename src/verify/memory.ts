@@ -13,9 +13,11 @@ import {
   TASKS,
   THOUGHTS,
 } from '../log/tables.ts';
+import { listIn } from '../untrusted.ts';
+import { ownText } from './own-text.ts';
 import type { LostRows } from './rules/links.ts';
 import type { JsonObject } from './rules/payloads.ts';
-import type { ReadEffect } from './rules/row-form.ts';
+import type { ReadEffect, ReadRow } from './rules/row-form.ts';
 import type { Source } from './source.ts';
 
 /** A rule asked for something that cannot be known here. The call is then judged by its form only. */
@@ -24,23 +26,34 @@ export class UnknownFact extends Error {}
 /** Rows of state by their ids, `T-0001`. */
 export type RowsById = Pick<ReadonlyMap<string, JsonObject>, 'get'>;
 
-/** What a call says of itself: used only where the facts are not known. */
-export interface Claims {
-  readonly tool: string;
+/** A call that has ended. What it says of itself is used only where the facts are not known. */
+export interface EndedCall {
+  readonly exit: ReadRow;
+  readonly contentHash: string;
+  /** Whether the rules refused it. */
   readonly refused: boolean;
-  readonly position: number;
-  readonly args: JsonObject;
-  readonly effects: readonly ReadEffect[];
-  readonly result: JsonObject | undefined;
+  /** Absent where no rule can be run on them. */
+  readonly args?: JsonObject | undefined;
+  /** The payload of the exit row, and the result in it. */
+  readonly body?: JsonObject | undefined;
+  readonly result?: JsonObject | undefined;
   /** Rows of state that this call wrote and that are still as it left them, by their ids. */
   readonly rows: RowsById;
   /** The text whose digest is the argument `content`. */
-  readonly content: string | undefined;
+  readonly content?: string | undefined;
 }
 
-interface TaskEntry {
+/** A row that can change. */
+export interface Entry<R = TaskRow | SessionRow> {
   /** Undefined while nobody knows what it is. */
-  row: TaskRow | undefined;
+  row: R | undefined;
+  /** The position that wrote it last, 0 where none was seen. */
+  last: number;
+  /** Of a row that the rules do not explain: its hash, as the log has it. */
+  hash: string | undefined;
+}
+
+interface TaskEntry extends Entry<TaskRow> {
   deps: readonly number[];
   /** A list of its own once there is one. */
   children: number[];
@@ -76,10 +89,11 @@ const NONE: number[] = [];
  */
 export class Memory implements Lookup {
   readonly #tasks = new Map<number, TaskEntry>();
-  readonly #sessions = new Map<number, { row: SessionRow | undefined }>();
+  readonly #sessions = new Map<number, Entry<SessionRow>>();
   readonly #openByTask = new Map<number, number>();
   readonly #records = new Map<number, OpenRecords>();
-  readonly #counts = new Map<StateTableName, number>();
+  /** The largest id of each table that was ever written. */
+  readonly created = new Map<StateTableName, number>();
   readonly #sequences = new Map<string, number>();
   readonly #source: Pick<Source, 'whole' | 'complete'>;
   readonly #lost: LostRows;
@@ -88,7 +102,7 @@ export class Memory implements Lookup {
   #knowsTasks = true;
   /** The one that the present call records. */
   #thought: KeptThought | undefined;
-  #claims: Claims | undefined;
+  #call: EndedCall | undefined;
   /** Fields of the result that rest on something nobody knows. */
   readonly assumed = new Set<string>();
 
@@ -99,12 +113,12 @@ export class Memory implements Lookup {
   }
 
   /** Before a call is run again. */
-  begin(claims: Claims): void {
-    this.#claims = claims;
+  begin(call: EndedCall): void {
+    this.#call = call;
     if (this.assumed.size > 0) this.assumed.clear();
     this.#thought = undefined;
-    for (const { of, number, previous } of claims.effects) {
-      const entry = previous === 0 ? undefined : this.#entryIn(of.name, number);
+    for (const { of, number, previous } of call.exit.effects) {
+      const entry = previous === 0 ? undefined : this.entriesOf(of)?.get(number);
       // Somebody wrote it since, and that call is not here.
       if (entry?.row !== undefined && entry.row.position !== previous) entry.row = undefined;
     }
@@ -113,12 +127,12 @@ export class Memory implements Lookup {
   task(id: number): TaskRow | undefined {
     const entry = this.#tasks.get(id);
     if (entry?.row !== undefined) return this.#current(entry.row);
-    if (entry === undefined && this.#isStrict) return undefined;
+    if (entry === undefined && this.isStrict) return undefined;
     return this.#taskAsClaimed(id);
   }
 
   existing(ids: readonly number[]): readonly number[] {
-    if (this.#isStrict || ids.every((id) => this.#tasks.has(id)))
+    if (this.isStrict || ids.every((id) => this.#tasks.has(id)))
       return ids.filter((id) => this.#tasks.has(id));
     this.#refuseUnknown();
     return ids;
@@ -137,9 +151,9 @@ export class Memory implements Lookup {
   session(id: number): SessionRow | undefined {
     const row = this.#sessions.get(id)?.row;
     if (row !== undefined) return this.#current(row);
-    if (id === 0 || (this.#isStrict && this.#knowsSessions && !this.#sessions.has(id))) return undefined;
+    if (id === 0 || (this.isStrict && this.#knowsSessions && !this.#sessions.has(id))) return undefined;
     this.#refuseUnknown();
-    if (this.#claims?.tool !== 'thought_record') throw new UnknownFact('session');
+    if (this.#call?.exit.tool !== 'thought_record') throw new UnknownFact('session');
     return stubSession(id, 0);
   }
 
@@ -155,7 +169,7 @@ export class Memory implements Lookup {
 
   coveringSessions(task: number): readonly SessionRow[] {
     if (task === 0) return [];
-    if (this.#isStrict && this.#knowsSessions) {
+    if (this.isStrict && this.#knowsSessions) {
       const covering = this.#openByTask.size === 0 ? [] : this.#covering(task);
       if (covering !== undefined) return covering;
     }
@@ -168,10 +182,10 @@ export class Memory implements Lookup {
       known?.sealed === false &&
       !this.#knowsSessions &&
       this.#source.whole &&
-      this.#claims?.tool === 'task_update';
+      this.#call?.exit.tool === 'task_update';
     if (this.#knowsThoughtsOf(task) && !mayBeSealed) return known;
     this.#refuseUnknown();
-    if (this.#claims?.tool === 'thought_record') return this.#newestAsClaimed(known);
+    if (this.#call?.exit.tool === 'thought_record') return this.#newestAsClaimed(known);
     if (known?.sealed === true) return known;
     throw new UnknownFact('newest thought');
   }
@@ -196,25 +210,25 @@ export class Memory implements Lookup {
 
   /** Of a text that was erased or altered nothing but the hash is left; whether it fits the chain is still seen. */
   thoughtHash(thought: HashedThought): string {
-    const content = this.#claims?.content;
-    if (content !== undefined && thought.content === this.#claims?.args.content)
+    const content = this.#call?.content;
+    if (content !== undefined && thought.content === this.#call?.args?.content)
       return thoughtHash({ ...thought, content });
-    const claimed = this.#claims?.result?.hash;
+    const claimed = this.#call?.result?.hash;
     if (typeof claimed === 'string') return claimed;
     throw new UnknownFact('text of a thought');
   }
 
   nextId(table: StateTableName): number {
-    const next = (this.#counts.get(table) ?? 0) + 1;
-    if (this.#isStrict) return next;
-    const claimed = this.#claims?.effects.find((effect) => effect.table === table && effect.previous === 0);
+    const next = (this.created.get(table) ?? 0) + 1;
+    if (this.isStrict) return next;
+    const claimed = this.#call?.exit.effects.find(({ of, previous }) => of.name === table && previous === 0);
     return claimed?.number ?? next;
   }
 
   nextSequence(project: string): number {
     const last = this.#sequences.get(project);
-    const isKnown = this.#isStrict && this.#knowsTasks;
-    const claimed = this.#claims?.result?.sequence;
+    const isKnown = this.isStrict && this.#knowsTasks;
+    const claimed = this.#call?.result?.sequence;
     return !isKnown && typeof claimed === 'number' && claimed > (last ?? 0) ? claimed : (last ?? 0) + 1;
   }
 
@@ -230,22 +244,19 @@ export class Memory implements Lookup {
   }
 
   /** Takes in what a call says it wrote where no rule could say it: rows that are still there, and that the others are unknown. */
-  learn(
-    { effects, rows, args, result }: Pick<Claims, 'effects' | 'rows' | 'args' | 'result'>,
-    contentHash: string,
-    isWrong: boolean,
-  ): void {
-    for (const { of, id, number } of effects) {
+  learn({ exit, contentHash, rows, args = {}, result }: EndedCall, isWrong: boolean): void {
+    const { position, effects } = exit;
+    for (const { of, id, number, hash } of effects) {
       this.#count(of.name, number);
       const row = rows.get(id);
       // A row that is wrong and can change would make every later call on it look wrong.
       const isKept = row !== undefined && !(isWrong && !of.appendOnly);
-      const written = isKept ? asWritten(of.name, row) : undefined;
+      const written = isKept ? asWritten(of.name, number, row) : undefined;
       if (written !== undefined) this.apply([written], contentHash);
-      if (written !== undefined && !isWrong) continue;
       const task =
         row?.task_id ?? (typeof args.task_id === 'string' ? parseId(TASKS, args.task_id) : undefined);
-      this.#forget(of.name, number, task, written !== undefined);
+      if (written === undefined || isWrong) this.#forget(of.name, number, task, written !== undefined);
+      Object.assign(this.entriesOf(of)?.get(number) ?? {}, { last: position, hash: ownText(hash) });
     }
     const made = effects.find(({ table, previous }) => table === 'tasks' && previous === 0);
     if (made === undefined || rows.get(made.id) !== undefined) return;
@@ -254,9 +265,9 @@ export class Memory implements Lookup {
       this.#sequences.set(args.project, result.sequence);
   }
 
-  /** The row as it must be now, where that is known. */
-  rowOf(table: StateTableName, id: number): TaskRow | SessionRow | undefined {
-    return this.#entryIn(table, id)?.row;
+  /** The rows of a table that can change; undefined of one that only grows. */
+  entriesOf(table: StateTable): ReadonlyMap<number, Entry> | undefined {
+    return table === TASKS ? this.#tasks : table === SESSIONS ? this.#sessions : undefined;
   }
 
   derivedOf(task: number): { unmet: number; is_final: number; queue: number } | undefined {
@@ -271,8 +282,13 @@ export class Memory implements Lookup {
   }
 
   /** Whether everything before the present call was seen. */
-  get #isStrict(): boolean {
+  get isStrict(): boolean {
     return this.#source.whole && this.#lost.isEmpty;
+  }
+
+  /** Whether row `previous`, which is not here, may have written a record that row `last` was seen to write. */
+  mayHaveMissed(previous: number, last: number): boolean {
+    return this.#source.whole ? this.#lost.has(previous) : previous > last;
   }
 
   /** Whether every call on this record before the present one was seen. */
@@ -294,7 +310,7 @@ export class Memory implements Lookup {
 
   /** A refusal rests on facts: where they are not known, it cannot be judged. */
   #refuseUnknown(): void {
-    if (this.#claims?.refused !== false) throw new UnknownFact('a fact');
+    if (this.#call?.refused !== false) throw new UnknownFact('a fact');
   }
 
   /** A row that a lost call may have changed says nothing against a refusal. */
@@ -306,14 +322,14 @@ export class Memory implements Lookup {
   /** A thought needs of its task only whether it must be in a session; which one it is in says that. */
   #taskAsClaimed(id: number): TaskRow {
     this.#refuseUnknown();
-    if (this.#claims?.tool !== 'thought_record') throw new UnknownFact('task');
-    const { result, args } = this.#claims;
-    const isBound = result?.session_id !== undefined && args.session_id === undefined;
+    if (this.#call?.exit.tool !== 'thought_record') throw new UnknownFact('task');
+    const { result, args } = this.#call;
+    const isBound = result?.session_id !== undefined && args?.session_id === undefined;
     return { id, proof_grade: isBound ? 1 : 0, position: 0 } as unknown as TaskRow;
   }
 
   #newestAsClaimed(known: NewestThought | undefined): NewestThought | undefined {
-    const { chain_position: place, previous_hash: hash } = this.#claims?.result ?? {};
+    const { chain_position: place, previous_hash: hash } = this.#call?.result ?? {};
     if (typeof place !== 'number') throw new UnknownFact('newest thought');
     if (known !== undefined && place <= known.chain_position + 1) return known;
     if (place === 1) return undefined;
@@ -322,8 +338,8 @@ export class Memory implements Lookup {
 
   #awaited(id: number): readonly number[] {
     const entry = this.#tasks.get(id);
-    if (entry?.row === undefined || !this.#isStrict) {
-      if (entry?.row === undefined || this.#claims?.refused === true) this.#refuseUnknown();
+    if (entry?.row === undefined || !this.isStrict) {
+      if (entry?.row === undefined || this.#call?.refused === true) this.#refuseUnknown();
       if (entry === undefined) return NONE;
     }
     if (entry.children.length === 0) return entry.deps;
@@ -332,7 +348,7 @@ export class Memory implements Lookup {
 
   /** Undefined where that is not known. */
   #countUnmet(task: number, dependsOn?: readonly number[]): number | undefined {
-    const entry = this.#isStrict && this.#knowsTasks ? this.#tasks.get(task) : undefined;
+    const entry = this.isStrict && this.#knowsTasks ? this.#tasks.get(task) : undefined;
     if (entry?.row === undefined) return undefined;
     const deps = dependsOn ?? entry.deps;
     const awaited = entry.children.length === 0 ? deps : new Set([...deps, ...entry.children]);
@@ -364,12 +380,12 @@ export class Memory implements Lookup {
   /** The sessions that the call says it left records in, and the task's own open one, which it cannot leave out. */
   #coveringAsClaimed(task: number): SessionRow[] {
     this.#refuseUnknown();
-    const { effects = [], rows, result, args } = this.#claims ?? {};
+    const { exit, rows, result, args } = this.#call ?? {};
     const found = new Map<number, SessionRow>();
     const own = this.#openByTask.get(task);
     const ownRow = own === undefined || !this.#lost.isEmpty ? undefined : this.#sessions.get(own)?.row;
     if (ownRow !== undefined) found.set(ownRow.id, ownRow);
-    for (const effect of effects) {
+    for (const effect of exit?.effects ?? []) {
       const { table, id } = effect;
       if (table !== 'session_records') continue;
       const session = rows?.get(id)?.session_id ?? this.#sessionByHash(effect, task);
@@ -385,8 +401,8 @@ export class Memory implements Lookup {
 
   /** The session of a record that is gone or altered: all else about it is known, so its hash tells which one it was. */
   #sessionByHash({ number: id, hash }: ReadEffect, task_id: number): number | undefined {
-    const thought = this.#claims?.effects.find(({ of }) => of === THOUGHTS)?.number;
-    const position = this.#claims?.position ?? 0;
+    const thought = this.#call?.exit.effects.find(({ of }) => of === THOUGHTS)?.number;
+    const position = this.#call?.exit.position ?? 0;
     const ref = thought ?? position;
     const kind = thought === undefined ? 'change' : 'thought';
     const fits = (session_id: number) =>
@@ -395,16 +411,7 @@ export class Memory implements Lookup {
   }
 
   #count(table: StateTableName, id: number): void {
-    if (id > (this.#counts.get(table) ?? 0)) this.#counts.set(table, id);
-  }
-
-  /** What is known of a row that can change. */
-  #entryIn(table: StateTableName, id: number): { row: TaskRow | SessionRow | undefined } | undefined {
-    return table === 'tasks'
-      ? this.#tasks.get(id)
-      : table === 'sessions'
-        ? this.#sessions.get(id)
-        : undefined;
+    if (id > (this.created.get(table) ?? 0)) this.created.set(table, id);
   }
 
   #entryOf(id: number): TaskEntry {
@@ -412,6 +419,8 @@ export class Memory implements Lookup {
     if (known !== undefined) return known;
     const entry: TaskEntry = {
       row: undefined,
+      last: 0,
+      hash: undefined,
       deps: NONE,
       children: NONE,
       newest: undefined,
@@ -427,6 +436,8 @@ export class Memory implements Lookup {
     const entry = this.#entryOf(row.id);
     if (entry.row?.depends_on !== row.depends_on) entry.deps = numbersIn(row.depends_on);
     entry.row = row;
+    entry.last = row.position;
+    entry.hash = undefined;
     if (!isNew) return;
     const last = this.#sequences.get(row.project) ?? 0;
     if (row.sequence > last) this.#sequences.set(row.project, row.sequence);
@@ -446,7 +457,7 @@ export class Memory implements Lookup {
   }
 
   #setSession(row: SessionRow): void {
-    this.#sessions.set(row.id, { row });
+    this.#sessions.set(row.id, { row, last: row.position, hash: undefined });
     if (row.status === 'open') {
       this.#openByTask.set(row.task_id, row.id);
       if (!this.#records.has(row.id)) this.#records.set(row.id, { leaves: [], isComplete: true });
@@ -473,7 +484,7 @@ export class Memory implements Lookup {
   #forget(table: StateTableName, id: number, task: unknown, wasApplied: boolean): void {
     if (table === 'tasks') this.#entryOf(id).row = undefined;
     else if (table === 'sessions') {
-      this.#sessions.set(id, { row: undefined });
+      this.#sessions.set(id, { row: undefined, last: 0, hash: undefined });
       this.#knowsSessions = false;
     } else if (table === 'session_records')
       for (const records of this.#records.values()) records.isComplete = false;
@@ -488,17 +499,14 @@ export class Memory implements Lookup {
 /** Only a list that a rule has written is one; what a forged row holds may be anything. */
 function numbersIn(text: string): readonly number[] {
   if (text === '[]') return NONE;
-  try {
-    const value: unknown = JSON.parse(text);
-    return Array.isArray(value) ? value.filter((id) => typeof id === 'number').sort((a, b) => a - b) : NONE;
-  } catch {
-    return NONE;
-  }
+  return listIn(text)
+    .filter((id) => typeof id === 'number')
+    .sort((a, b) => a - b);
 }
 
 /** A row of state as it was read back. Its hash is the one the log names, so a call did write it. */
-function asWritten(table: StateTableName, row: JsonObject): Written | undefined {
-  if (typeof row.id !== 'number' || typeof row.position !== 'number') return undefined;
+function asWritten(table: StateTableName, id: number, row: JsonObject): Written | undefined {
+  if (row.id !== id || typeof row.position !== 'number') return undefined;
   return { table, row, previous: 0 } as unknown as Written;
 }
 

@@ -7,21 +7,11 @@ import { canonicalJson } from '../integrity/canonical-json.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { formatId, rowText, type StateTable, tableNamed } from '../log/tables.ts';
 import { type Finding, rowFinding } from './finding.ts';
-import { type Claims, type Memory, UnknownFact } from './memory.ts';
+import { type EndedCall, type Memory, UnknownFact } from './memory.ts';
 import { ownText } from './own-text.ts';
 import { ofTool } from './rules/arguments.ts';
 import { type JsonObject, objectIn } from './rules/payloads.ts';
 import type { ReadEffect, ReadRow } from './rules/row-form.ts';
-
-/** A writing call that is judged: its arguments, its exit row and its payload. */
-export interface EndedCall extends Pick<Claims, 'rows' | 'content'> {
-  readonly rule: WritingRule;
-  readonly exit: ReadRow;
-  readonly contentHash: string;
-  readonly args: JsonObject | undefined;
-  /** The payload of the exit row. */
-  readonly body: JsonObject | undefined;
-}
 
 /** How a call went when it was run again. */
 export interface Replayed {
@@ -57,24 +47,24 @@ const NOT_OF_RULES: ReadonlySet<string | null> = new Set([
   ...['ERR_STORAGE_FULL', 'ERR_STORAGE_BUSY', 'ERR_STORAGE_UNCERTAIN'],
 ]);
 
+/** Whether the rules, not the machine, made the call fail. */
+export function isRefused({ outcome, error_code }: ReadRow): boolean {
+  return outcome === 'error' && !NOT_OF_RULES.has(error_code);
+}
+
 /** Runs a call again on what earlier ones left, and takes in what it wrote. */
-export function replay(call: EndedCall, memory: Memory): Replayed {
-  const { exit, args, body, contentHash, rows, content } = call;
-  const { tool, position, effects } = exit;
-  const refused = exit.outcome === 'error' && !NOT_OF_RULES.has(exit.error_code);
-  if (exit.outcome !== 'ok' && !refused) return NOTHING;
-  const result = objectIn(body?.result);
-  const claims: Claims = { tool, refused, position, args: args ?? {}, effects, rows, content, result };
-  memory.begin(claims);
-  const ruled = args === undefined || body === undefined ? undefined : run(call, args, body, memory);
+export function replay(rule: WritingRule, call: EndedCall, memory: Memory): Replayed {
+  if (call.exit.outcome !== 'ok' && !call.refused) return NOTHING;
+  memory.begin(call);
+  const ruled = run(rule, call, memory);
   const texts: string[] = [];
   const difference =
     ruled === undefined ? moveDifference(call) : differenceOf(call, ruled, memory.assumed, texts);
   if (ruled !== undefined && 'rows' in ruled && difference === undefined) {
-    memory.apply(ruled.rows, contentHash);
+    memory.apply(ruled.rows, call.contentHash);
     return { isJudged: true, written: ruled.rows, texts };
   }
-  memory.learn(claims, contentHash, difference !== undefined);
+  memory.learn(call, difference !== undefined);
   return { isJudged: ruled !== undefined, written: [], texts: [], ...(difference && { difference }) };
 }
 
@@ -84,12 +74,8 @@ const NOTHING: Replayed = { isJudged: true, written: [], texts: [] };
 type Ruled = Ruling | { readonly code: string | undefined };
 
 /** Undefined where the rules cannot judge the call. */
-function run(
-  { rule, exit }: EndedCall,
-  args: JsonObject,
-  body: JsonObject,
-  memory: Memory,
-): Ruled | undefined {
+function run(rule: WritingRule, { exit, args, body }: EndedCall, memory: Memory): Ruled | undefined {
+  if (args === undefined || body === undefined) return undefined;
   const { actor, source, process, position } = exit;
   const outside = objectIn(body.outside) ?? {};
   // It becomes part of rows that are kept.
@@ -148,8 +134,8 @@ export function forbidden(
 }
 
 /** What can be said of a move from what the call says alone: whether any workflow has it. */
-function moveDifference({ exit, args, body }: EndedCall): Difference | undefined {
-  const [from, to] = [objectIn(body?.result)?.previous_status, args?.status];
+function moveDifference({ exit, args, result }: EndedCall): Difference | undefined {
+  const [from, to] = [result?.previous_status, args?.status];
   const isMove = exit.outcome === 'ok' && exit.tool === 'task_update';
   if (!isMove || typeof from !== 'string' || typeof to !== 'string') return undefined;
   const isKnown = Object.values(ARROWS).some((arrows) =>
@@ -190,9 +176,12 @@ function isSameSeal({ seal }: ReadEffect, written: Written): boolean {
   return seal?.merkle_root === written.row.merkle_root && seal.leaf_count === written.row.leaf_count;
 }
 
-function differingFields({ body }: EndedCall, result: object, assumed: ReadonlySet<string>): string[] {
+function differingFields(
+  { result: is = {} }: EndedCall,
+  result: object,
+  assumed: ReadonlySet<string>,
+): string[] {
   const must = objectIn(result) ?? {};
-  const is = objectIn(body?.result) ?? {};
   if (isSameFlat(must, is)) return [];
   const fields = [...new Set([...Object.keys(must), ...Object.keys(is)])];
   const text = (value: unknown) => (value === undefined ? '' : canonicalJson(value));

@@ -10,11 +10,11 @@ import {
   TASKS,
 } from '../log/tables.ts';
 import { type Report, rowFinding } from './finding.ts';
-import { Memory, type RowsById } from './memory.ts';
+import { type Entry, Memory, type RowsById } from './memory.ts';
 import { TaskCalls } from './named.ts';
-import { type Difference, forbidden, NEWEST_RULES, replay, writingRule } from './replay.ts';
+import { type Difference, forbidden, isRefused, NEWEST_RULES, replay, writingRule } from './replay.ts';
 import { checkArguments, FORMS, ofTool } from './rules/arguments.ts';
-import { checkStateRow, differingColumns, Writes } from './rules/effects.ts';
+import { checkEffects, checkStateRow, differingColumns } from './rules/effects.ts';
 import type { KeyAct } from './rules/heads.ts';
 import { Links, LostRows } from './rules/links.ts';
 import { type OpenCall, Pairing } from './rules/pairing.ts';
@@ -50,7 +50,6 @@ export class Walk {
   readonly acts: KeyAct[] = [];
   /** The first position whose call could not be run again. */
   firstUnreplayed = Number.POSITIVE_INFINITY;
-  readonly #writes: Writes;
   readonly #memory: Memory;
   readonly #source: Source;
   readonly #report: Report;
@@ -73,7 +72,6 @@ export class Walk {
     this.#report = report;
     this.links = new Links({ whole, lost: this.#lost, report, sizes });
     this.texts = new Texts(report);
-    this.#writes = new Writes(whole, this.#lost, report);
     this.#memory = new Memory(source, this.#lost);
     this.#pairing = new Pairing(this.#lost, report);
   }
@@ -131,7 +129,7 @@ export class Walk {
       /** The time of the last row of each process; undefined where rows name one that cannot be theirs. */
       lastSeen: this.#hasUnpaired ? undefined : this.#lastSeen,
       /** How many rows each table of state must have: the largest id that was ever written. */
-      created: this.#writes.created,
+      created: this.#memory.created,
       /** How many texts the rows name and the source has; undefined where arguments are lost, so that nobody can say. */
       texts: this.#lostArguments ? undefined : this.texts.present,
       /** Texts that are not what was said. */
@@ -239,7 +237,7 @@ export class Walk {
       this.#lostArguments = true;
       this.#doubtfulExits.add(position);
       this.#notReplayed(position);
-      this.#writes.check(exit);
+      checkEffects(exit, this.#memory, this.#report);
       this.#distrust(exit, contentHash, storedRows(effects, page.states));
       return;
     }
@@ -268,15 +266,14 @@ export class Walk {
     { states }: Page,
   ): Difference | undefined {
     const { position, effects } = exit;
-    const arePossible = this.#writes.check(exit);
+    const arePossible = checkEffects(exit, this.#memory, this.#report);
     const args = arePossible && call?.isFit === true ? call.args : undefined;
     const rows = storedRows(effects, states);
-    const replayed = replay(
-      { rule, exit, contentHash, args, body, rows, content: call?.content },
-      this.#memory,
-    );
+    const refused = isRefused(exit);
+    const result = objectIn(body?.result);
+    const ended = { exit, contentHash, refused, args, body, result, rows, content: call?.content };
+    const replayed = replay(rule, ended, this.#memory);
     const { written, texts } = replayed;
-    this.#writes.take(exit, written.length > 0);
     if (!replayed.isJudged) this.#notReplayed(position);
     for (let i = 0; i < effects.length; i += 1) {
       const effect = effects[i];
@@ -305,8 +302,7 @@ export class Walk {
 
   /** Takes in effects that no rule explains. */
   #distrust(exit: ReadRow, contentHash: string, rows: RowsById): void {
-    this.#writes.take(exit, false);
-    this.#memory.learn({ effects: exit.effects, rows, args: {}, result: undefined }, contentHash, true);
+    this.#memory.learn({ exit, contentHash, refused: false, rows }, true);
   }
 
   #tellReadingEffects(exit: ReadRow, contentHash: string): void {
@@ -332,21 +328,20 @@ export class Walk {
 
   /** Rows of state that can change, each as its last effect left it. */
   async #checkFinal(table: StateTable): Promise<void> {
-    const ids = [...this.#writes.lastOf(table).keys()];
-    for (let i = 0; i < ids.length; i += FINAL_PAGE) {
-      const page = ids.slice(i, i + FINAL_PAGE);
-      const found = await this.#source.states(table, page);
-      for (const id of page) this.#checkFinalRow(table, id, found.get(id));
+    const entries = [...(this.#memory.entriesOf(table) ?? [])].filter(([, { last }]) => last > 0);
+    for (let i = 0; i < entries.length; i += FINAL_PAGE) {
+      const page = entries.slice(i, i + FINAL_PAGE);
+      const ids = page.map(([id]) => id);
+      const found = await this.#source.states(table, ids);
+      for (const [id, entry] of page) this.#checkFinalRow(table, id, entry, found.get(id));
     }
   }
 
-  #checkFinalRow(table: StateTable, id: number, text: string | undefined): void {
-    const last = this.#writes.lastOf(table).get(id) ?? 0;
+  #checkFinalRow(table: StateTable, id: number, entry: Entry, text: string | undefined): void {
+    const { row, last, hash: said } = entry;
     const name = formatId(table, id);
-    const row = this.#memory.rowOf(table.name, id);
     const expected = row?.position === last ? objectIn(row) : undefined;
     const expectedText = expected === undefined ? undefined : rowText(table, expected);
-    const said = this.#writes.hashOf(name);
     if (text !== undefined && (said === undefined ? text === expectedText : sha256Hex(text) === said)) return;
     const hash = said ?? sha256Hex(expectedText ?? '');
     const isOurs = this.#source.whole || this.#source.complete?.has(name) === true;

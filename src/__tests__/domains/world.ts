@@ -17,6 +17,7 @@ import { takeTexts } from '../../log/texts.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { Memory } from '../../verify/memory.ts';
 import { LostRows } from '../../verify/rules/links.ts';
+import type { ReadRow } from '../../verify/rules/row-form.ts';
 import { NEW_YEAR, stillClock } from '../log/still-clock.ts';
 import { openScratch } from '../storage/scratch.ts';
 
@@ -62,10 +63,9 @@ export class World {
     const call: Call = { actor, source, process: 'p', at, position, outside };
     const { args, texts } = takeTexts({ ...given }, writing.texts, this.#clock);
     const known = new Map(texts.map(({ digest, text }) => [digest, text]));
-    this.memory.begin({
-      ...{ tool, refused: false, position, args, effects: [], result: undefined, rows: new Map() },
-      content: known.get(String(args.content)),
-    });
+    const exit = { tool, position, effects: [] } as unknown as ReadRow;
+    const said = { exit, contentHash: contentHash(position), refused: false, args, rows: new Map() };
+    this.memory.begin({ ...said, content: known.get(String(args.content)) });
 
     const inMemory = await outcomeOf(() => settle(writing.rule(args as never, call), this.memory));
     const ruled = await this.storage.write(async (tx) => {

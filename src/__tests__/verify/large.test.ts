@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { formatId, TASKS } from '../../log/tables.ts';
-import { Writes } from '../../verify/rules/effects.ts';
+import { Memory } from '../../verify/memory.ts';
+import { checkEffects } from '../../verify/rules/effects.ts';
 import { LostRows } from '../../verify/rules/links.ts';
 
 // What must not take the square of the time: whoever forges a log chooses how many there are.
@@ -13,11 +14,10 @@ test('a call with a hundred thousand effects is judged', () => {
     ...{ table: TASKS.name, of: TASKS, id: formatId(TASKS, i + 1), number: i + 1, previous: 0, hash: '' },
   }));
 
-  const arePossible = new Writes(true, new LostRows(), ({ message }) => reported.push(message)).check({
-    position: 2,
-    tool: 'task_create',
-    effects,
-  });
+  const memory = new Memory({ whole: true }, new LostRows());
+  const exit = { position: 2, tool: 'task_create', effects };
+
+  const arePossible = checkEffects(exit, memory, ({ message }) => reported.push(message));
 
   expect([arePossible, reported]).toEqual([true, []]);
 });

@@ -1,97 +1,32 @@
 import { sha256Hex } from '../../integrity/digest.ts';
-import type { AuditRow } from '../../log/row.ts';
-import { formatId, SESSIONS, STATE_TABLES, type StateTable, type StateTableName } from '../../log/tables.ts';
+import { formatId, SESSIONS, type StateTable } from '../../log/tables.ts';
 import { type Report, rowFinding } from '../finding.ts';
-import { ownText } from '../own-text.ts';
-import type { LostRows } from './links.ts';
+import type { Memory } from '../memory.ts';
 import { type JsonObject, parseBody } from './payloads.ts';
-import type { ReadEffect } from './row-form.ts';
+import type { ReadEffect, ReadRow } from './row-form.ts';
 
 /**
- * Which call wrote which row of state last. Ids count from 1 without gaps; each effect names the one before it on the
- * same row; a row of an append-only table has one. Only rows that can change are remembered.
+ * Whether these effects can be what a call did, after what earlier ones wrote: ids count from 1 without gaps; each effect
+ * names the one before it on the same row; a row of an append-only table has one.
  */
-export class Writes {
-  readonly created = new Map<StateTableName, number>();
-  /** The position that wrote each row last. */
-  readonly #last = new Map<StateTableName, Map<number, number>>(
-    STATE_TABLES.map((table) => [table.name, new Map()]),
-  );
-  /** By id, the hashes of rows that the rules do not explain. Of the others the row itself is known. */
-  readonly #hashes = new Map<string, string>();
-  readonly #whole: boolean;
-  readonly #lost: LostRows;
-  readonly #report: Report;
-
-  constructor(whole: boolean, lost: LostRows, report: Report) {
-    this.#whole = whole;
-    this.#lost = lost;
-    this.#report = report;
+export function checkEffects(exit: CallEffects, memory: Memory, report: Report): boolean {
+  const { position, effects } = exit;
+  const faults: string[] = [];
+  const earlier = effects.length > 1 ? { ids: new Set<string>(), made: new Map() } : NONE;
+  for (const effect of effects) {
+    const fault = faultOf(exit, effect, earlier, memory);
+    if (fault !== undefined) faults.push(fault);
+    if (earlier === NONE) continue;
+    earlier.ids.add(effect.id);
+    if (effect.previous === 0) earlier.made.set(effect.of, (earlier.made.get(effect.of) ?? 0) + 1);
   }
-
-  /** The rows of a table that can change, each with the position of its last write. */
-  lastOf(table: StateTable): ReadonlyMap<number, number> {
-    return this.#last.get(table.name) ?? new Map();
-  }
-
-  hashOf(id: string): string | undefined {
-    return this.#hashes.get(id);
-  }
-
-  /** Answers whether these effects can be what a call did. */
-  check({ position, tool, effects }: CallEffects): boolean {
-    const faults: string[] = [];
-    const earlier = effects.length > 1 ? { ids: new Set<string>(), made: new Map() } : NONE;
-    for (const effect of effects) {
-      const fault = this.#faultOf(position, tool, effect, earlier);
-      if (fault !== undefined) faults.push(fault);
-      if (earlier === NONE) continue;
-      earlier.ids.add(effect.id);
-      if (effect.previous === 0) earlier.made.set(effect.of, (earlier.made.get(effect.of) ?? 0) + 1);
-    }
-    if (faults.length === 0) return true;
-    const message = `Audit row ${position} cannot have written what it says: ${faults.join('; ')}.`;
-    this.#report(rowFinding('forbidden', position, message, { columns: ['effects'] }));
-    return false;
-  }
-
-  /** Takes in the effects of one call. */
-  take({ position, effects }: CallEffects, areExplained: boolean): void {
-    for (const { of, id, number, hash } of effects) {
-      if (number > (this.created.get(of.name) ?? 0)) this.created.set(of.name, number);
-      if (of.appendOnly) continue;
-      this.#last.get(of.name)?.set(number, position);
-      if (!areExplained) this.#hashes.set(ownText(id), ownText(hash));
-      else if (this.#hashes.size > 0) this.#hashes.delete(id);
-    }
-  }
-
-  #faultOf(
-    position: number,
-    tool: string,
-    { of, id, number, previous, seal }: ReadEffect,
-    earlier: Earlier,
-  ): string | undefined {
-    if (earlier.ids.has(id)) return `${id} is named twice`;
-    if (seal !== undefined && (of !== SESSIONS || tool !== 'merkle_finalize')) return `${id} has a seal`;
-    if (previous >= position) return `${id} was written before by row ${previous}, which comes later`;
-    if (of.appendOnly && previous !== 0) return `${id} is written a second time`;
-    const made = this.created.get(of.name) ?? 0;
-    if (previous === 0) {
-      const count = made + (earlier.made.get(of) ?? 0);
-      if (number <= count) return `${id} was there already`;
-      // Where rows in between are not shown, or are lost, others may have been made.
-      if (number === count + 1 || !this.#whole || !this.#lost.isEmpty) return undefined;
-      return `the next new one is ${formatId(of, count + 1)}, not ${id}`;
-    }
-    const known = this.#last.get(of.name)?.get(number);
-    if (known === previous) return undefined;
-    if (this.#whole ? this.#lost.has(previous) : known === undefined || previous > known) return undefined;
-    return known === undefined
-      ? `${id} was never made`
-      : `${id} was written before by row ${known}, not ${previous}`;
-  }
+  if (faults.length === 0) return true;
+  const message = `Audit row ${position} cannot have written what it says: ${faults.join('; ')}.`;
+  report(rowFinding('forbidden', position, message, { columns: ['effects'] }));
+  return false;
 }
+
+type CallEffects = Pick<ReadRow, 'position' | 'tool' | 'effects'>;
 
 /** The effects of the same call that were looked at: their ids, and how many rows of each table they made. */
 type Earlier = { readonly ids: Set<string>; readonly made: Map<StateTable, number> };
@@ -99,7 +34,27 @@ type Earlier = { readonly ids: Set<string>; readonly made: Map<StateTable, numbe
 /** Of a call with one effect, as most are. Stays empty. */
 const NONE: Earlier = { ids: new Set(), made: new Map() };
 
-type CallEffects = Pick<AuditRow, 'position' | 'tool'> & { readonly effects: readonly ReadEffect[] };
+function faultOf(
+  { position, tool }: CallEffects,
+  { of, id, number, previous, seal }: ReadEffect,
+  earlier: Earlier,
+  memory: Memory,
+): string | undefined {
+  if (earlier.ids.has(id)) return `${id} is named twice`;
+  if (seal !== undefined && (of !== SESSIONS || tool !== 'merkle_finalize')) return `${id} has a seal`;
+  if (previous >= position) return `${id} was written before by row ${previous}, which comes later`;
+  if (of.appendOnly && previous !== 0) return `${id} is written a second time`;
+  if (previous === 0) {
+    const count = (memory.created.get(of.name) ?? 0) + (earlier.made.get(of) ?? 0);
+    if (number <= count) return `${id} was there already`;
+    // Where rows in between are not shown, or are lost, others may have been made.
+    if (number === count + 1 || !memory.isStrict) return undefined;
+    return `the next new one is ${formatId(of, count + 1)}, not ${id}`;
+  }
+  const last = memory.entriesOf(of)?.get(number)?.last ?? 0;
+  if (last === previous || memory.mayHaveMissed(previous, last)) return undefined;
+  return last === 0 ? `${id} was never made` : `${id} was written before by row ${last}, not ${previous}`;
+}
 
 /** A row of state is as the last call that wrote it left it. `expected` is the row the rules gave, to name the columns. */
 export function checkStateRow(
