@@ -2,7 +2,7 @@ const { raw } = String;
 
 /** Not inside a longer word. A line end that was written as `\n` is not a word, though it ends in a letter. */
 const START = raw`(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))`;
-const END = '(?![A-Za-z0-9_-])';
+const END = raw`(?![\w-])`;
 
 /** Each repetition is bounded, far above the longest form seen, or cannot meet another start: time is linear in the text. */
 const KINDS = [
@@ -16,29 +16,29 @@ const KINDS = [
   begins('Slack token', 'xapp-', '[0-9]-[A-Za-z0-9-]{10,255}'),
   begins('Stripe key', '[rs]k_(?:live|test)_', '[A-Za-z0-9]{16,255}'),
   begins('Stripe key', 'whsec_', '[A-Za-z0-9+/=]{24,255}'),
-  begins('Google key', 'AIza', '[A-Za-z0-9_-]{35}', ''),
-  begins('Google key', 'GOCSPX-', '[A-Za-z0-9_-]{28}', ''),
-  begins('Google token', raw`ya29\.`, '[A-Za-z0-9_-]{30,1024}'),
-  begins('Anthropic key', 'sk-ant-', '[A-Za-z0-9_-]{20,255}'),
-  begins('OpenAI key', 'sk-(?:proj|svcacct|admin)-', '[A-Za-z0-9_-]{20,255}'),
+  begins('Google key', 'AIza', raw`[\w-]{35}`, ''),
+  begins('Google key', 'GOCSPX-', raw`[\w-]{28}`, ''),
+  begins('Google token', raw`ya29\.`, raw`[\w-]{30,1024}`),
+  begins('Anthropic key', 'sk-ant-', raw`[\w-]{20,255}`),
+  begins('OpenAI key', 'sk-(?:proj|svcacct|admin)-', raw`[\w-]{20,255}`),
   begins('OpenAI key', 'sk-[A-Za-z0-9]{16}', `[A-Za-z0-9]{16,239}${END}`),
   begins('OpenRouter key', 'sk-or-v1-', '[0-9a-f]{64}'),
   begins('Groq key', 'gsk_', '[A-Za-z0-9]{40,255}'),
   begins('xAI key', 'xai-', '[A-Za-z0-9]{60,255}'),
   begins('npm token', 'npm_', `[A-Za-z0-9]{36}${END}`),
-  begins('PyPI token', 'pypi-', 'AgE[A-Za-z0-9_-]{40,1024}'),
+  begins('PyPI token', 'pypi-', raw`AgE[\w-]{40,1024}`),
   begins('Hugging Face token', 'hf_', '[A-Za-z0-9]{30,255}'),
-  begins('Docker token', 'dckr_', '[a-z]{3}_[A-Za-z0-9_-]{20,255}'),
-  begins('SendGrid key', raw`SG\.`, raw`[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,64}`),
+  begins('Docker token', 'dckr_', raw`[a-z]{3}_[\w-]{20,255}`),
+  begins('SendGrid key', raw`SG\.`, raw`[\w-]{16,32}\.[\w-]{32,64}`),
   begins('Twilio key', 'SK[0-9a-f]{8}', `[0-9a-f]{24}${END}`),
   begins('DigitalOcean token', 'do[opr]_v1_', '[0-9a-f]{64}'),
   // Its first part is a number in base 64, which begins with one of these.
   begins(
     'Discord token',
-    '[MNO][DTjz][AEIMQUYcgk][A-Za-z0-9_-]{16}',
-    raw`[A-Za-z0-9_-]{4,11}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}${END}`,
+    raw`[MNO][DTjz][AEIMQUYcgk][\w-]{16}`,
+    raw`[\w-]{4,11}\.[\w-]{6}\.[\w-]{27,45}${END}`,
   ),
-  begins('Vault token', raw`hv[sbr]\.`, '[A-Za-z0-9_-]{24,512}'),
+  begins('Vault token', raw`hv[sbr]\.`, raw`[\w-]{24,512}`),
   begins('Shopify token', 'shp(?:at|ca|pa|ss)_', `[0-9A-Fa-f]{32}${END}`),
   begins('Databricks token', 'dapi[0-9a-f]{8}', '[0-9a-f]{24}'),
   begins('Linear key', 'lin_api_', '[A-Za-z0-9]{32,255}'),
@@ -50,18 +50,10 @@ const KINDS = [
   ),
   kind('Slack webhook', raw`hooks\.slack`, raw`(?<=hooks\.slack(?:-gov)?\.com/)[A-Za-z0-9_/-]{20,255}`),
   // Only where a run of its characters begins: from each hyphen it would run to the end of the text.
-  kind(
-    'JWT',
-    'eyJ',
-    raw`(?:(?<![A-Za-z0-9_\\-])|(?<=\\[nrt]))[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`,
-  ),
+  kind('JWT', 'eyJ', raw`(?:(?<![\w\\-])|(?<=\\[nrt]))[\w-]{10,}\.eyJ[\w-]{8,}\.[\w-]{8,}`),
   kind('Azure key', '(?:ccount|ccess)Key=', '(?<=(?:Account|SharedAccess)Key=)[A-Za-z0-9+/]{40,88}={0,2}'),
-  kind('Telegram token', ':AA', `(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{33}${END}`),
-  kind(
-    'Discord webhook',
-    'api/webhooks/',
-    raw`(?<=discord(?:app)?\.com/api/webhooks/)[0-9]{10,25}/[A-Za-z0-9_-]{40,100}`,
-  ),
+  kind('Telegram token', ':AA', raw`(?<![0-9])[0-9]{8,10}:AA[\w-]{33}${END}`),
+  kind('Discord webhook', 'webhooks/', raw`(?<=discord(?:app)?\.com/api/webhooks/)\d{10,25}/[\w-]{40,100}`),
   kind(
     'password',
     raw`://[^\s/?#@]{1,256}@`,
