@@ -30,6 +30,9 @@ export function tellCall({ row, args, result }: Readonly<Record<'row' | 'args' |
   const telling = TELLINGS.get(textOf(tool)) ?? ((): Telling => ['read', 'read', tellArguments(args)]);
   const [kind, verb, text] = telling(args, result, session);
   const isOk = isWhole && outcome === 'ok';
+  // A full disk is a failure; everything else is a rule that refused.
+  const isFault = outcome === 'error' && error.startsWith('ERR_STORAGE');
+  const failed = isFault ? 'failed' : (FAILURES.get(textOf(outcome)) ?? textOf(outcome));
   return {
     at: textOf(at),
     actor: textOf(actor),
@@ -41,7 +44,7 @@ export function tellCall({ row, args, result }: Readonly<Record<'row' | 'args' |
     task: idAmong(/^T-\d{4,15}$/, args.task_id, result.task_id, changed),
     kind: isOk ? kind : ('failure' as const),
     /** `created`, `moved`, `decision`. */
-    verb: isOk ? verb : isWhole ? failure(textOf(outcome), error) : 'damaged',
+    verb: isOk ? verb : isWhole ? failed : 'damaged',
     text,
   };
 }
@@ -50,15 +53,10 @@ function idAmong(form: RegExp, ...values: readonly unknown[]): string {
   return values.map(textOf).find((id) => form.test(id)) ?? '';
 }
 
-/** A full disk is a failure; everything else is a rule that refused. */
-function failure(outcome: string, error: string): string {
-  if (outcome === 'error') return error.startsWith('ERR_STORAGE') ? 'failed' : 'refused';
-  return FAILURES.get(outcome) ?? outcome;
-}
-
 // Maps, because strangers choose the keys: an object would answer to `constructor`.
 const FAILURES: ReadonlyMap<string, string> = new Map([
   ['running', 'never ended'],
+  ['error', 'refused'],
   ['rejected', 'refused'],
   ['denied', 'not admitted'],
 ]);

@@ -1,5 +1,4 @@
 import { type Embedded, embeddedBundle, openDropped, openFiles } from './given.ts';
-import { startVerifier } from './verifier.ts';
 import { boardView } from './view/board.ts';
 import { checksView } from './view/checks.ts';
 import { detailBox } from './view/detail.ts';
@@ -11,9 +10,14 @@ import { trailView } from './view/trail.ts';
 import { verdictBanner } from './view/verdict.ts';
 import type { Given, Opened } from './worker/open.ts';
 import type { Call, Task } from './worker/records.ts';
+import type { Answers, Message } from './worker/worker.ts';
+
+/** The source of the worker, put in by the build. */
+declare const WORKER_SOURCE: string;
 
 const banner = verdictBanner();
-const ask = startVerifier(banner.progress);
+const worker = startWorker();
+let queue: Promise<unknown> = Promise.resolve();
 const detail = detailBox();
 const content = h('div');
 const name = h('span.note.bundle-name');
@@ -27,6 +31,34 @@ function start(): void {
   if (embedded !== undefined) return void open({ zip: embedded.zip }, embedded.name);
   banner.idle();
   replace(content, welcome());
+}
+
+/** The worker hashes. The page's policy lets workers come from nowhere but a text of the page itself. */
+function startWorker(): Worker {
+  const url = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: 'text/javascript' }));
+  type Policy = { createScriptURL(url: string): string };
+  const { trustedTypes } = globalThis as {
+    trustedTypes?: { createPolicy(name: string, rules: Policy): Policy };
+  };
+  const policy = trustedTypes?.createPolicy('colibri-worker', { createScriptURL: (own) => own });
+  return new Worker(policy?.createScriptURL(url) ?? url);
+}
+
+/** One question at a time: each waits for the answer to the one before. Rejects with a sentence for people. */
+function ask<Name extends keyof Answers>(name: Name, given: Parameters<Answers[Name]>[0]) {
+  type Answer = Awaited<ReturnType<Answers[Name]>>;
+  const put = (resolve: (answer: Answer) => void, reject: (error: Error) => void) => {
+    worker.onerror = (event) => reject(new Error(event.message || 'The verifier stopped.'));
+    worker.onmessage = ({ data }: MessageEvent<Message>) => {
+      if (data.progress !== undefined) banner.progress(...data.progress);
+      else if (data.unreadable !== undefined) reject(new Error(data.unreadable));
+      else resolve(data.answer as Answer);
+    };
+    worker.postMessage([name, given]);
+  };
+  const answer = queue.then(() => new Promise(put));
+  queue = answer.catch(() => undefined);
+  return answer;
 }
 
 function welcome(): HTMLElement {

@@ -12,9 +12,7 @@ export function createHash(_algorithm: string): Sha256Stream {
 }
 
 /** The raw bytes of an Ed25519 public key, as base64url. */
-interface RawKey {
-  readonly x: string;
-}
+type RawKey = { readonly x: string };
 
 export function createPublicKey({ key }: { readonly key: RawKey }): RawKey {
   return key;

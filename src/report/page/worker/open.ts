@@ -7,7 +7,7 @@ import { type CarriedSource, carriedSource } from '../../../verify/sources/carri
 import { CERTIFICATE_BYTES_MAX, openCertificate } from '../../../verify/sources/certificate.ts';
 import { SourceError } from '../../../verify/sources/files.ts';
 import { type VerifyOptions, verify } from '../../../verify/verify.ts';
-import { digestsIn, loadTexts, pairRows, readState, recordsOf, tellCalls } from './records.ts';
+import { digestsIn, loadTexts, pairRows, readState, sessionsOf, tasksOf, tellCalls } from './records.ts';
 import { verdictView } from './verdict.ts';
 
 /** What the page was given: a bundle, or a certificate. */
@@ -35,7 +35,8 @@ export async function openSource(given: Given, onProgress: (done: number, total:
   const stateRows = [...state.values()].reduce((sum, { size }) => sum + size, 0);
   const wrong = new Set(findings.map(({ record }) => record));
   const records = { state, text, calls, rows: read, wrong };
-  const shown = { verdict: verdictView(verdict, watched, stateRows), calls, ...recordsOf(records) };
+  const views = { tasks: tasksOf(records), sessions: sessionsOf(records) };
+  const shown = { verdict: verdictView(verdict, watched, stateRows), calls, ...views };
   return { given, source, read, verdict, text, shown };
 }
 

@@ -1,3 +1,4 @@
+import type { SessionRow, TaskRow } from '../../../domains/facts.ts';
 import { isHash, sha256Hex } from '../../../integrity/digest.ts';
 import {
   formatId,
@@ -107,22 +108,14 @@ interface Shown {
   readonly wrong: ReadonlySet<string>;
 }
 
-export function recordsOf(shown: Shown) {
-  return { tasks: tasksOf(shown), sessions: sessionsOf(shown) };
-}
-
 export type Task = ReturnType<typeof tasksOf>[number];
-const TASK_COLUMNS = [
-  ...(['title', 'description', 'blocked_reason', 'project', 'workflow', 'status', 'status_since'] as const),
-  ...(['status_by', 'priority', 'assignee', 'created_at', 'created_by'] as const),
-] as const;
 
-function tasksOf({ state, text, wrong }: Shown) {
+export function tasksOf({ state, text, wrong }: Shown) {
   return [...(state.get(TASKS) ?? [])].map(([number, fields]) => {
     const id = formatId(TASKS, number);
     const { labels } = members(`{"labels":${textOf(fields.labels)}}`);
     return {
-      ...columnsOf(TASKS, TASK_COLUMNS, fields, text),
+      ...columnsOf<TaskRow>(TASKS, fields, text),
       id,
       progress: countOf(fields.progress),
       labels: Array.isArray(labels) ? labels.filter(isText) : [],
@@ -132,15 +125,10 @@ function tasksOf({ state, text, wrong }: Shown) {
   });
 }
 
-/** Some columns of a row as texts, each digest replaced by what it stands for. */
-function columnsOf<Name extends string>(
-  { texts }: StateTable,
-  names: readonly Name[],
-  fields: JsonObject,
-  text: ShowText,
-) {
-  const shown = names.map((name) => [name, texts.includes(name) ? text(fields[name]) : textOf(fields[name])]);
-  return Object.fromEntries(shown) as Readonly<Record<Name, string>>;
+/** The columns of a row as texts, each digest replaced by what it stands for. */
+function columnsOf<R>({ facts, texts }: StateTable, fields: JsonObject, text: ShowText) {
+  const shown = facts.map((name) => [name, texts.includes(name) ? text(fields[name]) : textOf(fields[name])]);
+  return Object.fromEntries(shown) as Readonly<Record<keyof R, string>>;
 }
 
 function countOf(value: unknown): number {
@@ -148,12 +136,8 @@ function countOf(value: unknown): number {
 }
 
 export type Session = ReturnType<typeof sessionsOf>[number];
-const SESSION_COLUMNS = [
-  ...(['auditor_id', 'reason', 'scope', 'started_at', 'started_by', 'finalized_at'] as const),
-  'merkle_root',
-] as const;
 
-function sessionsOf(shown: Shown) {
+export function sessionsOf(shown: Shown) {
   const { state, text, wrong } = shown;
   const leaves = leavesOf(shown);
   return [...(state.get(SESSIONS) ?? [])].map(([number, fields]) => {
@@ -161,7 +145,7 @@ function sessionsOf(shown: Shown) {
     const own = leaves.get(number) ?? [];
     const only = isPosition(fields.sealed_task_id) ? formatId(TASKS, fields.sealed_task_id) : undefined;
     return {
-      ...columnsOf(SESSIONS, SESSION_COLUMNS, fields, text),
+      ...columnsOf<SessionRow>(SESSIONS, fields, text),
       id,
       task: isPosition(fields.task_id) ? formatId(TASKS, fields.task_id) : '',
       isSealed: fields.status === 'finalized',
