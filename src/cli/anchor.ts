@@ -138,7 +138,7 @@ function fileReply(head: Head, reply: string, ca: string | undefined, out: Outpu
 function checkpointOf(head: Head, imprint: string): StampedCheckpoint | undefined {
   const { dbPath } = head.config;
   const isCovered = ({ note }: { readonly note: string }) => sha256Hex(note) === imprint;
+  const found = [...head.kept, head].find(isCovered);
   const asked = stampedCheckpoints(dbPath).stamps.find(isCovered);
-  const found = asked === undefined ? [...head.kept, head].find(isCovered) : undefined;
-  return found === undefined ? asked : keepForStamp(dbPath, found.size, found.note);
+  return asked ?? (found && keepForStamp(dbPath, found.size, found.note));
 }

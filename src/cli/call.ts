@@ -1,5 +1,4 @@
 import { text } from 'node:stream/consumers';
-import { UnknownToolError } from '../middleware/compose.ts';
 import { isFailure } from '../middleware/envelope.ts';
 import { command, EXIT, orUsage } from './command.ts';
 import { actorOf, withTools } from './open.ts';
@@ -17,14 +16,8 @@ export const call = command({
     const given = json === '-' ? await text(process.stdin) : json;
     const hint = `Give an object, for example '{"task_id":"T-0001"}'.`;
     const args = orUsage('The arguments are not JSON', (): unknown => JSON.parse(given), hint);
-    try {
-      const envelope = await withTools(config, out, (stages) => stages.call(tool, args, actorOf(config)));
-      out.value(envelope, 2);
-      return isFailure(envelope) ? EXIT.found : EXIT.fine;
-    } catch (error) {
-      if (!(error instanceof UnknownToolError)) throw error;
-      out.error(error.message);
-      return EXIT.usage;
-    }
+    const envelope = await withTools(config, out, (stages) => stages.call(tool, args, actorOf(config)));
+    out.value(envelope, 2);
+    return isFailure(envelope) ? EXIT.found : EXIT.fine;
   },
 });

@@ -25,7 +25,7 @@ export const demo = command({
     const report = join(folder, 'report.html');
     workOnTask(run);
     checkWork(run);
-    showFound(run, 'altered', 'a thought is edited afterwards', editThought);
+    showFound(run, 'altered', 'a thought is edited afterwards', (db) => db.exec(EDIT_THOUGHT));
     showFound(run, 'rewritten', 'history is rewritten and every hash recomputed', rewriteHistory);
     run.title('A person looks at it');
     run.command(['report', '-o', report], 'colibri report writes one file for any browser');
@@ -175,16 +175,12 @@ function showFound(run: DemoRun, finding: string, title: string, apply: (db: Sql
   run.step(isFound, `found: ${finding}${more}`, textOf(named?.message ?? 'was not found'));
 }
 
-function editThought(db: SqliteConnection): void {
-  db.exec(
-    "UPDATE texts SET text = 'All tests passed.' WHERE digest = (SELECT content FROM thoughts WHERE id = 1)",
-  );
-}
+const EDIT_THOUGHT = `UPDATE texts SET text = 'All tests passed.'
+  WHERE digest = (SELECT content FROM thoughts WHERE id = 1)`;
 
 /** Every later hash is recomputed, so the hash chain holds again. Only a signed head shows the difference. */
 function rewriteHistory(db: SqliteConnection): void {
-  const sql = 'UPDATE actions SET text = ?, content = ?, chain = ? WHERE position = ?';
-  const update = db.prepare(sql);
+  const update = db.prepare('UPDATE actions SET text = ?, content = ?, chain = ? WHERE position = ?');
   let link = GENESIS;
   for (const { position, text } of rowsOf(db, 'SELECT position, text FROM actions ORDER BY position')) {
     const changed = String(text).replaceAll('"actor":"demo-agent"', '"actor":"someone-else"');

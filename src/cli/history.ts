@@ -21,12 +21,7 @@ const CALLS = `SELECT a.position, a.text, r.body, p.body AS enter_body
   LEFT JOIN action_payloads r ON r.position = a.position
   WHERE iif(json_valid(a.text), a.stage, '') IS NOT 'enter'`;
 
-interface Found {
-  readonly position: number;
-  readonly text: string;
-  readonly body: string | null;
-  readonly enter_body: string | null;
-}
+type Found = Readonly<{ position: number; text: string } & Record<'body' | 'enter_body', string | null>>;
 
 /** The row, the arguments or the result of a call that concerns a task or a thought hold its id as a JSON text. */
 const MENTIONS = 'AND (instr(a.text, ?) > 0 OR instr(p.body, ?) > 0 OR instr(r.body, ?) > 0)';
@@ -54,12 +49,6 @@ export async function callsAfter(tx: Reader, wanted: Filter, position: number) {
   const page = await tx.all<Found>(sql, position, PAGE);
   const calls = await withTexts(tx, page.map(readCall).filter(wanted));
   return { calls, through: page.at(-1)?.position ?? position };
-}
-
-/** The position of the last row. */
-export async function newestPosition(tx: Reader): Promise<number> {
-  const sql = 'SELECT max(position) AS position FROM actions';
-  return (await tx.get<{ position: number | null }>(sql))?.position ?? 0;
 }
 
 /** Whether a call was about this task, thought or session; for a session also whether it made one of its records. */

@@ -11,36 +11,22 @@ type Start = { readonly command: string; readonly args: readonly string[] };
 
 const toJson = (value: object) => JSON.stringify(value, null, 2);
 const mcpServers = (start: Start) => toJson({ mcpServers: { colibri: start } });
+const servers = (start: Start) => toJson({ servers: { colibri: { type: 'stdio', ...start } } });
+// A JSON string is also a TOML basic string: both escape in the same way.
+const toml = ({ command, args }: Start) =>
+  `[mcp_servers.colibri]\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}`;
+const DESKTOP_FILE = 'claude_desktop_config.json (Settings, Developer, Edit Config)';
 
 /**
  * How a client is configured to start Colibri; `file` is where the snippet belongs, in the project's or the user's folder.
  * The README shows what `colibri init --client NAME` prints.
  */
-export const CLIENTS: readonly ({ [K in 'name' | 'title' | 'file']: string } & {
-  snippet: (start: Start) => string;
-})[] = [
+export const CLIENTS = [
   { name: 'claude-code', title: 'Claude Code', file: '.mcp.json', snippet: mcpServers },
-  {
-    name: 'claude-desktop',
-    title: 'Claude Desktop',
-    file: 'claude_desktop_config.json (Settings, Developer, Edit Config)',
-    snippet: mcpServers,
-  },
+  { name: 'claude-desktop', title: 'Claude Desktop', file: DESKTOP_FILE, snippet: mcpServers },
   { name: 'cursor', title: 'Cursor', file: '.cursor/mcp.json', snippet: mcpServers },
-  {
-    name: 'vscode',
-    title: 'VS Code',
-    file: '.vscode/mcp.json',
-    snippet: (start) => toJson({ servers: { colibri: { type: 'stdio', ...start } } }),
-  },
-  {
-    name: 'codex',
-    title: 'Codex',
-    file: '.codex/config.toml',
-    // A JSON string is also a TOML basic string: both escape in the same way.
-    snippet: ({ command, args }) =>
-      `[mcp_servers.colibri]\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}`,
-  },
+  { name: 'vscode', title: 'VS Code', file: '.vscode/mcp.json', snippet: servers },
+  { name: 'codex', title: 'Codex', file: '.codex/config.toml', snippet: toml },
 ];
 const NAMES = CLIENTS.map(({ name }) => name).join(', ');
 

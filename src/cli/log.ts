@@ -4,11 +4,12 @@ import { parseInstant } from '../instant.ts';
 import { formatId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
 import { tellCall } from '../report/telling.ts';
 import type { Reader } from '../storage/engine.ts';
+import { readView } from '../trust/own-log.ts';
 import { visibleLine } from '../untrusted.ts';
 import { isText } from '../verify/sources/forms.ts';
 import { parseRecordId } from './brought.ts';
 import { command, EXIT, UsageError } from './command.ts';
-import { callsAfter, concerning, newestCalls, newestPosition, type PastCall } from './history.ts';
+import { callsAfter, concerning, newestCalls, type PastCall } from './history.ts';
 import { withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { type ProofState, type ProvedCall, proveCalls, readSignedLog } from './proof-status.ts';
@@ -62,13 +63,14 @@ export const log = command({
         reportNew(new Set(findings.map(({ message }) => message)), reported, out);
       };
       // One snapshot for both: a call between two snapshots would be shown twice or not at all.
-      const [calls, through] = await storage.read(async (tx) => [
+      const [calls, { last }] = await storage.read(async (tx) => [
         await newestCalls(tx, await filter(tx), limit, task),
-        await newestPosition(tx),
+        await readView(tx),
       ]);
-      if (calls.length === 0 && !out.json) out.line(through === 0 ? 'Nothing yet.' : 'Nothing matches.');
+      if (calls.length === 0 && !out.json)
+        out.line(last.position === 0 ? 'Nothing yet.' : 'Nothing matches.');
       await print(calls);
-      for (let position = through; signal?.aborted === false; ) {
+      for (let { position } = last; signal?.aborted === false; ) {
         const before = position;
         const news = await storage.read(async (tx) => callsAfter(tx, await filter(tx), before));
         await print(news.calls);

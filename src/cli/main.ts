@@ -1,20 +1,12 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
 import { packageVersion, readConfig } from '../config.ts';
-import { asError, ColibriError, didYouMean, type ErrorCode } from '../errors.ts';
+import { asError, ColibriError, didYouMean } from '../errors.ts';
+import { UnknownToolError } from '../middleware/compose.ts';
 import { NoSqliteError } from '../storage/sqlite/driver.ts';
 import { type Command, EXIT, type Invocation, type OptionSpec, UsageError } from './command.ts';
 import { COMMANDS, COMMON, commandHelp, generalHelp, helpHang } from './commands.ts';
 import { createOutput, type Output } from './output.ts';
-
-/** Codes for errors in the command or the settings, not in the data. */
-const MISTAKES: readonly ErrorCode[] = [
-  'ERR_CONFIG_INVALID',
-  'ERR_INVALID_MODE',
-  'ERR_TASK_NOT_FOUND',
-  'ERR_SESSION_NOT_FOUND',
-  'ERR_NOT_FOUND',
-];
 
 const code = await main(process.argv.slice(2));
 // Whoever finds out that nobody knows what was stored has set it already.
@@ -52,10 +44,11 @@ async function runCommand(command: Command, args: readonly string[], out: Output
     // Only what is nested in a file, which may be anybody's, can be as deep as that.
     const isDeep = error instanceof RangeError && error.message.includes('call stack');
     out.error(`colibri ${command.name}: ${isDeep ? 'a file holds JSON nested too deeply' : error.message}`);
-    const isMistake = error instanceof ColibriError && MISTAKES.includes(error.code);
-    // Without SQLite nothing was looked at, so nothing was found either.
-    const isOurs = error instanceof UsageError || error instanceof NoSqliteError;
-    return isOurs || isMistake ? EXIT.usage : EXIT.found;
+    // An error in the command or the settings, not in the data. Without SQLite nothing was looked at.
+    const isMistake =
+      (error instanceof ColibriError && /INVALID|NOT_FOUND$/.test(error.code)) ||
+      [UsageError, UnknownToolError, NoSqliteError].some((mistake) => error instanceof mistake);
+    return isMistake ? EXIT.usage : EXIT.found;
   }
 }
 

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { buildCertificate } from '../export/certificate.ts';
-import { createFile } from '../private-files.ts';
+import { createFile, isThere } from '../private-files.ts';
 import { formatCertificate } from '../verify/sources/certificate.ts';
 import { LOG, STATE } from '../verify/sources/forms.ts';
 import { normalRecordId } from './brought.ts';
@@ -29,7 +29,9 @@ export const prove = command({
     }
     // Plain on every shell and file system: Θ-0001 becomes thought-0001.
     const path = resolve(output ?? `${id.replace('#', 'row-').replace('Θ', 'thought')}.proof.json`);
-    writeNew(path, text);
+    if (isThere(path))
+      throw new UsageError(`${path} exists and was not overwritten. Name another file with -o.`);
+    createFile(path, text);
     const { files } = certificate;
     const [rows, records] = [files[LOG]?.length ?? 0, files[STATE]?.length ?? 0];
     const filesIn = (folder: string) => Object.keys(files).filter((name) => name.startsWith(folder)).length;
@@ -39,13 +41,3 @@ export const prove = command({
     );
   },
 });
-
-function writeNew(path: string, text: string): void {
-  try {
-    createFile(path, text);
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST')
-      throw new UsageError(`${path} exists and was not overwritten. Name another file with -o.`);
-    throw error;
-  }
-}

@@ -6,7 +6,6 @@ import { readWhole } from '../private-files.ts';
 import { commitsHeld } from '../trust/anchors-git.ts';
 import { stampChecker } from '../trust/anchors-tsr.ts';
 import { keyId, keyIn } from '../trust/opening.ts';
-import { ProgramError } from '../trust/programs.ts';
 import type { Finding } from '../verify/finding.ts';
 import type { Evidence } from '../verify/rules/heads.ts';
 import { type CarriedAnchor, howToCheck } from '../verify/sources/anchor-file.ts';
@@ -105,10 +104,8 @@ function lookUpAnchors(carried: readonly CarriedAnchor[], origin: string | undef
   const { config, authority } = given;
   const named = folderOf(config, origin)?.authorities() ?? [];
   const checkStamp = stampChecker(authority === undefined ? named : [authority]);
-  const held = heldHere(
-    carried.flatMap(({ commit }) => commit ?? []),
-    config.workspace,
-  );
+  const commits = carried.flatMap(({ commit }) => commit ?? []);
+  const held = commitsHeld(config.workspace, commits);
   const evidence: Evidence[] = [];
   const findings: Finding[] = [];
   const anchors = carried.map((anchor) => {
@@ -129,17 +126,6 @@ function lookUpAnchors(carried: readonly CarriedAnchor[], origin: string | undef
     return { kind, name, size, commit, claimed_time, checked: found !== undefined, found, check };
   });
   return { anchors, evidence, findings };
-}
-
-/** The commits that the repository of the workspace holds. */
-function heldHere(commits: readonly string[], workspace: string): ReadonlySet<string | undefined> {
-  try {
-    return commits.length === 0 ? new Set() : commitsHeld(workspace, commits);
-  } catch (error) {
-    // Without git, nothing was looked up, and nothing is counted as found.
-    if (error instanceof ProgramError) return new Set();
-    throw error;
-  }
 }
 
 /** The oldest of each kind says since when, the newest how far; the others say nothing more. */

@@ -12,6 +12,8 @@ const GITDIR = 'gitdir:';
 const TEXT_BYTES_MAX = 4_096;
 /** A packed-refs with 100,000 branches has 7 MB and is searched in 5 ms. */
 const PACKED_BYTES_MAX = 16_777_216;
+/** SHA-1 or SHA-256, in hex. */
+const OBJECT_ID = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 /** Some worktrees are made of links. */
 const FOLLOW = true;
 
@@ -25,7 +27,7 @@ export async function readGitEvidence(workspace: string): Promise<GitEvidence | 
     const common = pointer === undefined ? own : followPointer(own, pointer);
     const head = readText(join(own, 'HEAD')) ?? '';
     if (common === undefined) return undefined;
-    if (isObjectId(head)) return { commit_sha: head };
+    if (OBJECT_ID.test(head)) return { commit_sha: head };
     const ref = head.startsWith('ref:') ? head.slice('ref:'.length).trim() : '';
     if (!isRefName(ref)) return undefined;
     const commit_sha = resolveRef(common, ref);
@@ -62,18 +64,13 @@ function followPointer(from: string, target: string): string | undefined {
 function resolveRef(gitFolder: string, ref: string): string | undefined {
   const loose = readText(join(gitFolder, ref));
   // Only HEAD leads to another reference; git itself makes no other that does.
-  if (loose !== undefined) return isObjectId(loose) ? loose : undefined;
+  if (loose !== undefined) return OBJECT_ID.test(loose) ? loose : undefined;
   const packed = readWhole(join(gitFolder, 'packed-refs'), PACKED_BYTES_MAX, FOLLOW);
   // No name holds a blank, so this can only be the second column.
   const blank = packed?.indexOf(` ${ref}\n`) ?? -1;
   if (packed === undefined || blank === -1) return undefined;
   const sha = packed.toString('latin1', packed.lastIndexOf('\n', blank) + 1, blank);
-  return isObjectId(sha) ? sha : undefined;
-}
-
-/** SHA-1 or SHA-256, in hex. */
-function isObjectId(text: string): boolean {
-  return (text.length === 40 || text.length === 64) && /^[0-9a-f]+$/.test(text);
+  return OBJECT_ID.test(sha) ? sha : undefined;
 }
 
 /** Git's rule for names, as far as it keeps a name inside its folder and printable. */

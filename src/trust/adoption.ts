@@ -72,14 +72,10 @@ function signedBy({ key, checkpoint }: Claim, folder: KeyFolder | undefined) {
 
 /** The folder the log belongs to, there or not. Where its name is gone, a head by a key that is here still tells it. */
 function folderOf({ origin, heads }: LogView, configDir: string): KeyFolder | undefined {
-  const folderNamed = (name: string) => (isOrigin(name) ? new KeyFolder(configDir, name) : undefined);
-  if (origin !== undefined) return folderNamed(origin);
-  return heads
-    .flatMap(({ key }) => {
-      const folder = folderNamed(key.slice(0, key.indexOf('+')));
-      return folder?.verifierKey() === key ? [folder] : [];
-    })
-    .at(0);
+  const keys = heads.map(({ key }) => key);
+  const names = origin === undefined ? keys.map((key) => key.slice(0, key.indexOf('+'))) : [origin];
+  const folders = names.filter(isOrigin).map((name) => new KeyFolder(configDir, name));
+  return folders.find((folder) => origin !== undefined || keys.some((key) => key === folder.verifierKey()));
 }
 
 function ownLogFor(folder: KeyFolder | undefined, configDir: string): OwnLog {

@@ -77,20 +77,20 @@ function noteIn(object: Buffer): string | undefined {
   return /\n\ncolibri checkpoint at [^\n]*\n\n(.*)$/s.exec(object.toString('utf8'))?.[1];
 }
 
-/** Those of these commits that the repository of a folder holds. */
-export function commitsHeld(folder: string, commits: readonly string[]): ReadonlySet<string> {
+/** Those of these commits that the repository of a folder holds. Without git none was looked up, and none is found. */
+export function commitsHeld(folder: string, commits: readonly string[]) {
   const input = commits.map((commit) => `${commit}\n`).join('');
-  const answers = tryGit(folder, ['cat-file', '--batch-check'], input)?.split('\n') ?? [];
-  return new Set(answers.flatMap((answer) => /^([0-9a-f]+) commit /.exec(answer)?.[1] ?? []));
+  try {
+    const answer = input && tryGit(folder, ['cat-file', '--batch-check'], input);
+    return new Set([...(answer ?? '').matchAll(/^([0-9a-f]+) commit /gm)].map(([, commit]) => commit));
+  } catch (error) {
+    if (error instanceof ProgramError) return new Set();
+    throw error;
+  }
 }
 
-/** The repository a folder belongs to, as people name it. */
-export function repositoryOf(folder: string): string | undefined {
-  return locate(folder)?.repository;
-}
-
-/** The same with the folder where its references and objects are. */
-function locate(folder: string) {
+/** The repository a folder belongs to, as people name it, and the folder where its references and objects are. */
+export function locate(folder: string) {
   const { isRefused, text, stderr } = runGit(folder, ['rev-parse', '--git-common-dir']);
   if (isRefused && /not a git repository|cannot change to/.test(stderr)) return undefined;
   if (isRefused) throw failed(stderr);

@@ -1,18 +1,14 @@
 import { dirname } from 'node:path';
 import type { Config } from '../config.ts';
 import { readText } from '../private-files.ts';
-import { type CommittedCheckpoint, checkpointsInGit, repositoryOf } from './anchors-git.ts';
+import { type CommittedCheckpoint, checkpointsInGit, locate } from './anchors-git.ts';
 import { type StampedCheckpoint, stampedCheckpoints } from './anchors-tsr.ts';
 import type { KeyFolder } from './key-folder.ts';
 import { ANCHOR_REF } from './opening.ts';
 import { MissingProgramError, ProgramError } from './programs.ts';
 
 /** A checkpoint found where the database is not. Hostile input enters here: nothing about it is believed yet. */
-export type FoundAnchor = {
-  /** Where it was found, for people. */
-  readonly where: string;
-  readonly note: string;
-} & (
+export type FoundAnchor = { readonly where: string; readonly note: string } & (
   | { readonly source: 'file' }
   | { readonly source: 'git'; readonly commit: CommittedCheckpoint }
   | { readonly source: 'tsr'; readonly stamped: StampedCheckpoint }
@@ -42,8 +38,8 @@ export function findAnchors(looking: LookingFor) {
 function inGit(looking: LookingFor, remembered: readonly string[], remarks: string[]): FoundAnchor[] {
   const { dbPath, workspace, folder } = looking;
   try {
-    const kept = remembered.map((path) => repositoryOf(path) ?? path);
-    const here = [dirname(dbPath), workspace].flatMap((path) => repositoryOf(path) ?? []);
+    const kept = remembered.map((path) => locate(path)?.repository ?? path);
+    const here = [dirname(dbPath), workspace].flatMap((path) => locate(path)?.repository ?? []);
     return [...new Set([...here, ...kept])].flatMap((repository): FoundAnchor[] => {
       const where = `${ANCHOR_REF} in ${repository}`;
       const commits = checkpointsInGit(repository);

@@ -2,9 +2,7 @@ const ADOPT =
   'If you know why, "colibri checkpoint --adopt" goes on from what is there and puts that on the record.';
 
 /** Why a log must not be signed over, with what to do about it. */
-export class RefusalError extends Error {
-  override readonly name = 'RefusalError';
-}
+export class RefusalError extends Error {}
 
 const refusal = (texts: TemplateStringsArray, ...values: readonly (string | number)[]) =>
   new RefusalError(String.raw({ raw: texts }, ...values));
