@@ -41,8 +41,10 @@ async function compare<K extends string | number>(
     }
     const isMissing = actual === undefined;
     const message = isMissing ? `${table} lacks ${what}.` : `${table} has another ${column} for ${what}.`;
-    const found = { columns: [column], expected: due, actual: String(actual ?? '') };
-    report({ kind: isMissing ? 'missing' : 'altered', table, record, ...place, message, ...found });
+    const found = isMissing
+      ? ({ kind: 'missing' } as const)
+      : ({ kind: 'altered', columns: [column] } as const);
+    report({ ...found, table, record, ...place, message, expected: due, actual: String(actual ?? '') });
   }
 }
 

@@ -331,7 +331,6 @@ export const DERIVED_FORGERIES: readonly Forgery[] = [
   derived('a root of a block is gone', (db) => void db.exec('DELETE FROM log_blocks'), {
     kind: 'missing',
     record: 'block 0',
-    columns: ['hash'],
     position: 256,
   }),
   edited(
