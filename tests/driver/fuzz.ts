@@ -162,7 +162,7 @@ function withoutNewlines(bytes: Buffer): Buffer {
 
 /** What the contract says of a line. Decided from the bytes alone, so that it holds for lines that are right by accident. */
 function dueFor(bytes: Buffer): Due {
-  const text = bytes.toString('utf8').replace(/^\ufeff/, '');
+  const text = bytes.toString('utf8');
   if (/^[ \t\r]*$/.test(text)) return { kind: 'silence' };
   const value = parse(text);
   const id = readableId(value);
