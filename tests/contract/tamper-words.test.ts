@@ -8,7 +8,6 @@ const ROUNDS = FULL ? 400 : 10;
 const CHANGES = [
   'DELETE FROM task_words_idx',
   `UPDATE task_words_idx SET term = CAST(term || x'ff' AS BLOB)`,
-  "UPDATE task_words_idx SET term = CAST('0' AS BLOB)",
   'UPDATE task_words_idx SET pgno = pgno + 1000000',
   'UPDATE task_words_idx SET segid = segid + 1000',
   'UPDATE task_words_idx SET pgno = pgno - 1 + 2 * (pgno % 2 = 0)',
