@@ -5,7 +5,6 @@ import type { Config } from '../src/config.ts';
 import type { Head, HeadKeeper } from '../src/log/append.ts';
 import { createAuditLog } from '../src/log/audit-log.ts';
 import { composeCall } from '../src/middleware/compose.ts';
-import { createToolLock } from '../src/middleware/tool-lock.ts';
 import type { StorageEngine, Transaction } from '../src/storage/engine.ts';
 import { openSqlite } from '../src/storage/sqlite/engine.ts';
 import { LogSigner } from '../src/trust/signer.ts';
@@ -142,9 +141,8 @@ function callerOn(storage: StorageEngine, keeper: HeadKeeper): Caller {
   const sink = createAuditLog({ storage, clock: systemClock, process: PROCESS, keeper });
   const config = { skillsDirs: [], workspace: '', isProject: false, workflow: 'kanban' } as unknown as Config;
   const tools = wiredTools(config, systemClock, '0');
-  const call = composeCall({
+  const { call } = composeCall({
     tools: new Map(tools.map((tool) => [tool.name, tool])),
-    lock: createToolLock(),
     clock: systemClock,
     source: 'mcp',
     admission: { mode: 'FULL', degraded: () => undefined },

@@ -1,6 +1,7 @@
+import type { Clock } from './clock.ts';
 import type { CallSource } from './log/row.ts';
 import type { KeptArguments } from './log/texts.ts';
-import type { Transaction } from './storage/engine.ts';
+import type { StorageEngine, Transaction } from './storage/engine.ts';
 import type { Effect } from './tool.ts';
 
 /** How a call ended, as its exit row says it. */
@@ -49,11 +50,55 @@ export interface Reserved {
   readonly process: string;
 }
 
-/** Where the calls of this server are written down. The log is one; a test's array is another. */
+/** Where the calls of this server are written down, each one's enter and exit in turn. A test's array is one. */
 export interface AuditSink {
   enter(event: ToolEnterEvent): Promise<void> | void;
-  /** `reserved` is what `reserve` answered: the row of a writing call goes into that transaction, both or neither. */
+  /** `reserved` where the row goes into the transaction of a writing call: both or neither. */
   exit(event: ToolExitEvent, reserved?: Reserved): Promise<void> | void;
-  /** Reads the head of the log once for the transaction that a writing call is about to fill. */
-  reserve?(tx: Transaction): Promise<Reserved>;
+}
+
+/** One transaction that handlers fill, and the exit rows of their calls in it. */
+export interface OpenRows {
+  readonly tx: Transaction;
+  /** Where the next exit row will be. */
+  reserve(): Reserved;
+  /** As that of the transaction; rows are taken back with it. */
+  savepoint<T>(work: () => Promise<T>): Promise<T>;
+  exit(event: ToolExitEvent, reserved?: Reserved): Promise<void>;
+}
+
+/** What the stages write to: Colibri's own log, which takes calls together, or a sink that takes one at a time. */
+export interface CallSink {
+  readonly takesBatches: boolean;
+  /** Commits so far. */
+  commits(): number;
+  /** Stage 3 of calls that were taken together. A long read is recorded before it runs, as a writing call is. */
+  enter(events: readonly ToolEnterEvent[], isLong?: boolean): Promise<void>;
+  /** Stages 4 and 5 of calls some of which write: one commit. */
+  write<T>(work: (rows: OpenRows) => Promise<T>): Promise<T>;
+  /** Stage 5 of calls that wrote nothing. Rows that could not be written, though the call's enter row is there, are owed. */
+  exit(events: readonly ToolExitEvent[]): Promise<void>;
+}
+
+/** Tells a plain sink of one call after the other. */
+export function inTurn(sink: AuditSink, storage: StorageEngine, clock: Clock): CallSink {
+  return {
+    takesBatches: false,
+    commits: () => 0,
+    async enter(events) {
+      for (const event of events) await sink.enter(event);
+    },
+    write: (work) =>
+      storage.write((tx) =>
+        work({
+          tx,
+          reserve: () => ({ position: 0, at: new Date(clock.now()).toISOString(), process: '' }),
+          savepoint: (inner) => tx.savepoint(inner),
+          exit: async (event, reserved) => await sink.exit(event, reserved),
+        }),
+      ),
+    async exit(events) {
+      for (const event of events) await sink.exit(event);
+    },
+  };
 }

@@ -1,7 +1,8 @@
-import type { AuditSink } from './audit-sink.ts';
+import { type AuditSink, type CallSink, inTurn } from './audit-sink.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
 import type { Diagnostics } from './diagnostics.ts';
+import { READING_TOOLS } from './domains/rules.ts';
 import { asError, type ColibriError } from './errors.ts';
 import { readHead, UNSIGNED } from './log/append.ts';
 import { createAuditLog, recoverOpenCalls } from './log/audit-log.ts';
@@ -34,7 +35,8 @@ interface BootDeps {
 
 /** Open, recover. Never starts over on an empty file where there is one it cannot read. */
 export async function bootStorage(deps: BootDeps): Promise<Booted> {
-  const without = { storage: createNoStorage(), sink: createStderrSink(deps.diagnostics) };
+  const nowhere = createNoStorage();
+  const without = { storage: nowhere, sink: createStderrSink(deps, nowhere) };
   if (capabilitiesFor(deps.config.mode).database === 'none') return without;
   try {
     return await withDatabase(deps);
@@ -53,7 +55,8 @@ export async function bootStorage(deps: BootDeps): Promise<Booted> {
 const REMEDY =
   'Check that its folder exists, is writable and has room, and that no stopped process holds it; "colibri doctor" tells more.';
 
-async function withDatabase({ config, clock, diagnostics, onUncertain }: BootDeps): Promise<Booted> {
+async function withDatabase(deps: BootDeps): Promise<Booted> {
+  const { config, clock, diagnostics, onUncertain } = deps;
   const { mode, dbPath, configDir } = config;
   let live = false;
   const inMemory = capabilitiesFor(mode).database === 'memory';
@@ -71,16 +74,16 @@ async function withDatabase({ config, clock, diagnostics, onUncertain }: BootDep
     await opened.read(readHead);
     if (!opened.facts.writable) {
       diagnostics.warn(`${dbPath} cannot be written: calls are served and recorded on stderr only`);
-      return { storage: opened, opened, sink: createStderrSink(diagnostics) };
+      return { storage: opened, opened, sink: createStderrSink(deps, opened) };
     }
     const process = processIdentity();
-    const deps = { storage: opened, dbPath, configDir, diagnostics, clock, process };
-    const signer = inMemory ? undefined : new LogSigner(deps);
+    const place = { storage: opened, dbPath, configDir };
+    const signer = inMemory ? undefined : new LogSigner({ ...place, diagnostics, clock, process });
     await signer?.start();
     // The signer watches its storage: only what was really committed may leave the process.
     const storage = signer?.storage ?? opened;
     const log = { storage, clock, process, keeper: signer ?? UNSIGNED };
-    const explained = await recoverOpenCalls(log);
+    const explained = await recoverOpenCalls(log, READING_TOOLS);
     if (explained > 0)
       diagnostics.warn(`${explained} call(s) of a process that ended early were recorded as crashed`);
     live = true;
@@ -101,8 +104,8 @@ function closeFolders({ dbPath, configDir }: Config, { warn }: Diagnostics): voi
 }
 
 /** Where calls are written down when there is no database to write them to. Arguments stay out of it: it is plain text. */
-function createStderrSink(diagnostics: Diagnostics): AuditSink {
-  return {
+function createStderrSink({ diagnostics, clock }: BootDeps, storage: StorageEngine): CallSink {
+  const sink: AuditSink = {
     // One line a call is enough here, and only the exit knows how it ended.
     enter: () => undefined,
     exit({ tool, correlationId, outcome, errorCode, durationMs, entered }) {
@@ -111,4 +114,5 @@ function createStderrSink(diagnostics: Diagnostics): AuditSink {
       diagnostics.error('call', JSON.stringify(call));
     },
   };
+  return inTurn(sink, storage, clock);
 }

@@ -8,6 +8,7 @@ import { type SystemFacts, systemTools } from './domains/system/tools.ts';
 import { type TaskSettings, taskTools } from './domains/tasks/tools.ts';
 import { type TrailDeps, trailTools } from './domains/trail/tools.ts';
 import { readGitEvidence } from './integrations/git.ts';
+import type { BatchFigures } from './middleware/compose.ts';
 import { capabilitiesFor } from './modes.ts';
 import { redactText } from './secrets.ts';
 import type { Tool } from './tool.ts';
@@ -39,6 +40,7 @@ export function wiredTools(
   clock: Clock,
   version: string,
   booted: () => Booted | undefined = () => undefined,
+  batches: BatchFigures = { calls: 0, commits: 0, largest: 0, longest_wait_ms: 0 },
 ): readonly Tool[] {
   const { mode, workspace } = config;
   const began = clock.monotonic();
@@ -53,6 +55,7 @@ export function wiredTools(
       degraded: () => booted()?.degraded,
       log: () => booted()?.signer?.state(),
       toolNames: () => tools.filter(capabilitiesFor(mode).admits).map(({ name }) => name),
+      batches: () => ({ ...batches }),
       skills: () => skills.list(),
     },
     tasks: config,

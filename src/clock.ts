@@ -1,4 +1,5 @@
 import { randomFillSync, randomUUID } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { withinFourDigits } from './instant.ts';
 import { LIMITS } from './limits.ts';
 
@@ -28,8 +29,11 @@ function takeSalt(): string {
   return pool.toString('hex', used - 16, used);
 }
 
-/** For long reads: lets others run by `pause` where that was last done longer ago than one slice. */
-export function pauseEvery(clock: Pick<Clock, 'monotonic'>, pause: () => Promise<void>): () => Promise<void> {
+/** For long reads: lets others run where that was last done longer ago than one slice. */
+export function pauseEvery(
+  clock: Pick<Clock, 'monotonic'>,
+  pause: () => Promise<void> = nextTurn,
+): () => Promise<void> {
   let last = clock.monotonic();
   return async () => {
     if (clock.monotonic() - last < LIMITS.sliceMsMax) return;

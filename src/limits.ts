@@ -41,6 +41,12 @@ export const LIMITS = Object.freeze({
   peekMs: 500,
   /** Zod issues shown for one rejected call. */
   issuesMax: 20,
+  /** Calls that share their commits: beyond 32, a call gets hardly any cheaper, and the first of them waits longer. */
+  batchCallsMax: 32,
+  /** Characters of their arguments, as JSON: what is held in memory twice, and written by one transaction. */
+  batchBytesMax: 262_144,
+  /** Time of handlers in one transaction, and before the rows of reads are committed: other processes wait meanwhile. */
+  batchMsMax: 10,
   /** How long a writer waits for another process that holds the database. */
   lockWaitMsMax: 10_000,
   /** Pause between two tries for the lock, drawn at random below this; below ten times this after many tries. */
@@ -60,6 +66,6 @@ export const LIMITS = Object.freeze({
   parentCheckMs: 1_000,
   /** Read connections kept open; a further reader waits for nobody but is closed after use. */
   idleReadersMax: 2,
-  /** Longest stretch a long read keeps other calls waiting before it lets them pass. */
+  /** Longest stretch for which a long read keeps the event loop to itself. */
   sliceMsMax: 10,
 });

@@ -2,7 +2,7 @@ import { realpathSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import * as z from 'zod';
-import type { AuditSink, ToolEnterEvent, ToolExitEvent } from './audit-sink.ts';
+import { type AuditSink, inTurn, type ToolEnterEvent, type ToolExitEvent } from './audit-sink.ts';
 import type { Booted } from './boot.ts';
 import { INSTRUCTIONS, wiredTools } from './catalogue.ts';
 import { type Clock, systemClock } from './clock.ts';
@@ -11,7 +11,7 @@ import { createDiagnostics, type Diagnostics, harmless, type Logger } from './di
 import { asError, ColibriError } from './errors.ts';
 import { LIMITS } from './limits.ts';
 import { type Backing, composeCall } from './middleware/compose.ts';
-import { createToolLock, NotBegunError } from './middleware/tool-lock.ts';
+import { NotBegunError } from './middleware/tool-lock.ts';
 import { capabilitiesFor, type RuntimeMode } from './modes.ts';
 import { redactText } from './secrets.ts';
 import { createNoStorage, type Transaction } from './storage/engine.ts';
@@ -106,7 +106,8 @@ export async function main(): Promise<void> {
     const server = new ColibriServer({ config, transport });
     const { clock, diagnostics, version } = server;
     for (const warning of config.warnings) diagnostics.warn(warning);
-    for (const tool of wiredTools(config, clock, version, () => server.booted)) server.addTool(tool);
+    const { figures } = server.stages;
+    for (const tool of wiredTools(config, clock, version, () => server.booted, figures)) server.addTool(tool);
     server.abort = superviseProcess(transport, server, diagnostics.info);
     await server.start();
   } catch (thrown) {
@@ -133,7 +134,7 @@ class ColibriServer {
   /** Ends the process in order, with this code. */
   abort: ((code: number) => void) | undefined;
   readonly #options: CreateServerOptions;
-  readonly #lock = createToolLock();
+  readonly stages: ReturnType<typeof composeCall>;
   /** Calls that were received and have no answer yet. */
   readonly #answering = new Set<Promise<unknown>>();
   readonly #ready = createGate();
@@ -150,6 +151,14 @@ class ColibriServer {
     this.bootStartMs = options.bootStartMs ?? this.nowMs();
     this.clock = { ...(options.clock ?? systemClock), monotonic: this.nowMs };
     this.diagnostics = createDiagnostics(this.logger, options.config?.logLevel ?? 'info');
+    this.stages = composeCall({
+      tools: this.tools,
+      clock: this.clock,
+      source: 'mcp',
+      log: this.diagnostics.error,
+      admission: { mode: this.mode, degraded: () => this.booted?.degraded },
+      ready: () => this.#backing(),
+    });
   }
 
   registerColibriTool(name: string, config: ColibriToolConfig, handle: Handler): void {
@@ -157,7 +166,7 @@ class ColibriServer {
     const { inputSchema: input, outputSchema: output = z.object({}), mutates } = config;
     if (!(input instanceof z.ZodObject)) throw new Error('inputSchema must be a Zod object');
     const effect = mutates ? 'writes' : 'reads';
-    const tool = { name, title, summary, family, input, output, effect, handle };
+    const tool = { name, title, summary, family, input, output, effect, kind: 'snapshot', handle };
     this.addTool(tool as unknown as Tool);
   }
 
@@ -201,7 +210,7 @@ class ColibriServer {
   async finishRunning(): Promise<void> {
     this.#isStopping = true;
     this.#ready.shut();
-    await this.#lock.close();
+    await this.stages.close();
   }
 
   /** The last rows are signed before the file is closed. */
@@ -247,24 +256,19 @@ class ColibriServer {
 
   async #backing(): Promise<Backing> {
     await this.#ready.promise;
-    const backing = this.booted ?? { storage: createNoStorage(), sink: NO_OP_SINK };
-    return { ...backing, sink: this.#options.auditSink ?? backing.sink };
+    const { auditSink = NO_OP_SINK } = this.#options;
+    const storage = this.booted?.storage ?? createNoStorage();
+    const sink = inTurn(auditSink, storage, this.clock);
+    return this.booted === undefined || auditSink !== NO_OP_SINK
+      ? { storage, sink, signer: this.booted?.signer }
+      : this.booted;
   }
 
   #callThrough(): Product['call'] {
-    const call = composeCall({
-      tools: this.tools,
-      lock: this.#lock,
-      clock: this.clock,
-      source: 'mcp',
-      log: this.diagnostics.error,
-      admission: { mode: this.mode, degraded: () => this.booted?.degraded },
-      ready: () => this.#backing(),
-    });
     const { agentId } = this.#options.config ?? {};
     const agent = agentId === undefined ? undefined : redactText(agentId);
     return (name, raw, clientName, tellRedacted) => {
-      const answer = call(name, raw, agent ?? clientName ?? 'unknown', tellRedacted);
+      const answer = this.stages.call(name, raw, agent ?? clientName ?? 'unknown', tellRedacted);
       this.#answering.add(answer);
       const forget = () => this.#answering.delete(answer);
       answer.then(forget, forget);

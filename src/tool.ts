@@ -26,9 +26,13 @@ export interface CallContext {
   readonly correlationId: string;
   /** When the call is recorded, ISO 8601 in UTC; never earlier than the last stored time. */
   readonly at: string;
-  /** Lets calls that wait for the lock go first. For long reads, between two slices. */
-  yieldToWaiting(): Promise<void>;
 }
+
+/**
+ * What a read looks at. `point`: a few rows, so it may run between the writes of a batch. `snapshot`: more than should be
+ * read while others wait for the write lock, or files. `long`: so much that later calls pass it meanwhile.
+ */
+export type ReadKind = 'point' | 'snapshot' | 'long';
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -57,6 +61,8 @@ interface ToolParts<I extends z.ZodObject, O extends z.ZodObject> {
 /** A tool that reads. By its type, its handler cannot write. */
 interface ReadingParts<I extends z.ZodObject, O extends z.ZodObject> extends ToolParts<I, O> {
   readonly effect: 'reads';
+  /** Where it depends on the arguments, it is asked before they are validated. */
+  readonly kind: ReadKind | ((sent: unknown) => ReadKind);
   handle(args: z.output<I>, call: CallContext, tx: Reader): Promise<z.input<O>> | z.input<O>;
 }
 

@@ -66,11 +66,10 @@ export async function runExamples(source) {
   const tools = new Map(source.catalogue(storyDeps(source, clock, names)).map((tool) => [tool.name, tool]));
   names.push(...tools.keys());
   const sink = source.createAuditLog({ storage, clock, process: 'story', keeper: source.UNSIGNED });
-  const call = source.composeCall({
+  const { call } = source.composeCall({
     tools,
     clock,
     source: 'mcp',
-    lock: source.createToolLock(),
     admission: { mode: 'FULL', degraded: () => undefined },
     log: () => undefined,
     ready: async () => ({ storage, sink }),
@@ -142,6 +141,7 @@ function storyDeps(source, clock, names) {
         writable: true,
       }),
       degraded: () => undefined,
+      batches: () => ({ calls: 40, commits: 22, largest: 12, longest_wait_ms: 9 }),
       log: () => ({
         origin: 'colibri/3f0c2b7a9d1e48563f0c2b7a9d1e4856',
         signedThrough: 26,

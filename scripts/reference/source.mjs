@@ -13,7 +13,6 @@ export { ERRORS } from './src/errors.ts';
 export { createAuditLog } from './src/log/audit-log.ts';
 export { UNSIGNED } from './src/log/append.ts';
 export { composeCall } from './src/middleware/compose.ts';
-export { createToolLock } from './src/middleware/tool-lock.ts';
 export { capabilitiesFor, MODES } from './src/modes.ts';
 export { openSqlite } from './src/storage/sqlite/engine.ts';
 export { EXIT } from './src/transport/lifecycle.ts';

@@ -12,7 +12,6 @@ import { ERRORS } from '../errors.ts';
 import { UNSIGNED } from '../log/append.ts';
 import { createAuditLog } from '../log/audit-log.ts';
 import { composeCall } from '../middleware/compose.ts';
-import { createToolLock } from '../middleware/tool-lock.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
 import { openSqlite } from '../storage/sqlite/engine.ts';
 
@@ -294,9 +293,8 @@ describe.skipIf(python.status !== 0)('the verifier in Python', () => {
 async function writeStory(path: string): Promise<void> {
   const storage = await openSqlite({ path });
   const sink = createAuditLog({ storage, clock: systemClock, process: 'docs', keeper: UNSIGNED });
-  const call = composeCall({
+  const { call } = composeCall({
     tools: new Map(catalogue(stubDeps()).map((tool) => [tool.name, tool])),
-    lock: createToolLock(),
     clock: systemClock,
     source: 'mcp',
     admission: { mode: 'FULL', degraded: () => undefined },

@@ -4,8 +4,7 @@ import { systemClock } from '../clock.ts';
 import { type Config, packageVersion } from '../config.ts';
 import { createDiagnostics, type Diagnostics } from '../diagnostics.ts';
 import { ownerTools } from '../domains/owner/tools.ts';
-import { composeCall } from '../middleware/compose.ts';
-import { createToolLock } from '../middleware/tool-lock.ts';
+import { type BatchFigures, composeCall } from '../middleware/compose.ts';
 import { capabilitiesFor } from '../modes.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { loadDriver } from '../storage/sqlite/driver.ts';
@@ -34,13 +33,13 @@ export function actorOf({ agentId }: Config): string {
 }
 
 /** The five stages on the configured database, for a person at the command line. */
-type Stages = Pick<Booted, 'storage' | 'signer'> & { readonly call: ReturnType<typeof composeCall> };
+type Stages = Pick<Booted, 'storage' | 'signer'> & { readonly call: ReturnType<typeof composeCall>['call'] };
 
 /** Opens the database as the server does and runs `work` with the same five stages, on tools of the caller's choice. */
 async function withStages<T>(
   config: Config,
   diagnostics: Diagnostics,
-  tools: (booted: Booted) => readonly Tool[],
+  toolsOf: (booted: Booted, figures: BatchFigures) => readonly Tool[],
   work: Work<Stages, T>,
 ): Promise<T> {
   const onUncertain = (error: Error) => {
@@ -50,15 +49,16 @@ async function withStages<T>(
   const booted = await bootStorage({ config, clock: systemClock, diagnostics, onUncertain });
   const { opened, storage, signer } = booted;
   try {
-    const call = composeCall({
-      tools: new Map(tools(booted).map((tool) => [tool.name, tool])),
-      lock: createToolLock(),
+    const tools = new Map<string, Tool>();
+    const { call, figures } = composeCall({
+      tools,
       clock: systemClock,
       source: 'cli',
       log: diagnostics.error,
       admission: { mode: config.mode, degraded: () => booted.degraded },
       ready: () => Promise.resolve(booted),
     });
+    for (const tool of toolsOf(booted, figures)) tools.set(tool.name, tool);
     return await work({ call, storage, signer });
   } finally {
     await signer?.stop();
@@ -70,7 +70,8 @@ async function withStages<T>(
 export async function withTools<T>(config: Config, out: Output, work: Work<Stages, T>): Promise<T> {
   // Only what went wrong: a command says the rest itself.
   const diagnostics = createDiagnostics((...parts) => out.error(parts.join(' ')), 'error');
-  const toolsOf = (booted: Booted) => wiredTools(config, systemClock, packageVersion(), () => booted);
+  const toolsOf = (booted: Booted, figures: BatchFigures) =>
+    wiredTools(config, systemClock, packageVersion(), () => booted, figures);
   return await withStages(config, diagnostics, toolsOf, work);
 }
 

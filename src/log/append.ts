@@ -66,12 +66,12 @@ export async function commitRows<T>(
   return await writer.storage.write(async (tx) => {
     const appending = await openAppending(tx, writer);
     const result = await work(appending);
-    await appending.close(false);
+    await appending.close(appending.keeps);
     return result;
   });
 }
 
-/** Rows that are being added to the log by one transaction. Nobody else can be in between. */
+/** Rows that are being added to the log by one transaction. Nobody else can be in between. `keeps`: its checkpoint is filed for good. */
 export type Appending = Awaited<ReturnType<typeof openAppending>>;
 
 export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'storage'>) {
@@ -105,6 +105,18 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
     await changeOne(tx, sql, position, salt, body);
   }
 
+  /** Takes back what `work` wrote and appended if it rejects. */
+  async function savepoint<T>(work: () => Promise<T>): Promise<T> {
+    const before = head;
+    try {
+      return await tx.savepoint(work);
+    } catch (error) {
+      contentHashes.length -= head.position - before.position;
+      head = before;
+      throw error;
+    }
+  }
+
   /** The last thing before the commit: signs what was appended. */
   async function close(keep: boolean): Promise<void> {
     if (contentHashes.length === 0) return;
@@ -118,5 +130,5 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
     await keeper.close(tx, head, contentHashes, keep);
   }
 
-  return { tx, next, append, keepPayload, close };
+  return { tx, next, append, keepPayload, savepoint, close, keeps: false };
 }

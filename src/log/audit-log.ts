@@ -1,9 +1,9 @@
-import type { AuditSink, Reserved, ToolEnterEvent, ToolExitEvent } from '../audit-sink.ts';
+import type { CallSink, OpenRows, ToolEnterEvent, ToolExitEvent } from '../audit-sink.ts';
 import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/digest.ts';
 import { changeOne, type Reader, type Transaction } from '../storage/engine.ts';
-import { type Appending, commitRows, type LogWriter, openAppending } from './append.ts';
+import { type Appending, commitRows, type LogWriter } from './append.ts';
 import { isGone } from './process-identity.ts';
 import { parseAuditText } from './row.ts';
 import { parseId, TASKS } from './tables.ts';
@@ -16,65 +16,91 @@ interface Begun {
   /** Canonical kept arguments, or undefined for input that was refused and is not kept. */
   readonly body: string | undefined;
   /** Set once the enter row is in the file. */
-  position?: number;
+  position?: number | undefined;
 }
 
 /**
- * The sink that writes the audit rows. A writing call gets its enter row in a commit of its own, before the handler
- * starts; every other call has nothing to explain after a crash, so its two rows go in together at the end.
+ * The sink that writes the audit rows. If one of the calls that were taken together writes, the enter rows of all of them
+ * get a commit of their own, before the first handler starts. Calls that only read have nothing to explain after a crash,
+ * so their rows go in together at the end; a long read lets others pass, so it begins like a writing call.
  */
-export function createAuditLog(writer: LogWriter): AuditSink {
+export function createAuditLog(writer: LogWriter): CallSink {
   const { clock, process } = writer;
   const begun = new WeakMap<ToolEnterEvent, Begun>();
-  const reservations = new WeakMap<Reserved, Appending>();
-  /** Writing calls whose end could not be written, as on a full disk. The next commit of this process closes them. */
+  /** Calls whose end could not be written, as on a full disk. The next commit of this process closes them. */
   let unclosed: readonly ToolExitEvent[] = [];
+  let commits = 0;
 
   /** One commit that adds rows: those that are overdue first, then `work`. */
   async function commit<T>(work: (appending: Appending) => Promise<T>): Promise<T> {
-    const overdue = unclosed;
-    const done = await commitRows(writer, async (appending) => {
-      for (const event of overdue) await appendEnd(appending, event);
-      return await work(appending);
-    });
-    unclosed = unclosed.filter((event) => !overdue.includes(event));
-    return done;
-  }
-
-  async function enter(event: ToolEnterEvent): Promise<void> {
-    // The salt of refused arguments is kept nowhere: what was sent by mistake cannot be guessed back from its digest.
-    const call: Begun = { event, salt: clock.salt(), body: event.kept && canonicalJson(event.kept.args) };
-    begun.set(event, call);
-    if (!isWriting(event)) return;
-    call.position = await commit(async (appending) => {
-      const at = await appendEnter(appending, call);
-      const sql = 'INSERT INTO open_calls (position, process) VALUES (?, ?)';
-      await changeOne(appending.tx, sql, at, process);
-      return at;
-    });
-  }
-
-  async function exit(event: ToolExitEvent, reserved?: Reserved): Promise<void> {
-    const appending = reserved && reservations.get(reserved);
-    if (appending !== undefined) {
-      await appendEnd(appending, event, reserved?.at);
-      return await appending.close(event.tool === 'merkle_finalize' || event.tool.startsWith('owner_'));
-    }
-    const call = begun.get(event.entered);
-    // A writing call whose enter failed has no row to close; its failure went to the client and to stderr.
-    if (call === undefined || (isWriting(event.entered) && call.position === undefined)) return;
+    let overdue: readonly ToolExitEvent[] = [];
     try {
-      await commit((open) => appendEnd(open, event));
+      const done = await commitRows(writer, async (appending) => {
+        // Only now: another commit of this process may have closed some of them while this one waited for its turn.
+        [overdue, unclosed] = [unclosed, []];
+        for (const event of overdue) await appendEnd(appending, event);
+        return await work(appending);
+      });
+      commits += 1;
+      return done;
     } catch (error) {
-      if (call.position !== undefined) unclosed = [...unclosed, event];
+      unclosed = [...overdue, ...unclosed];
       throw error;
     }
   }
 
+  async function enter(events: readonly ToolEnterEvent[], isLong = false): Promise<void> {
+    const calls = events.map((event): Begun => {
+      // The salt of refused arguments is kept nowhere: what was sent by mistake cannot be guessed back from its digest.
+      return { event, salt: clock.salt(), body: event.kept && canonicalJson(event.kept.args) };
+    });
+    for (const call of calls) begun.set(call.event, call);
+    if (!isLong && !events.some(isWriting)) return;
+    const positions = await commit(async (appending) => {
+      const entered: number[] = [];
+      for (const call of calls) {
+        const position = await appendEnter(appending, call);
+        const sql = 'INSERT INTO open_calls (position, process) VALUES (?, ?)';
+        await changeOne(appending.tx, sql, position, process);
+        entered.push(position);
+      }
+      return entered;
+    });
+    for (const [i, call] of calls.entries()) call.position = positions[i];
+  }
+
+  async function write<T>(work: (rows: OpenRows) => Promise<T>): Promise<T> {
+    return await commit(async (appending) => {
+      const { tx, next, savepoint } = appending;
+      const reserve = () => ({ ...next(), process });
+      return await work({ tx, reserve, savepoint, exit: (event, at) => appendEnd(appending, event, at?.at) });
+    });
+  }
+
+  async function exit(events: readonly ToolExitEvent[]): Promise<void> {
+    // A writing call whose enter failed has no row to close; its failure went to the client and to stderr.
+    const ended = events.filter((event) => isInFile(event) || !isWriting(event.entered));
+    if (ended.length === 0) return;
+    try {
+      await commit(async (appending) => {
+        for (const event of ended) await appendEnd(appending, event);
+      });
+    } catch (error) {
+      unclosed = [...unclosed, ...ended.filter(isInFile)];
+      throw error;
+    }
+  }
+
+  const isInFile = ({ entered }: ToolExitEvent) => begun.get(entered)?.position !== undefined;
+
   async function appendEnd(appending: Appending, event: ToolExitEvent, at?: string): Promise<void> {
     const call = begun.get(event.entered);
     if (call === undefined) throw new Error('a call ended that never began');
-    if (call.position !== undefined) await closeCall(appending.tx, call.position);
+    if (call.position !== undefined && !(await closeCall(appending.tx, call.position))) {
+      // What it wrote must not be stored then. Any other end has been told by the other process.
+      if (event.outcome !== 'ok' || !isWriting(call.event)) return;
+      throw new Error(`call ${call.position} was already explained by another process`);
+    }
     const payload = exitPayload(event, clock);
     const position = await appending.append({
       ...callOf(call.event),
@@ -89,22 +115,23 @@ export function createAuditLog(writer: LogWriter): AuditSink {
     });
     if (payload?.body !== undefined) await appending.keepPayload(position, payload.salt, payload.body);
     if (!isWriting(call.event)) return;
-    const made = event.tool === 'task_create' ? event.result : undefined;
+    const { tool, outcome, result } = event;
+    appending.keeps ||= outcome === 'ok' && (tool === 'merkle_finalize' || tool.startsWith('owner_'));
+    const made = tool === 'task_create' ? result : undefined;
     await indexCall(appending.tx, made ?? call.event.kept?.args, position);
   }
 
-  async function reserve(tx: Transaction): Promise<Reserved> {
-    const appending = await openAppending(tx, writer);
-    const reserved = { ...appending.next(), process };
-    reservations.set(reserved, appending);
-    return reserved;
-  }
-
-  return Object.freeze({ enter, exit, reserve });
+  return Object.freeze({ takesBatches: true, commits: () => commits, enter, write, exit });
 }
 
-/** Explains every call that can no longer end: one exit row `crashed` each. It never committed, so it has no effects. */
-export async function recoverOpenCalls(writer: LogWriter): Promise<number> {
+/**
+ * Explains every call that can no longer end: one exit row `crashed` each. It never committed, so it has no effects.
+ * `reads` knows the tools that only read: their calls are filed under no task.
+ */
+export async function recoverOpenCalls(
+  writer: LogWriter,
+  reads: { has(tool: string): boolean },
+): Promise<number> {
   const lost = async (tx: Reader) => {
     const open = await tx.all<{ process: string; text: string; body: string | null }>(OPEN_CALLS);
     const calls = open.map(({ text, ...call }) => ({ ...call, row: parseAuditText(text) }));
@@ -120,7 +147,7 @@ export async function recoverOpenCalls(writer: LogWriter): Promise<number> {
       await closeCall(tx, position);
       const call = { tool, actor, source, correlation_id, schema_valid, sequence_no: position };
       const end = await appending.append({ ...call, stage: 'exit', outcome: 'crashed' });
-      if (body !== null) await indexCall(tx, JSON.parse(body), end);
+      if (body !== null && !reads.has(tool)) await indexCall(tx, JSON.parse(body), end);
       explained += 1;
     }
     return explained;
@@ -154,10 +181,9 @@ function isWriting({ mutates, schemaValid }: ToolEnterEvent): boolean {
   return mutates && schemaValid;
 }
 
-/** Removes the mark of an open call. Exactly one of the call itself and recovery can do that. */
-async function closeCall(tx: Transaction, position: number): Promise<void> {
-  const { changes } = await tx.run('DELETE FROM open_calls WHERE position = ?', position);
-  if (changes !== 1) throw new Error(`call ${position} was already explained by another process`);
+/** Removes the mark of an open call, if it has one. Exactly one of the call itself and recovery can do that. */
+async function closeCall(tx: Transaction, position: number): Promise<boolean> {
+  return (await tx.run('DELETE FROM open_calls WHERE position = ?', position)).changes === 1;
 }
 
 /** What is committed to of a call's end. Only that of a writing call is kept; the salt of any other is forgotten at once. */

@@ -1,4 +1,4 @@
-import type { AuditSink, CallOutcome, ToolEnterEvent, ToolExitEvent } from '../audit-sink.ts';
+import type { CallOutcome, CallSink, OpenRows, ToolEnterEvent, ToolExitEvent } from '../audit-sink.ts';
 import type { Clock } from '../clock.ts';
 import { asError, ColibriError, didYouMean } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
@@ -9,13 +9,13 @@ import { redactText } from '../secrets.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import type { Effect, Tool } from '../tool.ts';
 import { codeOf, type Envelope, fail, succeed } from './envelope.ts';
-import type { ToolLock } from './tool-lock.ts';
-import { type Judged, type Valid, validate } from './validate.ts';
+import { createToolLock, NotBegunError, type Queued } from './tool-lock.ts';
+import { type Judged, validate } from './validate.ts';
 
-/** What exists once boot is over. Stages ask for it at each call, because calls may arrive before. */
+/** What exists once boot is over. Stages ask for it at each batch, because calls may arrive before. */
 export interface Backing {
   readonly storage: StorageEngine;
-  readonly sink: AuditSink;
+  readonly sink: CallSink;
   /** Where the log is signed: `durable` is told what `committed` answered before an fsync that has ended. */
   readonly signer?: { committed(): unknown; durable(mark: unknown): void } | undefined;
 }
@@ -29,7 +29,6 @@ export interface Admission {
 
 interface StageDeps {
   readonly tools: ReadonlyMap<string, Tool>;
-  readonly lock: ToolLock;
   readonly clock: Clock;
   readonly admission: Admission;
   readonly source: CallSource;
@@ -38,7 +37,7 @@ interface StageDeps {
   readonly ready: () => Promise<Backing>;
 }
 
-type Stages = StageDeps & Backing;
+type Stages = StageDeps & Backing & { readonly lock: ReturnType<typeof createToolLock<Asked>> };
 
 /** Told which secrets were taken out of a call's arguments, and where they were. */
 export type TellRedacted = (notes: readonly string[]) => void;
@@ -49,26 +48,81 @@ export class UnknownToolError extends Error {}
 /** How a handler ended. */
 type Settled = { readonly result: unknown } | { readonly error: Error };
 
+/** A call as it was received. */
+interface Asked extends Queued {
+  readonly name: string;
+  readonly tool: Tool | undefined;
+  readonly actor: string;
+  readonly tell: TellRedacted | undefined;
+  /** Monotonic milliseconds when it began to wait. */
+  readonly since: number;
+  answer(settled: Settled): void;
+}
+
+/** A call after stage 2. Its handler runs unless there is a reason to refuse it. */
+interface Call extends Asked {
+  readonly entered: ToolEnterEvent;
+  readonly refusal: Error | undefined;
+}
+
+type Ended = readonly [call: Call, settled: Settled];
+
+/** How calls shared their commits since the start. */
+export type BatchFigures = Record<'calls' | 'commits' | 'largest' | 'longest_wait_ms', number>;
+
 /** The five stages in their only order: lock, validate, enter, dispatch, exit. Nothing else in Colibri calls a handler. */
 export function composeCall(deps: StageDeps) {
-  return async (name: string, raw: unknown, actor: string, tell?: TellRedacted): Promise<Envelope> => {
-    const stages = { ...deps, ...(await deps.ready()) };
+  const figures: BatchFigures = { calls: 0, commits: 0, largest: 0, longest_wait_ms: 0 };
+
+  const lock = createToolLock<Asked>(async (batch) => {
+    try {
+      const stages: Stages = { ...deps, ...(await deps.ready()), lock };
+      const waited = deps.clock.monotonic() - Math.min(...batch.map(({ since }) => since));
+      figures.longest_wait_ms = Math.max(figures.longest_wait_ms, Math.floor(waited));
+      figures.largest = Math.max(figures.largest, batch.length);
+      figures.calls += batch.length;
+      // A plain sink is told of each call in turn.
+      const parts = stages.sink.takesBatches ? [batch] : batch.map((asked) => [asked]);
+      for (const part of parts) await serve(stages, part);
+      figures.commits = stages.sink.commits();
+    } catch (thrown) {
+      for (const { answer } of batch) answer({ error: asError(thrown) });
+    }
+  });
+
+  async function call(name: string, raw: unknown, actor: string, tell?: TellRedacted): Promise<Envelope> {
     const tool = deps.tools.get(name);
+    const kind = kindOf(tool, raw);
+    const settled = await new Promise<Settled>((answer) => {
+      const refuse = (error: Error) => answer({ error });
+      lock.add({ name, raw, actor, tell, tool, kind, since: deps.clock.monotonic(), answer, refuse });
+    });
+    if ('result' in settled) return succeed(settled.result);
+    if (tool === undefined || settled.error instanceof NotBegunError) throw settled.error;
+    return fail(tool.family, settled.error);
+  }
 
-    const { settled, mark } = await stages.lock.run(async () => ({
-      settled: await settle(async () => {
-        const judged = tool === undefined ? judgeUnknown(stages, name, raw) : validate(tool, raw);
-        if (judged.redacted.length > 0) tell?.(judged.redacted);
-        return await perform(stages, judged, await enter(stages, judged, actor));
-      }),
-      // Taken while no other call of this process can have begun a commit that the next fsync might not cover.
-      mark: stages.signer?.committed(),
-    }));
+  return { call, figures, close: () => lock.close() };
+}
 
-    if (tool === undefined) throw 'error' in settled ? settled.error : new UnknownToolError(name);
-    const durable = await makeDurable(stages, tool, settled, mark);
-    return 'error' in durable ? fail(tool.family, durable.error) : succeed(durable.result);
-  };
+function kindOf(tool: Tool | undefined, raw: unknown): Queued['kind'] {
+  if (tool === undefined) return 'point';
+  if (tool.effect === 'writes') return 'writes';
+  return typeof tool.kind === 'function' ? tool.kind(raw) : tool.kind;
+}
+
+/** Stages 2 to 5 of calls that were taken together. Their enter rows come first, then one after the other runs and ends. */
+async function serve(stages: Stages, batch: readonly Asked[]): Promise<void> {
+  const judged = await Promise.all(batch.map((asked) => judge(stages, asked)));
+  const [first] = judged.flat();
+  const isLong = first?.kind === 'long' && first.refusal === undefined;
+  let calls = await enter(stages, judged.flat(), isLong);
+  if (isLong) return stages.lock.runBeside(async () => answer(stages, await readSome(stages, calls), false));
+  while (calls.length > 0) {
+    const ended = await (calls.some(isWriting) ? writeSome(stages, calls) : readSome(stages, calls));
+    calls = calls.slice(ended.length);
+    void answer(stages, ended, calls.length === 0);
+  }
 }
 
 async function settle(work: () => Promise<Settled>): Promise<Settled> {
@@ -76,6 +130,37 @@ async function settle(work: () => Promise<Settled>): Promise<Settled> {
     return await work();
   } catch (thrown) {
     return { error: asError(thrown) };
+  }
+}
+
+/** Stage 2. What is outside the database is read now, before any transaction; what was seen is kept with the call. */
+async function judge(stages: Stages, asked: Asked): Promise<readonly Call[]> {
+  const { clock, source } = stages;
+  const { tool, name, raw, actor } = asked;
+  try {
+    const judged = tool === undefined ? judgeUnknown(stages, name, raw) : validate(tool, raw);
+    if (judged.redacted.length > 0) asked.tell?.(judged.redacted);
+    const writing = judged.valid && judged.tool.effect === 'writes' ? judged.tool : undefined;
+    const sent = judged.valid ? judged.args : {};
+    const { args, outside } = (await writing?.prepare?.(sent)) ?? { args: sent, outside: {} };
+    const entered: ToolEnterEvent = Object.freeze({
+      tool: judged.tool.name,
+      args: judged.valid ? args : judged.raw,
+      kept: judged.valid ? takeTexts(args, writing?.texts ?? [], clock) : undefined,
+      actor,
+      source,
+      mutates: judged.tool.effect === 'writes',
+      schemaValid: judged.valid,
+      repaired: [...judged.repaired, ...judged.redacted],
+      outside,
+      timestamp: clock.monotonic(),
+      correlationId: clock.uuid(),
+    });
+    const refusal = judged.valid ? objectionTo(judged.tool, stages.admission) : judged.error;
+    return [{ ...asked, entered, refusal }];
+  } catch (thrown) {
+    asked.answer({ error: asError(thrown) });
+    return [];
   }
 }
 
@@ -94,98 +179,114 @@ function judgeUnknown({ tools, admission }: StageDeps, name: string, raw: unknow
   return { valid: false, tool: { name: shown, effect: 'reads' }, raw, repaired: [], redacted: [], error };
 }
 
-/** Stage 3. A call that cannot be recorded is not begun. */
-async function enter(stages: Stages, judged: Judged, actor: string): Promise<ToolEnterEvent> {
-  const { clock, source, sink } = stages;
-  const tool = judged.valid && judged.tool.effect === 'writes' ? judged.tool : undefined;
-  const sent = judged.valid ? judged.args : {};
-  // What is outside the database is read now, before any transaction; what was seen is kept with the call.
-  const { args, outside } = (await tool?.prepare?.(sent)) ?? { args: sent, outside: {} };
-  const event: ToolEnterEvent = Object.freeze({
-    tool: judged.tool.name,
-    args: judged.valid ? args : judged.raw,
-    kept: judged.valid ? takeTexts(args, tool?.texts ?? [], clock) : undefined,
-    actor,
-    source,
-    mutates: judged.tool.effect === 'writes',
-    schemaValid: judged.valid,
-    repaired: [...judged.repaired, ...judged.redacted],
-    outside,
-    timestamp: clock.monotonic(),
-    correlationId: clock.uuid(),
-  });
+/** Stage 3. A call that cannot be recorded is not begun; one that only reads can still be recorded when it ends. */
+async function enter(stages: Stages, calls: readonly Call[], isLong: boolean): Promise<readonly Call[]> {
+  const { sink } = stages;
   try {
-    await sink.enter(event);
-    return event;
+    const events = calls.map(({ entered }) => entered);
+    await sink.enter(events, isLong);
+    return calls;
   } catch (thrown) {
     const cause = asError(thrown);
     const sentence = `The call could not be recorded and was not begun: ${cause.message}. Look at server_health, then call again.`;
     // Storage says what went wrong better than this stage can.
     const isSaid = cause instanceof ColibriError;
     const error = isSaid ? cause : new ColibriError('AUDIT_ENTER_FAILED', sentence, {}, { cause });
-    await recordExit(stages, event, { error });
-    throw error;
+    const isBegun = (call: Call) => sink.takesBatches && !isWriting(call);
+    const ended = calls.filter((call) => !isBegun(call)).map((call): Ended => [call, { error }]);
+    await recordExits(stages, ended);
+    void answer(stages, ended, true);
+    return calls.filter(isBegun);
   }
 }
 
-/** Stages 4 and 5. A failure's exit row is written alone: what the handler wrote is rolled back. */
-async function perform(stages: Stages, judged: Judged, entered: ToolEnterEvent): Promise<Settled> {
+function isWriting({ entered, refusal }: Call): boolean {
+  return entered.mutates && refusal === undefined;
+}
+
+/** Stages 4 and 5 of calls of which some write: one commit. A handler that fails is taken back alone. */
+async function writeSome(stages: Stages, calls: readonly Call[]): Promise<readonly Ended[]> {
+  try {
+    return await stages.sink.write((rows) => forAWhile(stages, calls, (call) => runIn(stages, call, rows)));
+  } catch (thrown) {
+    const failure = asError(thrown);
+    // Nothing of it is stored, and what a read saw may be gone with it.
+    const ended: Ended[] = [];
+    for (const call of calls) ended.push([call, await readApart(stages, call, failure)]);
+    // What an uncertain commit did nobody knows; the next start finds the open calls and explains them.
+    if (codeOf(failure) !== 'ERR_STORAGE_UNCERTAIN') await recordExits(stages, ended);
+    return ended;
+  }
+}
+
+/** Stages 4 and 5 of calls that write nothing: each reads a snapshot, and their rows are one commit. */
+async function readSome(stages: Stages, calls: readonly Call[]): Promise<readonly Ended[]> {
+  const ended = await forAWhile(stages, calls, (call) => readApart(stages, call));
+  await recordExits(stages, ended);
+  return ended;
+}
+
+/** Runs the calls from the first on, until they have taken long enough for one commit. */
+async function forAWhile({ clock }: Stages, calls: readonly Call[], run: (call: Call) => Promise<Settled>) {
+  const ended: Ended[] = [];
+  const began = clock.monotonic();
+  for (const call of calls) {
+    ended.push([call, await run(call)]);
+    if (clock.monotonic() - began > LIMITS.batchMsMax) break;
+  }
+  return ended;
+}
+
+/** Runs a call in a transaction, up to and including its exit row: what it wrote and that row exist both or neither. */
+async function runIn({ clock }: Stages, call: Call, rows: OpenRows): Promise<Settled> {
+  const { tool, entered, refusal } = call;
   const settled = await settle(async () => {
-    if (!judged.valid) throw judged.error;
-    assertAdmitted(stages.admission, judged.tool);
-    return { result: await dispatch(stages, judged, entered) };
+    if (tool === undefined || refusal !== undefined) throw refusal;
+    return await rows.savepoint(async () => {
+      const { args, texts } = entered.kept ?? NOTHING_KEPT;
+      const effects: Effect[] = [];
+      const reserved = rows.reserve();
+      const result = await tool.handle(args, { ...entered, ...reserved, texts, effects }, rows.tx);
+      await rows.exit(exitEvent(clock, entered, { result }, effects), reserved);
+      return { result };
+    });
   });
-  // A writing call that succeeded has its exit row already. What an uncertain commit did nobody knows; the next start
-  // finds the open call and explains it.
-  const isLeft = 'error' in settled ? codeOf(settled.error) === 'ERR_STORAGE_UNCERTAIN' : entered.mutates;
-  if (!isLeft) await recordExit(stages, entered, settled);
+  if ('error' in settled) await rows.exit(exitEvent(clock, entered, settled, []));
   return settled;
 }
 
-/** Stage 4's gate, asked once, before a transaction is opened: a mode that admits no writing may have a file that takes none. */
-export function assertAdmitted({ mode, degraded }: Admission, tool: Tool): void {
-  if (!capabilitiesFor(mode).admits(tool)) {
-    const sentence = `${tool.name} is not available in mode ${mode}. Ask the owner to start Colibri with COLIBRI_MODE=FULL.`;
-    throw new ColibriError('TOOL_NOT_ADMITTED', sentence, { mode });
-  }
-  const reason = degraded();
-  if (reason === undefined || tool.family === 'system') return;
-  const sentence = `Colibri runs without its database: ${reason}`;
-  throw new ColibriError('ERR_INIT_FAILED', sentence, { reason });
-}
-
-/** Runs the handler. The effects of a writing call and its exit row are one transaction. */
-async function dispatch(stages: Stages, { tool, args }: Valid, entered: ToolEnterEvent): Promise<unknown> {
-  const { clock, lock, storage, sink } = stages;
-  const { actor, source, correlationId, outside } = entered;
-  const call = { tool: tool.name, actor, source, correlationId };
-  const now = () => new Date(clock.now()).toISOString();
-  if (tool.effect === 'reads') {
-    const context = { ...call, at: now(), yieldToWaiting: () => lock.yieldToWaiting() };
-    return await storage.read(async (tx) => await tool.handle(args, context, tx));
-  }
-  return await storage.write(async (tx) => {
-    const effects: Effect[] = [];
-    // A sink that keeps no positions reserves none.
-    const reserved = (await sink.reserve?.(tx)) ?? { position: 0, at: now(), process: '' };
-    const { position, at, process } = reserved;
-    const { args: kept = {}, texts = [] } = entered.kept ?? {};
-    // It holds the database's write lock: a call it let pass would wait for it in turn.
-    const yieldToWaiting = () => Promise.resolve();
-    const context = { ...call, position, at, process, outside, texts, effects, yieldToWaiting };
-    const result = await tool.handle(kept, context, tx);
-    await sink.exit(exitEvent(clock, entered, { result }, effects), reserved);
-    return result;
+/** Runs a call on a snapshot; one that would write has `failure` as its end. */
+async function readApart({ clock, storage }: Stages, call: Call, failure?: Error): Promise<Settled> {
+  const { tool, entered, refusal } = call;
+  return await settle(async () => {
+    if (tool?.effect !== 'reads' || refusal !== undefined) throw refusal ?? failure;
+    const { args } = entered.kept ?? NOTHING_KEPT;
+    const at = new Date(clock.now()).toISOString();
+    return { result: await storage.read(async (tx) => tool.handle(args, { ...entered, at }, tx)) };
   });
 }
 
-/** Stage 5 outside a transaction: a failure is logged and changes no answer. */
-async function recordExit(stages: Stages, entered: ToolEnterEvent, settled: Settled): Promise<void> {
+const NOTHING_KEPT = { args: {}, texts: [] };
+
+/** Stage 4's gate, asked once, before a transaction is opened: a mode that admits no writing may have a file that takes none. */
+export function objectionTo(tool: Tool, { mode, degraded }: Admission): ColibriError | undefined {
+  if (!capabilitiesFor(mode).admits(tool)) {
+    const sentence = `${tool.name} is not available in mode ${mode}. Ask the owner to start Colibri with COLIBRI_MODE=FULL.`;
+    return new ColibriError('TOOL_NOT_ADMITTED', sentence, { mode });
+  }
+  const reason = degraded();
+  if (reason === undefined || tool.family === 'system') return undefined;
+  return new ColibriError('ERR_INIT_FAILED', `Colibri runs without its database: ${reason}`, { reason });
+}
+
+/** Stage 5 outside the transaction of a handler: a failure is logged and changes no answer. */
+async function recordExits({ sink, clock, log }: Stages, ended: readonly Ended[]): Promise<void> {
+  const events = ended.map(([{ entered }, settled]) => exitEvent(clock, entered, settled, []));
   try {
-    await stages.sink.exit(exitEvent(stages.clock, entered, settled, []));
+    await sink.exit(events);
   } catch (thrown) {
-    const { tool, correlationId } = entered;
-    stages.log(`the end of ${tool} (${correlationId}) could not be recorded:`, asError(thrown).message);
+    for (const { tool, correlationId } of events)
+      log(`the end of ${tool} (${correlationId}) could not be recorded:`, asError(thrown).message);
   }
 }
 
@@ -208,16 +309,20 @@ function outcomeOf(entered: ToolEnterEvent, settled: Settled): CallOutcome {
   return codeOf(settled.error) === 'TOOL_NOT_ADMITTED' ? 'denied' : 'error';
 }
 
-/** The lock is free, and the next call shares the fsync. What comes out is true of the file at the path, or says it is not. */
-async function makeDurable(stages: Stages, tool: Tool, settled: Settled, mark: unknown): Promise<Settled> {
+/**
+ * Answers calls whose rows are committed: one fsync for all of them, which the next batch need not wait for. What comes out
+ * is true of the file at the path, or says it is not.
+ */
+async function answer(stages: Stages, ended: readonly Ended[], isLast: boolean): Promise<void> {
   const { storage, signer, lock } = stages;
-  const isRejected = 'error' in settled && codeOf(settled.error) === 'INVALID_PARAMS';
-  return await settle(async () => {
-    if (tool.effect === 'reads' || isRejected) await storage.assertInPlace();
-    else {
-      await storage.sync({ alone: lock.isFree });
+  // Before anything is awaited: no other commit of this process can have begun that the fsync might not cover.
+  const mark = signer?.committed();
+  const durable = await settle(async () => {
+    if (ended.some(([call]) => isWriting(call))) {
+      await storage.sync({ alone: isLast && lock.isFree });
       signer?.durable(mark);
-    }
-    return settled;
+    } else await storage.assertInPlace();
+    return { result: undefined };
   });
+  for (const [call, settled] of ended) call.answer('error' in durable ? durable : settled);
 }

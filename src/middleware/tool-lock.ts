@@ -1,61 +1,90 @@
-export type ToolLock = ReturnType<typeof createToolLock>;
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { LIMITS } from '../limits.ts';
+import type { ReadKind } from '../tool.ts';
 
-/** Thrown to work that was still waiting when the server was told to stop. */
+/** Told to calls that were still waiting when the server was told to stop. */
 export class NotBegunError extends Error {
   constructor() {
     super('The server is stopping and did not begin this call. Start it again and repeat the call.');
   }
 }
 
-/** Stage 1, one queue for the whole server: first come, first served; one at a time; released whatever the work does. */
-export function createToolLock() {
-  const waiting: (() => void)[] = [];
-  let isHeld = false;
+/** What the queue knows of a call. */
+export interface Queued {
+  readonly kind: ReadKind | 'writes';
+  readonly raw: unknown;
+  /** The call will not begin. */
+  refuse(error: NotBegunError): void;
+}
+
+/**
+ * Stage 1, one queue for the whole server: first come, first served. Calls that wait together are handed to `serve`
+ * together, in their order; `serve` never rejects, and the next batch begins when it is done.
+ */
+export function createToolLock<C extends Queued>(serve: (batch: readonly C[]) => Promise<void>) {
+  const waiting: C[] = [];
+  let running: Promise<void> | undefined;
+  let beside: Promise<void> = Promise.resolve();
   let isClosed = false;
 
-  async function acquire(): Promise<void> {
-    if (isHeld) await new Promise<void>((resolve) => waiting.push(resolve));
-    isHeld = true;
+  async function run(): Promise<void> {
+    while (waiting.length > 0) {
+      // First a turn of the event loop: everything that came in one chunk of input is waiting then, and answers leave.
+      await nextTurn();
+      const batch = waiting.splice(0, batchLength(waiting));
+      if (batch.length > 0) await serve(batch);
+    }
+    running = undefined;
   }
 
-  /** Hands it to the one that waits longest: it is held meanwhile, so that nobody can come in between. */
-  function release(): void {
-    const next = waiting.shift();
-    if (next === undefined) isHeld = false;
-    else next();
+  function refuseAll(): void {
+    for (const call of waiting.splice(0)) call.refuse(new NotBegunError());
   }
 
   return {
-    /** Whether nobody holds it and nobody waits for it. */
+    /** Whether nobody waits. */
     get isFree(): boolean {
-      return !isHeld;
+      return waiting.length === 0;
     },
-    /** Runs `work` when everything that asked before has ended. Never rejects by itself. */
-    async run<T>(work: () => Promise<T>): Promise<T> {
-      await acquire();
-      try {
-        if (isClosed) throw new NotBegunError();
-        return await work();
-      } finally {
-        release();
-      }
+    add(call: C): void {
+      waiting.push(call);
+      if (isClosed) refuseAll();
+      else running ??= run();
     },
-    /** From inside `work`: lets everybody who waits go first, then goes on. */
-    async yieldToWaiting(): Promise<void> {
-      // A full turn of the event loop, so that what has just arrived can queue up. The lock is still held meanwhile:
-      // free and without this work in the queue, it would look to `close` as if nothing ran.
-      await new Promise((resolve) => setImmediate(resolve));
-      release();
-      await acquire();
+    /** Runs work that may take long beside the batches, one piece after the other. It never rejects. */
+    runBeside(work: () => Promise<void>): void {
+      beside = beside.then(work);
     },
-    /** From now on waiting work is told not to begin; resolves when nothing runs. */
+    /** From now on no call begins; resolves when nothing runs. */
     async close(): Promise<void> {
       isClosed = true;
-      // Work that yields goes to the end of the queue, behind us: wait until nobody is left.
-      while (isHeld) {
-        await acquire();
-        release();
-      }
+      refuseAll();
+      await running;
+      await beside;
     },
   };
+}
+
+/** How many calls from the front of the queue are taken together. A snapshot shows what was committed, so it is not taken with writes. */
+function batchLength(waiting: readonly Queued[]): number {
+  let bytes = 0;
+  const kinds = new Set<Queued['kind']>();
+  for (const [length, { kind, raw }] of waiting.entries()) {
+    kinds.add(kind);
+    // The first is taken whatever its size: no need to measure a call that is alone.
+    if (waiting.length > 1) bytes += bytesOf(raw);
+    const isApart = kinds.has('long') || (kinds.has('snapshot') && kinds.has('writes'));
+    const isTooMuch = length === LIMITS.batchCallsMax || bytes > LIMITS.batchBytesMax;
+    if (length > 0 && (isApart || isTooMuch)) return length;
+  }
+  return waiting.length;
+}
+
+function bytesOf(raw: unknown): number {
+  try {
+    return JSON.stringify(raw)?.length ?? 0;
+  } catch {
+    // Nested deeper than anything recursive can follow: it will be refused, and may take its time alone.
+    return Number.POSITIVE_INFINITY;
+  }
 }

@@ -16,6 +16,11 @@ export interface Reader {
 /** The only writer of the file, in this process and in all others, until it ends. */
 export interface Transaction extends Reader {
   run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }>;
+  /**
+   * Runs `work` and takes back what it wrote if it rejects; the transaction goes on. After an error of the storage itself
+   * nothing goes on: every later statement and the commit reject with that error, whoever caught it.
+   */
+  savepoint<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /**
@@ -66,7 +71,10 @@ export interface StorageFacts {
 /** For where no database is open. Handlers that need none run; one that asks for a row is a bug. */
 export function createNoStorage(): StorageEngine {
   const refuse = () => Promise.reject(new Error('there is no database in this mode'));
-  const tx: Transaction = { get: refuse, all: refuse, lists: refuse, run: refuse };
+  const tx: Transaction = {
+    ...{ get: refuse, all: refuse, lists: refuse, run: refuse },
+    savepoint: (work) => work(),
+  };
   return {
     read: (work) => work(tx),
     write: (work) => work(tx),

@@ -20,9 +20,8 @@ import { verify } from './verify.ts';
 export interface ChainOptions {
   /** Also list every hash. */
   readonly trace: boolean;
-  /** Lets others go first; called when a slice has lasted long enough. */
-  readonly pause: () => Promise<void>;
   readonly clock: Clock;
+  readonly pause?: () => Promise<void>;
 }
 
 /** Verifies what a task or a session rests on: its audit rows, its records, and whether the rules allow what they say. */

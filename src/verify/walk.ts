@@ -63,7 +63,8 @@ export class Walk {
   #isNewer = false;
   #isDamaged = false;
   #lostArguments = false;
-  #hasUnpaired = false;
+  /** The last exit row that ends no call as it says. */
+  #lastUnpaired = 0;
   readonly #doubtfulExits = new Set<number>();
 
   constructor(source: Source, report: Report, sizes: Iterable<number>) {
@@ -106,9 +107,8 @@ export class Walk {
     const open = new Map<number, string>();
     const doubtful = new Set<number>();
     for (const [position, { enter }] of this.#pairing.open) {
-      if (writingRule(enter.rules, enter.tool) === undefined) continue;
       open.set(position, enter.process);
-      if (position < this.#lost.last) doubtful.add(position);
+      if (position < Math.max(this.#lost.last, this.#lastUnpaired)) doubtful.add(position);
     }
     return {
       found,
@@ -120,14 +120,14 @@ export class Walk {
       blocks: this.links.blocks,
       /** Undefined for a row that is not there or not as it was written. */
       contentHashAt: (position: number) => this.#hashes.get(position),
-      /** Writing calls that have no exit row yet, with the process that began each. */
+      /** Calls that have no exit row yet, with the process that began each. */
       open,
-      /** Calls of which nobody can say whether they ended: a row behind them is lost, and was reported. */
+      /** Calls of which nobody can say whether they ended: a row behind them is lost or ends no call, and was reported. */
       doubtful,
       /** Exit rows whose calls are not what they say: what was derived from them follows from that. */
       doubtfulExits: this.#doubtfulExits,
       /** The time of the last row of each process; undefined where rows name one that cannot be theirs. */
-      lastSeen: this.#hasUnpaired ? undefined : this.#lastSeen,
+      lastSeen: this.#lastUnpaired > 0 ? undefined : this.#lastSeen,
       /** How many rows each table of state must have: the largest id that was ever written. */
       created: this.#memory.created,
       /** How many texts the rows name and the source has; undefined where arguments are lost, so that nobody can say. */
@@ -233,7 +233,7 @@ export class Walk {
     const ended = this.#pairing.end(exit);
     if (ended === 'none') {
       // It says nothing that can be relied on.
-      this.#hasUnpaired = true;
+      this.#lastUnpaired = position;
       this.#lostArguments = true;
       this.#doubtfulExits.add(position);
       this.#notReplayed(position);

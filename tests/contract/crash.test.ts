@@ -1,11 +1,14 @@
+import { readFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { openDatabase } from '../driver/database.ts';
+import { straceMissing } from '../driver/linux.ts';
 import type { Playground } from '../driver/playground.ts';
 import { type Random, seededRandom } from '../driver/random.ts';
 import { type ServerProcess, sleepMs, until } from '../driver/server-process.ts';
 import { openCalls, stateFindings } from '../driver/state-file.ts';
 import { toolsMissing } from '../driver/surface.ts';
 import { FULL, figure, tier } from '../driver/tier.ts';
+import { injection, Tracer } from '../reliability/strace.ts';
 import { proves } from './proves.ts';
 
 /** Each part has a file of its own: the second reader reads all of it after each kill. */
@@ -14,6 +17,7 @@ const ROUNDS = tier(6, 30);
 const IN_FLIGHT = 16;
 
 const noTasks = await toolsMissing('task_create', 'task_update', 'thought_record');
+const noTrace = noTasks ?? straceMissing();
 
 for (let part = 1; part <= PARTS; part += 1) {
   proves(
@@ -99,7 +103,7 @@ proves(
     expect(stateFindings(colibri.dbPath)).toEqual([]);
     expect(openCalls(colibri.dbPath)).toEqual([]);
   },
-  { unless: noTasks },
+  { unless: noTrace },
 );
 
 proves(
@@ -120,7 +124,7 @@ proves(
     expect(new Set(calls.flatMap(({ exits }) => exits.map((row) => row.outcome)))).toEqual(new Set(['ok']));
     expect(calls.filter(({ exits }) => exits.length !== 1)).toEqual([]);
   },
-  { unless: noTasks },
+  { unless: noTrace },
 );
 
 /** Mixed writing load from a fresh process, cut off after a random number of answers. */
@@ -185,26 +189,36 @@ function marksIn(colibri: Playground): Set<string> {
 }
 
 /**
- * A server stopped between a call's enter row and its end, and not while it holds a lock. Such moments are common, so
- * it is tried until one is met.
+ * A server stopped between a call's enter row and its end, and not while it holds a lock. Each commit begins with a look at
+ * the path: it is stopped at the first of them, the second, and so on, until that is between the two of one call.
  */
 async function stoppedInsideACall(colibri: Playground): Promise<ServerProcess> {
   const server = await colibri.start();
   await server.call('server_ping');
-  let made = 0;
-  for (let attempt = 0; attempt < 400; attempt += 1) {
-    const calls = Array.from({ length: 10 }, () =>
-      server.call('task_create', { title: `${made++}`, project: 'demo' }),
+  for (let nth = 1; nth < 20; nth += 1) {
+    const fault = { syscall: 'statx', when: String(nth), signal: 'STOP' } as const;
+    const tracer = await Tracer.attach(colibri, server, injection(fault));
+    let isAnswered = false;
+    const call = server.call('task_create', { title: `${nth}`, project: 'demo' });
+    call.then(
+      () => (isAnswered = true),
+      () => undefined,
     );
-    for (const call of calls) call.catch(() => undefined);
-    await sleepMs(attempt % 7);
-    server.kill('SIGSTOP');
-    await sleepMs(1);
+    await until(
+      () => isAnswered || isStopped(server.pid),
+      10_000,
+      () => 'the server neither stops nor answers',
+    );
+    await tracer.detach();
     if (isInsideACall(colibri.dbPath)) return server;
     server.kill('SIGCONT');
-    await Promise.all(calls);
+    await call;
   }
   throw new Error('the server was never met inside a call');
+}
+
+function isStopped(pid: number): boolean {
+  return /^State:\s+[Tt]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 }
 
 /** One call is open, and nobody holds a lock: looking through the writer's eyes answers both at once. */

@@ -153,6 +153,19 @@ export class ServerProcess {
     );
   }
 
+  /** Tool calls in one write, so that the server reads them together. Answers in the same order. */
+  async callTogether(calls: readonly (readonly [name: string, args?: unknown])[]): Promise<ToolAnswer[]> {
+    const lines: string[] = [];
+    const answers = calls.map(([name, args]) => {
+      const id = this.#nextId++;
+      const params = { name, ...(args !== undefined && { arguments: args }) };
+      lines.push(`${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params })}\n`);
+      return this.#track(id, name, this.answerTo(id));
+    });
+    this.write(lines.join(''));
+    return (await Promise.all(answers)).map(toToolAnswer);
+  }
+
   async callModern(name: string, args?: unknown, meta: object = modernMeta()): Promise<ToolAnswer> {
     return toToolAnswer(
       await this.modern('tools/call', { name, ...(args !== undefined && { arguments: args }) }, meta),

@@ -4,12 +4,12 @@ import { wiredTools } from '../../src/catalogue.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import type { Config } from '../../src/config.ts';
 import { columnsOf } from '../../src/domains/lookup.ts';
+import { READING_TOOLS } from '../../src/domains/rules.ts';
 import { createAuditLog, recoverOpenCalls } from '../../src/log/audit-log.ts';
 import { processIdentity } from '../../src/log/process-identity.ts';
 import type { AuditRow } from '../../src/log/row.ts';
 import { parseId, STATE_TABLES, type StateTable } from '../../src/log/tables.ts';
 import { composeCall } from '../../src/middleware/compose.ts';
-import { createToolLock } from '../../src/middleware/tool-lock.ts';
 import type { StorageEngine } from '../../src/storage/engine.ts';
 import { openSqlite } from '../../src/storage/sqlite/engine.ts';
 import { LogSigner } from '../../src/trust/signer.ts';
@@ -52,10 +52,8 @@ export async function playHistory(folder: string, random: Random, calls: number)
   const living = createAuditLog({ ...log, process });
   // A process that ended: its calls begin, and never end.
   const gone = processIdentity(spawnSync('true').pid);
-  const dying = {
-    ...createAuditLog({ ...log, process: gone }),
-    exit: () => Promise.reject(new Error('died')),
-  };
+  const died = () => Promise.reject(new Error('died'));
+  const dying = { ...createAuditLog({ ...log, process: gone }), write: died, exit: died };
   const callers = [callerOn(storage, living, undefined), callerOn(storage, living, PROJECTS)];
   const crashing = callerOn(storage, dying, undefined);
 
@@ -65,7 +63,7 @@ export async function playHistory(folder: string, random: Random, calls: number)
     const [tool, args] = drawCall(random, i);
     if (random.oneIn(40)) {
       await crashing(tool, args, random.pick(ACTORS));
-      await recoverOpenCalls({ ...log, process });
+      await recoverOpenCalls({ ...log, process }, READING_TOOLS);
       continue;
     }
     const end = await random.pick(callers)(tool, args, random.pick(ACTORS));
@@ -94,9 +92,8 @@ function callerOn(
     projects,
   } as unknown as Config;
   const clock: Clock = systemClock;
-  const call = composeCall({
+  const { call } = composeCall({
     tools: new Map(wiredTools(config, clock, '0').map((tool) => [tool.name, tool])),
-    lock: createToolLock(),
     clock,
     source: 'mcp',
     admission: { mode: 'FULL', degraded: () => undefined },

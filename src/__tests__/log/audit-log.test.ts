@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { AuditSink, ToolEnterEvent, ToolExitEvent } from '../../audit-sink.ts';
+import type { CallSink, ToolEnterEvent, ToolExitEvent } from '../../audit-sink.ts';
 import { type HeadKeeper, readHead, UNSIGNED } from '../../log/append.ts';
 import { createAuditLog, recoverOpenCalls } from '../../log/audit-log.ts';
 import { takeTexts } from '../../log/texts.ts';
-import type { StorageEngine, Transaction } from '../../storage/engine.ts';
+import type { StorageEngine } from '../../storage/engine.ts';
 import { openScratch, scratchPath } from '../storage/scratch.ts';
 import { openCalls, payloads, saltedSha256, taskCalls, verifiedRows } from './log-rows.ts';
 import { NEW_YEAR, stillClock } from './still-clock.ts';
@@ -47,21 +47,10 @@ const leaving = (entered: ToolEnterEvent, facts: Partial<ToolExitEvent> = {}): T
     ...facts,
   });
 
-/** The end of a writing call in the transaction of its effects, as the stages do it. */
-async function end(log: AuditSink, tx: Transaction, event: ToolExitEvent): Promise<void> {
-  const reserved = await log.reserve?.(tx);
-  await log.exit(event, reserved);
-}
-
-/** A whole writing call. */
-async function call(
-  log: AuditSink,
-  engine: StorageEngine,
-  event: ToolEnterEvent,
-  facts: Partial<ToolExitEvent> = {},
-) {
-  await log.enter(event);
-  await engine.write((tx) => end(log, tx, leaving(event, facts)));
+/** A whole writing call, as the stages make it. */
+async function call(log: CallSink, event: ToolEnterEvent, facts: Partial<ToolExitEvent> = {}) {
+  await log.enter([event]);
+  await log.write((rows) => rows.exit(leaving(event, facts), rows.reserve()));
 }
 
 describe('a writing call', () => {
@@ -70,7 +59,7 @@ describe('a writing call', () => {
     const event = entering({ repaired: ['a: text taken as number'] });
     const effects = [{ table: 'tasks', id: 'T-0001', hash: 'b'.repeat(64), previous: 0 }];
 
-    await call(log, engine, event, { result: { done: true }, effects });
+    await call(log, event, { result: { done: true }, effects });
     const [enter, exit] = await verifiedRows(engine);
 
     expect(enter).toEqual({
@@ -109,7 +98,7 @@ describe('a writing call', () => {
   test('keeps arguments and result beside its rows, under salted digests with a salt each', async () => {
     const { engine, log, entering } = await aLog();
 
-    await call(log, engine, entering({ outside: { seen: true } }), { result: { z: 1, y: [2] } });
+    await call(log, entering({ outside: { seen: true } }), { result: { z: 1, y: [2] } });
     const [enter, exit] = await verifiedRows(engine);
     const kept = await payloads(engine);
     const [args, result] = [kept.get(1), kept.get(2)];
@@ -126,8 +115,8 @@ describe('a writing call', () => {
     const event = entering({ outside: { seen: true } });
     const error = new Error('Not from here.');
 
-    await log.enter(event);
-    await log.exit(leaving(event, { outcome: 'error', errorCode: 'ERR_INVALID_TRANSITION', error }));
+    await log.enter([event]);
+    await log.exit([leaving(event, { outcome: 'error', errorCode: 'ERR_INVALID_TRANSITION', error })]);
     const [, exit] = await verifiedRows(engine);
     const kept = (await payloads(engine)).get(2);
 
@@ -147,7 +136,7 @@ describe('a writing call', () => {
       texts: ['title', 'list'],
     });
 
-    await call(log, engine, event);
+    await call(log, event);
     const args = JSON.parse((await payloads(engine)).get(1)?.body ?? '') as Record<string, unknown>;
     const texts = await engine.read((tx) =>
       tx.all<{ digest: string; salt: string; text: string }>(
@@ -181,8 +170,8 @@ describe('a writing call', () => {
     const { engine, log, entering } = await aLog();
     const event = entering(facts);
 
-    await log.enter(event);
-    await log.exit(leaving(event, ended));
+    await log.enter([event]);
+    await log.exit([leaving(event, ended)]);
 
     expect(await taskCalls(engine)).toEqual(indexed);
   });
@@ -190,8 +179,8 @@ describe('a writing call', () => {
   test('has another digest for the same arguments each time', async () => {
     const { engine, log, entering } = await aLog();
 
-    await call(log, engine, entering());
-    await call(log, engine, entering());
+    await call(log, entering());
+    await call(log, entering());
     const [first, , second] = await verifiedRows(engine);
 
     expect(first?.args_hash).not.toBe(second?.args_hash);
@@ -202,7 +191,7 @@ describe('a writing call', () => {
     const { log, entering } = await aLog(await openScratch(path));
     const other = await openScratch(path);
 
-    await log.enter(entering());
+    await log.enter([entering()]);
 
     expect((await verifiedRows(other)).map(({ outcome }) => outcome)).toEqual(['running']);
     expect(await openCalls(other)).toEqual([1]);
@@ -212,11 +201,11 @@ describe('a writing call', () => {
     const { engine, log, entering } = await aLog();
     const failing = entering();
 
-    await call(log, engine, entering());
-    await log.enter(failing);
-    await log.exit(
+    await call(log, entering());
+    await log.enter([failing]);
+    await log.exit([
       leaving(failing, { outcome: 'error', errorCode: 'HANDLER_ERROR', error: new Error('no') }),
-    );
+    ]);
 
     expect(await openCalls(engine)).toEqual([]);
     expect((await verifiedRows(engine)).map(({ outcome, error_code }) => [outcome, error_code])).toEqual([
@@ -230,11 +219,11 @@ describe('a writing call', () => {
   test('whose transaction is taken back has no end yet', async () => {
     const { engine, log, entering } = await aLog();
     const event = entering();
-    await log.enter(event);
+    await log.enter([event]);
 
-    await engine
-      .write(async (tx) => {
-        await end(log, tx, leaving(event));
+    await log
+      .write(async (rows) => {
+        await rows.exit(leaving(event));
         throw new Error('the commit did not happen');
       })
       .catch(() => undefined);
@@ -246,13 +235,13 @@ describe('a writing call', () => {
   test('cannot end once recovery has explained it', async () => {
     const { engine, clock, log, entering } = await aLog();
     const event = entering();
-    await log.enter(event);
+    await log.enter([event]);
     clock.set(NEW_YEAR + 3_600_000);
-    await recoverOpenCalls({ storage: engine, clock, process: 'the next one', keeper: UNSIGNED });
+    await recoverOpenCalls({ storage: engine, clock, process: 'the next one', keeper: UNSIGNED }, new Set());
 
-    const late = engine.write(async (tx) => {
-      await tx.run("INSERT INTO action_payloads VALUES (99, '', '')");
-      await end(log, tx, leaving(event));
+    const late = log.write(async (rows) => {
+      await rows.tx.run("INSERT INTO action_payloads VALUES (99, '', '')");
+      await rows.exit(leaving(event));
     });
 
     await expect(late).rejects.toThrow('already explained');
@@ -266,9 +255,9 @@ describe('a reading call', () => {
     const { engine, log, entering } = await aLog();
     const event = entering({ mutates: false });
 
-    await log.enter(event);
+    await log.enter([event]);
     const before = await verifiedRows(engine);
-    await log.exit(leaving(event, { result: { found: 1 } }));
+    await log.exit([leaving(event, { result: { found: 1 } })]);
     const after = await verifiedRows(engine);
 
     expect(before).toEqual([]);
@@ -283,8 +272,8 @@ describe('a reading call', () => {
     const { engine, log, entering } = await aLog();
     const event = entering({ mutates: false });
 
-    await log.enter(event);
-    await log.exit(leaving(event, { result: { found: 1 } }));
+    await log.enter([event]);
+    await log.exit([leaving(event, { result: { found: 1 } })]);
     const [, exit] = await verifiedRows(engine);
     const kept = await payloads(engine);
 
@@ -298,8 +287,10 @@ describe('a reading call', () => {
     const { engine, log, entering } = await aLog();
     const event = entering({ mutates: false });
 
-    await log.enter(event);
-    await log.exit(leaving(event, { outcome: 'error', errorCode: 'HANDLER_ERROR', error: new Error('no') }));
+    await log.enter([event]);
+    await log.exit([
+      leaving(event, { outcome: 'error', errorCode: 'HANDLER_ERROR', error: new Error('no') }),
+    ]);
 
     expect((await verifiedRows(engine))[1]).toMatchObject({ outcome: 'error', result_hash: null });
     expect([...(await payloads(engine)).keys()]).toEqual([1]);
@@ -311,8 +302,8 @@ describe('a rejected call', () => {
     const { engine, log, entering } = await aLog();
     const event = entering({ schemaValid: false, args: { secret: 'hunter2' } });
 
-    await log.enter(event);
-    await log.exit(leaving(event, { outcome: 'rejected', errorCode: 'INVALID_PARAMS' }));
+    await log.enter([event]);
+    await log.exit([leaving(event, { outcome: 'rejected', errorCode: 'INVALID_PARAMS' })]);
     const rows = await verifiedRows(engine);
 
     expect(rows).toMatchObject([
@@ -332,8 +323,8 @@ describe('a rejected call', () => {
     const { engine, log, entering } = await aLog();
     const event = entering({ schemaValid: false, args });
 
-    await log.enter(event);
-    await log.exit(leaving(event, { outcome: 'rejected' }));
+    await log.enter([event]);
+    await log.exit([leaving(event, { outcome: 'rejected' })]);
 
     expect((await verifiedRows(engine)).map(({ args_hash }) => args_hash)).toEqual([
       expect.stringMatching(/^[0-9a-f]{64}$/),
@@ -354,9 +345,7 @@ describe('the log', () => {
     const logs = [await aLog(await openScratch(path)), await aLog(await openScratch(path))];
 
     await Promise.all(
-      logs.flatMap(({ engine, log, entering }) =>
-        Array.from({ length: 10 }, () => call(log, engine, entering())),
-      ),
+      logs.flatMap(({ log, entering }) => Array.from({ length: 10 }, () => call(log, entering()))),
     );
     const rows = await verifiedRows(await openScratch(path));
 
@@ -372,7 +361,7 @@ describe('the log', () => {
 
     for (const jump of jumps) {
       clock.set(NEW_YEAR + jump);
-      await call(log, engine, entering());
+      await call(log, entering());
     }
     const times = (await verifiedRows(engine)).map(({ at }) => at);
 
@@ -389,7 +378,7 @@ describe('the log', () => {
 
     for (const jump of [86_400_001, 0, -1]) {
       clock.set(NEW_YEAR + jump);
-      await call(log, engine, entering());
+      await call(log, entering());
     }
     const times = (await verifiedRows(engine)).filter(({ stage }) => stage === 'exit').map(({ at }) => at);
 
@@ -403,11 +392,11 @@ describe('the log', () => {
   test('knows where the end of the call that runs will stand, and its time', async () => {
     const { engine, log, entering } = await aLog();
     const event = entering();
-    await log.enter(event);
+    await log.enter([event]);
 
-    const promised = await engine.write(async (tx) => {
-      const reserved = await log.reserve?.(tx);
-      await log.exit(leaving(event), reserved);
+    const promised = await log.write(async (rows) => {
+      const reserved = rows.reserve();
+      await rows.exit(leaving(event), reserved);
       return reserved;
     });
     const [, exit] = await verifiedRows(engine);
@@ -424,7 +413,7 @@ describe('the log', () => {
   test('says nothing of a call it was not told to begin', async () => {
     const { engine, log, entering } = await aLog();
 
-    await log.exit(leaving(entering()));
+    await log.exit([leaving(entering())]);
 
     expect(await verifiedRows(engine)).toEqual([]);
   });
@@ -432,17 +421,17 @@ describe('the log', () => {
   test('does not begin a call whose arguments it could not write down', async () => {
     const { engine, log, entering } = await aLog();
 
-    await expect(log.enter(entering({ args: { when: new Date() } }))).rejects.toThrow();
+    await expect(log.enter([entering({ args: { when: new Date() } })])).rejects.toThrow();
 
     expect(await verifiedRows(engine)).toEqual([]);
   });
 
   test('knows when each process last wrote', async () => {
     const { engine, clock, log, entering } = await aLog();
-    await call(log, engine, entering());
+    await call(log, entering());
     clock.set(NEW_YEAR + 1_000);
 
-    await call(log, engine, entering());
+    await call(log, entering());
 
     expect(await engine.read((tx) => tx.all('SELECT process, last_seen FROM processes'))).toEqual([
       { process: GONE, last_seen: '2026-01-01T00:00:01.000Z' },
@@ -465,16 +454,16 @@ describe('a call whose end could not be written', () => {
     const { state, keeper } = failing();
     const { engine, log, entering } = await aLog(undefined, keeper);
     const [first, next] = [entering({ tool: 'first' }), entering({ tool: 'next', mutates: false })];
-    await log.enter(first);
+    await log.enter([first]);
     state.fails = true;
-    const refused = log.exit(
+    const refused = log.exit([
       leaving(first, { outcome: 'error', errorCode: 'HANDLER_ERROR', error: new Error('no') }),
-    );
+    ]);
     await expect(refused).rejects.toThrow('no room');
     state.fails = false;
 
-    await log.enter(next);
-    await log.exit(leaving(next, { result: {} }));
+    await log.enter([next]);
+    await log.exit([leaving(next, { result: {} })]);
 
     expect((await verifiedRows(engine)).map(({ tool, outcome }) => `${tool} ${outcome}`)).toEqual([
       'first running',
@@ -489,16 +478,16 @@ describe('a call whose end could not be written', () => {
     const { state, keeper } = failing();
     const { engine, log, entering } = await aLog(undefined, keeper);
     const first = entering({ tool: 'first' });
-    await log.enter(first);
+    await log.enter([first]);
     state.fails = true;
-    await expect(log.exit(leaving(first, { outcome: 'error', error: new Error('no') }))).rejects.toThrow(
+    await expect(log.exit([leaving(first, { outcome: 'error', error: new Error('no') })])).rejects.toThrow(
       'no room',
     );
-    await expect(log.enter(entering({ tool: 'second' }))).rejects.toThrow('no room');
+    await expect(log.enter([entering({ tool: 'second' })])).rejects.toThrow('no room');
     state.fails = false;
 
-    await call(log, engine, entering({ tool: 'third' }));
-    await call(log, engine, entering({ tool: 'fourth' }));
+    await call(log, entering({ tool: 'third' }));
+    await call(log, entering({ tool: 'fourth' }));
 
     expect((await verifiedRows(engine)).map(({ tool, outcome }) => `${tool} ${outcome}`)).toEqual([
       'first running',
@@ -520,13 +509,13 @@ describe('the keeper of heads', () => {
         seen.push({ hashes: hashes.length, position: head.position, keep });
       },
     };
-    const { engine, log, entering } = await aLog(undefined, keeper);
+    const { log, entering } = await aLog(undefined, keeper);
     const reading = entering({ mutates: false });
 
-    await call(log, engine, entering());
-    await call(log, engine, entering({ tool: 'merkle_finalize' }));
-    await log.enter(reading);
-    await log.exit(leaving(reading));
+    await call(log, entering());
+    await call(log, entering({ tool: 'merkle_finalize' }));
+    await log.enter([reading]);
+    await log.exit([leaving(reading)]);
 
     expect(seen).toEqual([
       { hashes: 1, position: 1, keep: false },
@@ -542,7 +531,7 @@ describe('the keeper of heads', () => {
 describe('the columns for whoever looks with SQL', () => {
   test('are read from the text and so cannot disagree with it', async () => {
     const { engine, log, entering } = await aLog();
-    await call(log, engine, entering(), { result: {} });
+    await call(log, entering(), { result: {} });
 
     const seen = await engine.read((tx) =>
       tx.all(

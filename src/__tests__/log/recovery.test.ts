@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Clock } from '../../clock.ts';
+import { READING_TOOLS } from '../../domains/rules.ts';
 import { UNSIGNED } from '../../log/append.ts';
 import { createAuditLog, recoverOpenCalls } from '../../log/audit-log.ts';
 import { isGone, processIdentity } from '../../log/process-identity.ts';
@@ -37,11 +38,11 @@ async function deadProcess(): Promise<string> {
 /** Begins a writing call in the name of a process, and leaves it open. */
 async function begin(storage: StorageEngine, process: string, tool = 'probe', args = {}): Promise<void> {
   const log = createAuditLog({ storage, clock, process, keeper: UNSIGNED });
-  await log.enter({
+  const event = {
     tool,
     args,
     kept: { args, texts: [] },
-    source: 'cli',
+    source: 'cli' as const,
     timestamp: 0,
     correlationId: clock.uuid(),
     actor: 'ada',
@@ -49,11 +50,12 @@ async function begin(storage: StorageEngine, process: string, tool = 'probe', ar
     schemaValid: true,
     repaired: [],
     outside: {},
-  });
+  };
+  await log.enter([event]);
 }
 
 const recover = (storage: StorageEngine, process = processIdentity(), at: Clock = clock) =>
-  recoverOpenCalls({ storage, clock: at, process, keeper: UNSIGNED });
+  recoverOpenCalls({ storage, clock: at, process, keeper: UNSIGNED }, READING_TOOLS);
 
 const endings = async (storage: StorageEngine) =>
   (await verifiedRows(storage)).map(({ tool, outcome }) => `${tool} ${outcome}`);

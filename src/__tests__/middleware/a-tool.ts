@@ -12,7 +12,7 @@ const FACTS = {
 
 /** A reading tool with nothing special about it, but for what the test asks for. */
 export function aTool(parts: Partial<ReadingTool> = {}): ReadingTool {
-  return { ...FACTS, effect: 'reads', handle: () => ({}), ...parts };
+  return { ...FACTS, effect: 'reads', kind: 'snapshot', handle: () => ({}), ...parts };
 }
 
 /** The same for a tool that writes. */
@@ -33,7 +33,6 @@ export function aCall(parts: Partial<WritingContext> = {}): WritingContext {
     outside: {},
     texts: [],
     effects: [],
-    yieldToWaiting: () => Promise.resolve(),
     ...parts,
   };
 }

@@ -1,11 +1,12 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import * as z from 'zod';
+import { type AuditSink, inTurn } from '../../audit-sink.ts';
 import { ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import { UNSIGNED } from '../../log/append.ts';
 import { createAuditLog } from '../../log/audit-log.ts';
 import { type Backing, composeCall, UnknownToolError } from '../../middleware/compose.ts';
-import { createToolLock } from '../../middleware/tool-lock.ts';
 import type { StorageEngine, Transaction } from '../../storage/engine.ts';
 import type { Tool, WritingContext, WritingTool } from '../../tool.ts';
 import { openCalls, payloads, verifiedRows } from '../log/log-rows.ts';
@@ -20,21 +21,25 @@ const leaveMark = (tx: Transaction, mark: number) =>
 const marks = async (storage: StorageEngine) =>
   [...(await payloads(storage))].filter(([, { body }]) => body === 'mark').map(([position]) => position);
 
-async function stages(tools: readonly Tool[], backing: Partial<Backing> = {}, engine?: StorageEngine) {
+async function stages(
+  tools: readonly Tool[],
+  { sink: plain, ...backing }: Partial<Omit<Backing, 'sink'>> & { readonly sink?: AuditSink } = {},
+  engine?: StorageEngine,
+) {
   const storage = engine ?? (await openScratch());
   const clock = stillClock();
   const log = vi.fn();
-  const sink = createAuditLog({ storage, clock, process: 'here', keeper: UNSIGNED });
-  const call = composeCall({
+  const writer = { storage: backing.storage ?? storage, clock, process: 'here', keeper: UNSIGNED };
+  const sink = plain === undefined ? createAuditLog(writer) : inTurn(plain, storage, clock);
+  const { call, close, figures } = composeCall({
     tools: new Map(tools.map((tool) => [tool.name, tool])),
-    lock: createToolLock(),
     clock,
     source: 'mcp',
     log,
     admission: { mode: 'FULL', degraded: () => undefined },
     ready: async () => ({ storage, sink, ...backing }),
   });
-  return { storage, log, call: (name: string, raw: unknown = {}) => call(name, raw, 'ada') };
+  return { storage, log, close, figures, call: (name: string, raw: unknown = {}) => call(name, raw, 'ada') };
 }
 
 const outcomes = async (storage: StorageEngine) =>
@@ -264,16 +269,24 @@ describe('a writing call', () => {
   });
 
   test('whose commit nobody knows the end of stays open for the next start to explain', async () => {
-    const { storage, call } = await stages([
-      writing(() => {
+    const engine = await openScratch();
+    let writes = 0;
+    const storage = wrap(engine, {
+      write: async (work) => {
+        writes += 1;
+        if (writes === 1) return await engine.write(work);
         throw new ColibriError('ERR_STORAGE_UNCERTAIN', 'The disk failed.');
-      }),
-    ]);
+      },
+    });
+    const { call } = await stages([writing(() => ({}))], { storage }, engine);
 
-    await call('change');
+    expect(await call('change')).toMatchObject({
+      error: { message: 'ERR_STORAGE_UNCERTAIN: The disk failed.' },
+    });
 
-    expect(await outcomes(storage)).toEqual(['enter change running']);
-    expect(await openCalls(storage)).toEqual([1]);
+    expect(writes).toBe(2);
+    expect(await outcomes(engine)).toEqual(['enter change running']);
+    expect(await openCalls(engine)).toEqual([1]);
   });
 });
 
@@ -324,14 +337,16 @@ describe('a reading call', () => {
     expect(await outcomes(storage)).toEqual([]);
   });
 
-  test('may let others pass, and still ends with its own answer', async () => {
+  test('that is long lets others pass, has its enter row first, and ends with its own answer', async () => {
     const order: string[] = [];
-    const { call } = await stages([
+    const { storage, call } = await stages([
       aTool({
         name: 'long',
-        handle: async (_args, context) => {
+        kind: 'long',
+        handle: async () => {
           order.push('long begins');
-          await context.yieldToWaiting();
+          await turn();
+          await turn();
           order.push('long ends');
           return { long: true };
         },
@@ -346,6 +361,12 @@ describe('a reading call', () => {
 
     expect(order).toEqual(['long begins', 'change', 'long ends']);
     expect(long).toEqual({ ok: true, data: { long: true } });
+    expect(await outcomes(storage)).toEqual([
+      'enter long running',
+      'enter change running',
+      'exit change ok',
+      'exit long ok',
+    ]);
   });
 });
 
@@ -353,9 +374,8 @@ test.each(['mcp', 'cli'] as const)('both rows of a call say that it came from %s
   const storage = await openScratch();
   const clock = stillClock();
   const sink = createAuditLog({ storage, clock, process: 'here', keeper: UNSIGNED });
-  const call = composeCall({
+  const { call } = composeCall({
     tools: new Map([['probe', aTool()]]),
-    lock: createToolLock(),
     clock,
     source,
     log: () => undefined,
@@ -445,9 +465,8 @@ describe('before boot is over', () => {
     const handle = vi.fn(() => ({}));
     let open: (backing: Backing) => void = () => undefined;
     const ready = new Promise<Backing>((resolve) => (open = resolve));
-    const call = composeCall({
+    const { call } = composeCall({
       tools: new Map([['probe', aTool({ handle })]]),
-      lock: createToolLock(),
       clock,
       source: 'mcp',
       log: () => undefined,

@@ -1,22 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { ColibriError } from '../../errors.ts';
-import { type Admission, assertAdmitted } from '../../middleware/compose.ts';
+import { type Admission, objectionTo } from '../../middleware/compose.ts';
 import type { Tool, ToolFamily } from '../../tool.ts';
 import { aTool, aWritingTool } from './a-tool.ts';
 
 const healthy: Admission = { mode: 'FULL', degraded: () => undefined };
 const degraded: Admission = { mode: 'FULL', degraded: () => 'the file is no database. Move it away.' };
 
-/** What the gate says, or undefined where it opens. */
-function refusal(admission: Admission, tool: Tool): ColibriError | undefined {
-  try {
-    assertAdmitted(admission, tool);
-    return undefined;
-  } catch (error) {
-    if (error instanceof ColibriError) return error;
-    throw error;
-  }
-}
+const refusal = (admission: Admission, tool: Tool) => objectionTo(tool, admission);
 
 test('a tool the mode admits passes the gate', () => {
   expect(refusal(healthy, aTool())).toBeUndefined();

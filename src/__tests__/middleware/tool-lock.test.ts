@@ -1,7 +1,26 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createToolLock, NotBegunError, type ToolLock } from '../../middleware/tool-lock.ts';
+import { LIMITS } from '../../limits.ts';
+import { createToolLock, NotBegunError, type Queued } from '../../middleware/tool-lock.ts';
+
+interface Named extends Queued {
+  readonly name: string;
+}
+
+/** A queue whose batches are written down, and which serves for as long as the test says. */
+function aQueue(work: (batch: readonly string[]) => Promise<void> = async () => undefined) {
+  const batches: string[][] = [];
+  const refused: string[] = [];
+  const lock = createToolLock<Named>(async (batch) => {
+    const names = batch.map(({ name }) => name);
+    batches.push(names);
+    await work(names);
+  });
+  const add = (name: string, kind: Queued['kind'] = 'writes', raw: unknown = {}) =>
+    lock.add({ name, kind, raw, refuse: (error) => void refused.push(`${name}: ${error.message}`) });
+  return { lock, add, batches, refused };
+}
 
 /** Work that ends when the test says so. */
 function gate() {
@@ -12,212 +31,181 @@ function gate() {
   return { opened, open };
 }
 
-describe('run', () => {
-  test('gives back what the work gives back', async () => {
-    const lock = createToolLock();
+async function idle(turns = 200): Promise<void> {
+  for (let i = 0; i < turns; i += 1) await turn();
+}
 
-    await expect(lock.run(async () => 'an answer')).resolves.toBe('an answer');
+describe('a batch', () => {
+  test('is everything that came in the same turn of the event loop, in the order it came', async () => {
+    const { add, batches } = aQueue();
+
+    for (const name of ['a', 'b', 'c']) add(name);
+    await Promise.resolve().then(() => add('d'));
+    await idle();
+
+    expect(batches).toEqual([['a', 'b', 'c', 'd']]);
   });
 
-  test('lets those who ask go in the order they asked', async () => {
-    const lock = createToolLock();
-    const order: number[] = [];
-
-    await Promise.all(
-      Array.from({ length: 50 }, (_, i) =>
-        lock.run(async () => {
-          // The earlier ones take longer: without the queue they would be overtaken.
-          for (let turns = 50 - i; turns > 0; turns -= 10) await turn();
-          order.push(i);
-        }),
-      ),
-    );
-
-    expect(order).toEqual(Array.from({ length: 50 }, (_, i) => i));
-  });
-
-  test('begins nothing while something runs', async () => {
-    const lock = createToolLock();
+  test('begins when the one before has ended, with everything that waits by then', async () => {
     const { opened, open } = gate();
-    let begun = false;
+    const { add, batches } = aQueue((names) => (names.includes('slow') ? opened : Promise.resolve()));
 
-    const first = lock.run(() => opened);
-    const second = lock.run(async () => {
-      begun = true;
-    });
-    await turn();
-    const whileTheFirstRan = begun;
+    add('slow');
+    await idle(5);
+    for (const name of ['b', 'c']) add(name);
+    await idle(5);
+    const whileItRan = [...batches];
     open();
-    await Promise.all([first, second]);
+    await idle();
 
-    expect(whileTheFirstRan).toBe(false);
-    expect(begun).toBe(true);
+    expect(whileItRan).toEqual([['slow']]);
+    expect(batches).toEqual([['slow'], ['b', 'c']]);
   });
 
-  test.each<[string, () => Promise<never>]>([
-    ['rejects', () => Promise.reject(new Error('it failed'))],
+  test(`has ${LIMITS.batchCallsMax} calls at most`, async () => {
+    const { add, batches } = aQueue();
+
+    for (let i = 0; i < 2 * LIMITS.batchCallsMax + 1; i += 1) add(String(i));
+    await idle();
+
+    expect(batches.map((batch) => batch.length)).toEqual([LIMITS.batchCallsMax, LIMITS.batchCallsMax, 1]);
+    expect(batches.flat()).toEqual(Array.from({ length: 2 * LIMITS.batchCallsMax + 1 }, (_, i) => String(i)));
+  });
+
+  test('has a bounded size, and a call beyond it is taken alone', async () => {
+    const { add, batches } = aQueue();
+    const half = { text: 'x'.repeat(LIMITS.batchBytesMax / 2) };
+    let deep: unknown = {};
+    for (let i = 0; i < 100_000; i += 1) deep = [deep];
+
+    add('half', 'writes', half);
+    add('and half', 'writes', half);
+    add('small');
+    add('deep', 'writes', deep);
+    add('huge', 'writes', [half, half, half]);
+    add('last');
+    await idle();
+
+    expect(batches).toEqual([['half'], ['and half', 'small'], ['deep'], ['huge'], ['last']]);
+  });
+
+  test.each<[what: string, kinds: Queued['kind'][], batches: number[]]>([
+    ['point reads stay among writes', ['writes', 'point', 'writes'], [3]],
     [
-      'throws before its first await',
-      () => {
-        throw new Error('it failed');
-      },
+      'a snapshot between two writes is read between their commits',
+      ['writes', 'snapshot', 'writes'],
+      [1, 1, 1],
     ],
-  ])('passes the error on and frees the lock when the work %s', async (_, work) => {
-    const lock = createToolLock();
+    ['reads of any kind are taken together', ['snapshot', 'point', 'snapshot', 'writes'], [3, 1]],
+    ['a long read is alone', ['point', 'long', 'long', 'writes', 'writes'], [1, 1, 1, 2]],
+  ])('%s', async (_, kinds, lengths) => {
+    const { add, batches } = aQueue();
 
-    const failed = lock.run(work);
-    const next = lock.run(async () => 'still served');
+    for (const [i, kind] of kinds.entries()) add(String(i), kind);
+    await idle();
 
-    await expect(failed).rejects.toThrow('it failed');
-    await expect(next).resolves.toBe('still served');
+    expect(batches.map((batch) => batch.length)).toEqual(lengths);
+  });
+
+  test('whatever comes when, every call is served once and in order, one batch at a time', async () => {
+    const kind = fc.constantFrom<Queued['kind']>('writes', 'point', 'snapshot', 'long');
+    const plan = fc.array(fc.record({ kind, turnsBefore: fc.nat(2) }), { maxLength: 60 });
+    await fc.assert(
+      fc.asyncProperty(plan, fc.nat(3), async (calls, turnsServed) => {
+        let [running, atOnce] = [0, 0];
+        const { lock, add, batches } = aQueue(async () => {
+          running += 1;
+          atOnce = Math.max(atOnce, running);
+          for (let i = 0; i < turnsServed; i += 1) await turn();
+          running -= 1;
+        });
+
+        for (const [i, { kind: of, turnsBefore }] of calls.entries()) {
+          for (let turns = 0; turns < turnsBefore; turns += 1) await turn();
+          add(String(i), of);
+        }
+        while (!lock.isFree) await turn();
+        await lock.close();
+
+        expect(batches.flat()).toEqual(calls.map((_, i) => String(i)));
+        expect(atOnce).toBeLessThanOrEqual(1);
+      }),
+      { numRuns: 50 },
+    );
   });
 });
 
-describe('yieldToWaiting', () => {
-  test('lets everybody who waits go first, then goes on', async () => {
-    const lock = createToolLock();
+describe('beside the batches', () => {
+  test('one piece of work runs after the other, while batches go on', async () => {
+    const { lock, add, batches } = aQueue();
+    const first = gate();
     const order: string[] = [];
 
-    const long = lock.run(async () => {
-      order.push('long begins');
-      await lock.yieldToWaiting();
-      order.push('long goes on');
+    lock.runBeside(async () => {
+      await first.opened;
+      order.push('first');
     });
-    const waiting = ['a', 'b'].map((name) => lock.run(async () => void order.push(name)));
-    await Promise.all([long, ...waiting]);
+    lock.runBeside(async () => void order.push('second'));
+    add('a');
+    await idle(5);
+    const before = [...order];
+    first.open();
+    await idle(5);
 
-    expect(order).toEqual(['long begins', 'a', 'b', 'long goes on']);
-  });
-
-  test('returns at once when nobody waits', async () => {
-    const lock = createToolLock();
-
-    await expect(lock.run(() => lock.yieldToWaiting())).resolves.toBeUndefined();
-  });
-
-  test('lets in what arrives in the same moment', async () => {
-    const lock = createToolLock();
-    const order: string[] = [];
-    let late: Promise<void> | undefined;
-
-    await lock.run(async () => {
-      const yielded = lock.yieldToWaiting();
-      late = lock.run(async () => void order.push('late'));
-      await yielded;
-      order.push('long goes on');
-    });
-    await late;
-
-    expect(order).toEqual(['late', 'long goes on']);
-  });
-
-  test('keeps one at a time, whoever yields and whoever fails', async () => {
-    const works = fc.array(fc.record({ yields: fc.nat(3), turns: fc.nat(2), fails: fc.boolean() }), {
-      maxLength: 12,
-    });
-    await fc.assert(
-      fc.asyncProperty(works, async (plans) => {
-        const lock = createToolLock();
-        let running = 0;
-        let mostAtOnce = 0;
-        const alone = async (turns: number) => {
-          running += 1;
-          mostAtOnce = Math.max(mostAtOnce, running);
-          for (let i = 0; i < turns; i += 1) await Promise.resolve();
-          running -= 1;
-        };
-
-        const ends = await Promise.allSettled(
-          plans.map(({ yields, turns, fails }) =>
-            lock.run(async () => {
-              await alone(turns);
-              for (let i = 0; i < yields; i += 1) {
-                await lock.yieldToWaiting();
-                await alone(turns);
-              }
-              if (fails) throw new Error('as planned');
-            }),
-          ),
-        );
-
-        expect(mostAtOnce).toBeLessThanOrEqual(1);
-        expect(ends.map((end) => end.status === 'rejected')).toEqual(plans.map(({ fails }) => fails));
-        await expect(lock.run(async () => 'free')).resolves.toBe('free');
-      }),
-    );
+    expect(batches).toEqual([['a']]);
+    expect(before).toEqual([]);
+    expect(order).toEqual(['first', 'second']);
   });
 });
 
 describe('close', () => {
   test('resolves at once when nothing runs', async () => {
-    await expect(createToolLock().close()).resolves.toBeUndefined();
+    await expect(aQueue().lock.close()).resolves.toBeUndefined();
   });
 
-  test('waits for what runs, and begins nothing that waited', async () => {
-    const lock = createToolLock();
-    const { opened, open } = gate();
+  test('waits for what runs, also beside the batches, and begins nothing that waited', async () => {
+    const [batch, long] = [gate(), gate()];
     const order: string[] = [];
-    const running = lock.run(async () => {
-      await opened;
-      order.push('ran to its end');
+    const { lock, add, batches, refused } = aQueue(async () => {
+      await batch.opened;
+      order.push('the batch ran to its end');
     });
-    const waiting = lock.run(async () => void order.push('begun'));
-    await turn();
+    lock.runBeside(async () => {
+      await long.opened;
+      order.push('the long read ran to its end');
+    });
+    add('running');
+    await idle(5);
+    add('waiting');
 
     const closed = lock.close().then(() => order.push('closed'));
-    const tooLate = lock.run(async () => void order.push('begun'));
-    open();
+    add('too late');
+    batch.open();
+    await idle(5);
+    long.open();
+    await closed;
 
-    await expect(waiting).rejects.toThrow(NotBegunError);
-    await expect(tooLate).rejects.toThrow('did not begin this call');
-    await Promise.all([running, closed]);
-    expect(order).toEqual(['ran to its end', 'closed']);
+    expect(order).toEqual(['the batch ran to its end', 'the long read ran to its end', 'closed']);
+    expect(batches).toEqual([['running']]);
+    const { message } = new NotBegunError();
+    expect(refused).toEqual([`waiting: ${message}`, `too late: ${message}`]);
+    expect(message).toContain('did not begin this call');
   });
 
-  test('lets work that is yielding come back and end', async () => {
-    const lock = createToolLock();
-    const { opened, open } = gate();
-    const long = lock.run(async () => {
-      await lock.yieldToWaiting();
-      return 'ended';
-    });
-    const begun = gate();
-    const running = lock.run(() => {
-      begun.open();
-      return opened;
-    });
-    await begun.opened;
+  test('refuses what came in the same moment and was not begun', async () => {
+    const { lock, add, batches, refused } = aQueue();
 
-    const closed = lock.close();
-    open();
-
-    await expect(long).resolves.toBe('ended');
-    await Promise.all([running, closed]);
-  });
-
-  test.each([1, 3])('waits for work that yields %i times with nobody else there', async (yields) => {
-    const lock = createToolLock();
-    const order: string[] = [];
-    const begun = gate();
-    const long = lock.run(async () => {
-      begun.open();
-      for (let i = 0; i < yields; i += 1) await lock.yieldToWaiting();
-      order.push('ran to its end');
-    });
-    await begun.opened;
-
+    add('a');
     await lock.close();
-    order.push('closed');
-    await long;
+    await idle(5);
 
-    expect(order).toEqual(['ran to its end', 'closed']);
+    expect(batches).toEqual([]);
+    expect(refused).toHaveLength(1);
   });
 
   test('may be asked for twice', async () => {
-    const lock: ToolLock = createToolLock();
+    const { lock } = aQueue();
 
-    await Promise.all([lock.close(), lock.close()]);
-
-    await expect(lock.run(async () => 1)).rejects.toThrow(NotBegunError);
+    await expect(Promise.all([lock.close(), lock.close()])).resolves.toHaveLength(2);
   });
 });

@@ -6,7 +6,6 @@ import { trailTools } from '../../domains/trail/tools.ts';
 import { UNSIGNED } from '../../log/append.ts';
 import { createAuditLog } from '../../log/audit-log.ts';
 import { composeCall } from '../../middleware/compose.ts';
-import { createToolLock } from '../../middleware/tool-lock.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import type { SqliteDriver } from '../../storage/sqlite/driver.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
@@ -62,9 +61,8 @@ export async function openBench(
     }),
     ...proofTools({ skillsInForce: async () => [] }),
   ];
-  const compose = composeCall({
+  const { call } = composeCall({
     tools: new Map(tools.map((tool) => [tool.name, tool])),
-    lock: createToolLock(),
     clock,
     source: 'mcp',
     admission: { mode: 'FULL', degraded: () => undefined },
@@ -74,8 +72,7 @@ export async function openBench(
   return {
     path,
     storage,
-    call: async <T>(name: string, args: object, actor = 'ada') =>
-      toAnswer<T>(await compose(name, args, actor)),
+    call: async <T>(name: string, args: object, actor = 'ada') => toAnswer<T>(await call(name, args, actor)),
     findings: () => findingsAt(path),
     close: () => storage.close(),
   };

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import type { Random } from '../../../tests/driver/random.ts';
 import { systemClock } from '../../clock.ts';
+import { READING_TOOLS } from '../../domains/rules.ts';
 import { UNSIGNED } from '../../log/append.ts';
 import { recoverOpenCalls } from '../../log/audit-log.ts';
 import { processIdentity } from '../../log/process-identity.ts';
@@ -48,7 +49,8 @@ export async function openTroubledBench(
   async function restart(): Promise<void> {
     await bench.close();
     bench = await openBench(folder, {}, ground);
-    await recoverOpenCalls({ storage: bench.storage, clock, process: ground.process, keeper: UNSIGNED });
+    const { storage } = bench;
+    await recoverOpenCalls({ storage, clock, process: ground.process, keeper: UNSIGNED }, READING_TOOLS);
   }
 
   async function troubled<T>(name: string, args: object, actor?: string): Promise<Answer<T>> {

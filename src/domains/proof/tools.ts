@@ -74,6 +74,7 @@ export function proofTools(deps: ProofDeps): Tool[] {
       title: 'Session root',
       summary: 'The Merkle root of a session; of an open one, the root so far.',
       effect: 'reads',
+      kind: 'snapshot',
       input: z.strictObject({ session_id: recordId }),
       output: RootOutput,
       async handle(args, _call, tx) {

@@ -1,6 +1,5 @@
 import { existsSync, lstatSync, statSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Clock, pauseEvery, systemClock } from '../../clock.ts';
 import { pick } from '../records.ts';
 import type { Declaration } from './front-matter.ts';
@@ -26,8 +25,7 @@ export type SkillRegistry = ReturnType<typeof createSkillRegistry>;
 /** The skills on disk; an answer is never an error. Nothing is cached: 200 skills with 1,000 files take 0.2 s of CPU time. */
 export function createSkillRegistry(options: SkillRegistryOptions) {
   const { clock = systemClock } = options;
-  /** `pause` is awaited between slices of a long scan, so that others can run. */
-  const list = (pause: () => Promise<void> = nextTurn) => scanRoots(options, pauseEvery(clock, pause));
+  const list = (pause?: () => Promise<void>) => scanRoots(options, pauseEvery(clock, pause));
   /** What a session records: which skills were in force, and their exact content. */
   const inForce = async () => (await list()).skills.map((skill) => pick(skill, 'name', 'digest'));
   return { list, inForce };

@@ -32,9 +32,10 @@ export function skillTools(registry: SkillRegistry): Tool[] {
       title: 'List skills',
       summary: 'Skills in force, with digests, and files skipped, with reasons.',
       effect: 'reads',
+      kind: 'snapshot',
       input: SkillListInput,
       output: SkillListOutput,
-      handle: async (args, call) => answer(await registry.list(() => call.yieldToWaiting()), args),
+      handle: async (args) => answer(await registry.list(), args),
     }),
   ];
 }

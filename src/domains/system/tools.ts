@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { MODES, type RuntimeMode } from '../../modes.ts';
 import { createNoStorage, type StorageFacts } from '../../storage/engine.ts';
 import { type Tool, toolsOf } from '../../tool.ts';
-import { texts } from '../fields.ts';
+import { each, texts } from '../fields.ts';
 
 /** What the two system tools report on. Asked at each call: most of it is not known before boot is over. */
 export interface SystemFacts {
@@ -17,6 +17,8 @@ export interface SystemFacts {
     | { origin: string | undefined; signedThrough: number; refused: string | undefined; keys: string[] }
     | undefined;
   toolNames(): readonly string[];
+  /** How calls shared their commits since the start. */
+  batches(): z.output<typeof Batches>;
   /** The skills in force, and which were passed over and why. */
   skills(): Promise<{ skills: readonly object[]; skipped: readonly z.output<typeof Skipped>[] }>;
 }
@@ -31,6 +33,8 @@ const Identity = {
   uptime_ms: z.int().nonnegative(),
   timestamp: z.iso.datetime(),
 };
+
+const Batches = z.strictObject(each(z.int(), 'calls', 'commits', 'largest', 'longest_wait_ms'));
 
 const HealthOutput = z.strictObject({
   status: z.enum(['ok', 'degraded']),
@@ -48,7 +52,7 @@ const HealthOutput = z.strictObject({
     refused: z.string().optional(),
     keys: z.array(z.string()).optional(),
   }),
-  middleware: z.strictObject({ stages: z.array(z.string()) }),
+  middleware: z.strictObject({ stages: z.array(z.string()), batches: Batches }),
   tools: z.strictObject({ registered: z.int(), names: z.array(z.string()) }),
   process: z.strictObject({ pid: z.int(), memory_bytes: z.int() }),
   skills: z.strictObject({ loaded: z.int(), skipped: z.int(), reasons: z.array(Skipped).optional() }),
@@ -74,6 +78,7 @@ export function systemTools(facts: SystemFacts): Tool[] {
       title: 'Ping',
       summary: 'Is the server alive? Version, mode, uptime.',
       effect: 'reads',
+      kind: 'point',
       input: NoInput,
       output: z.strictObject(Identity),
       handle: () => identity(),
@@ -83,6 +88,8 @@ export function systemTools(facts: SystemFacts): Tool[] {
       title: 'Health',
       summary: 'Database, mode, tools, memory, skills; and why, if something is degraded.',
       effect: 'reads',
+      // The skills are read from their folders.
+      kind: 'snapshot',
       input: NoInput,
       output: HealthOutput,
       handle: async () => ({ ...identity(), ...(await describe(facts)) }),
@@ -112,7 +119,7 @@ async function describe(facts: SystemFacts) {
       ...(log?.refused !== undefined && { refused: log.refused }),
       ...(log !== undefined && { keys: [...log.keys] }),
     },
-    middleware: { stages: STAGES },
+    middleware: { stages: STAGES, batches: facts.batches() },
     tools: { registered: names.length, names: [...names] },
     process: { pid: process.pid, memory_bytes: process.memoryUsage.rss() },
     skills: {

@@ -39,6 +39,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
       title: 'Get task',
       summary: 'One task with all its fields; on request its thought ids and child ids.',
       effect: 'reads',
+      kind: 'point',
       input: schema.GetInput,
       output: schema.GetOutput,
       async handle(args, _call, tx) {
@@ -66,6 +67,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
       title: 'List tasks',
       summary: 'Find tasks by filters and words; newest change first, one page at a time.',
       effect: 'reads',
+      kind: 'snapshot',
       input: schema.ListInput,
       output: schema.ListOutput,
       async handle(args, _call, tx) {
@@ -79,6 +81,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
       title: 'Next actions',
       summary: 'What to do next: ready tasks first, then by priority, then oldest.',
       effect: 'reads',
+      kind: 'snapshot',
       input: schema.NextInput,
       output: schema.NextOutput,
       async handle(args, _call, tx) {

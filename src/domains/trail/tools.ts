@@ -31,11 +31,7 @@ export interface TrailDeps {
   /** What is checked out, where there is a repository that can be read. */
   gitEvidence(): Promise<GitEvidence | undefined>;
   /** The one verifier, on the audit rows and records of a task or a session. */
-  verifyChain(
-    tx: Reader,
-    subject: Subject,
-    options: { readonly trace: boolean; readonly pause: () => Promise<void> },
-  ): Promise<ChainReport>;
+  verifyChain(tx: Reader, subject: Subject, options: { readonly trace: boolean }): Promise<ChainReport>;
 }
 
 const PAGE_DEFAULT = 100;
@@ -60,9 +56,10 @@ export function trailTools(deps: TrailDeps): Tool[] {
       summary:
         'The thoughts of a task, of a session, or all, in order; verify_chain also checks every record and link.',
       effect: 'reads',
+      kind: (sent) => (Reflect.has(Object(sent), 'verify_chain') ? 'long' : 'snapshot'),
       input: schema.ListInput,
       output: schema.ListOutput,
-      handle: (args, call, tx) => list(deps, tx, call, args),
+      handle: (args, _call, tx) => list(deps, tx, args),
     }),
     tool({
       name: 'audit_verify_chain',
@@ -70,6 +67,7 @@ export function trailTools(deps: TrailDeps): Tool[] {
       summary:
         'Check every record and audit row of a task or a session. Lists every break; with full_trace, every hash.',
       effect: 'reads',
+      kind: 'long',
       input: schema.VerifyInput,
       output: schema.VerifyOutput,
       handle: (args, call, tx) => verify(deps, tx, call, args),
@@ -83,7 +81,7 @@ async function observe(deps: TrailDeps, { branch, commit_sha }: schema.RecordArg
   return git === undefined ? {} : { git };
 }
 
-async function list(deps: TrailDeps, tx: Reader, call: CallContext, args: schema.ListArgs) {
+async function list(deps: TrailDeps, tx: Reader, args: schema.ListArgs) {
   const { session_id, task_id, type, limit = PAGE_DEFAULT, offset = 0 } = args;
   const session = session_id === undefined ? undefined : await requireSubject(tx, 'session', session_id);
   const task = task_id === undefined ? undefined : await requireSubject(tx, 'task', task_id);
@@ -97,7 +95,7 @@ async function list(deps: TrailDeps, tx: Reader, call: CallContext, args: schema
     ...given(args, 'task_id', 'session_id'),
     thought_count: count,
     thoughts: thoughts.map(viewThought),
-    ...(args.verify_chain && (await validityOf(deps, tx, call, subjects))),
+    ...(args.verify_chain && (await validityOf(deps, tx, subjects))),
   };
 }
 
@@ -146,16 +144,16 @@ function viewThought(thought: ShownThought) {
   };
 }
 
-async function validityOf(deps: TrailDeps, tx: Reader, call: CallContext, subjects: readonly Subject[]) {
+async function validityOf(deps: TrailDeps, tx: Reader, subjects: readonly Subject[]) {
   const invalid = new Set<number>();
-  const options = { trace: false, pause: () => call.yieldToWaiting() };
   for (const subject of subjects)
-    for (const { position } of (await deps.verifyChain(tx, subject, options)).broken) invalid.add(position);
+    for (const { position } of (await deps.verifyChain(tx, subject, { trace: false })).broken)
+      invalid.add(position);
   return { chain_valid: invalid.size === 0, ...(invalid.size > 0 && { invalid_links: [...invalid] }) };
 }
 
 async function verify(deps: TrailDeps, tx: Reader, call: CallContext, args: schema.VerifyArgs) {
-  const options = { trace: args.full_trace === true, pause: () => call.yieldToWaiting() };
+  const options = { trace: args.full_trace === true };
   const report = await deps.verifyChain(tx, await subjectOf(tx, args), options);
   return {
     ...given(args, 'task_id', 'session_id'),

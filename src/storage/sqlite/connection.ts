@@ -71,6 +71,9 @@ export class Connection implements Transaction {
   #checkSchema: (() => void) | undefined;
   /** The version of the schema that SQLite has in memory, if that one was found to be ours. Somebody may set back the number in the file. */
   #checkedVersion: number | undefined;
+  #isWriting = false;
+  /** How the storage failed in the transaction that writes; SQLite may have ended it already, as it does on a full disk. */
+  #failure: unknown;
 
   constructor(db: SqliteConnection, writable: boolean) {
     this.#db = db;
@@ -113,7 +116,24 @@ export class Connection implements Transaction {
 
   async run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }> {
     const [marked, values] = withWholeTexts(sql, params);
-    return this.#prepared(marked).run(...values);
+    return this.#watched(() => this.#prepared(marked).run(...values));
+  }
+
+  async savepoint<T>(work: () => Promise<T>): Promise<T> {
+    await this.run('SAVEPOINT work');
+    try {
+      const result = await work();
+      await this.run('RELEASE work');
+      return result;
+    } catch (error) {
+      if (this.#failure !== undefined) throw error;
+      // Until it is taken back, nothing may be committed.
+      this.#failure = error;
+      this.#prepared('ROLLBACK TO work').run();
+      this.#prepared('RELEASE work').run();
+      this.#failure = undefined;
+      throw error;
+    }
   }
 
   /** Without a promise, for what is looked up while a transaction begins. */
@@ -175,12 +195,15 @@ export class Connection implements Transaction {
   async alone<T>(work: () => T): Promise<Awaited<T>> {
     try {
       await this.begin('BEGIN IMMEDIATE');
+      [this.#isWriting, this.#failure] = [true, undefined];
       const result = await work();
-      this.#prepared('COMMIT').run();
+      await this.run('COMMIT');
       return result;
     } catch (error) {
       this.rollback();
       throw error;
+    } finally {
+      this.#isWriting = false;
     }
   }
 
@@ -226,15 +249,27 @@ export class Connection implements Transaction {
    */
   #read(how: 'get' | 'all', among: Map<string, SqliteStatement>, sql: string, params: SqlList): unknown {
     const [marked, values] = withWholeTexts(sql, params);
-    const statement = this.#prepared(marked, among);
     try {
-      return statement[how](...values);
+      return this.#watched(() => this.#prepared(marked, among)[how](...values));
     } catch (error) {
       if (Reflect.get(Object(error), 'code') !== 'ERR_OUT_OF_RANGE') throw error;
+      const statement = this.#prepared(marked, among);
       statement.setReadBigInts(true);
       const read = statement[how](...values);
       statement.setReadBigInts(false);
       return rounded(read);
+    }
+  }
+
+  /** Runs a statement. In a transaction that writes, none is run after one that met a failing storage. */
+  #watched<T>(act: () => T): T {
+    if (!this.#isWriting) return act();
+    if (this.#failure !== undefined) throw this.#failure;
+    try {
+      return act();
+    } catch (error) {
+      if (resultOf(error) !== undefined) this.#failure = error;
+      throw error;
     }
   }
 

@@ -48,7 +48,7 @@ async function compare<K extends string | number>(
   }
 }
 
-/** The marks of running calls must be exactly the writing calls that have no exit row. */
+/** The marks of running calls must be exactly the calls that have no exit row. */
 async function checkOpenCalls(rest: Rest): Promise<void> {
   const { open, doubtful, isLost } = rest.walked;
   await compare(

@@ -2,6 +2,15 @@
 export const ONE_PATH = {
   'path.order': 'The five stages run in one order for every tools/call, reads and pings included.',
   'lock.fifo': 'Calls are served one at a time in the order they came, whatever tool they name.',
+  'batch.commits':
+    'Calls that wait together share their commits: the enter rows of all of them, then each handler with its exit row.',
+  'batch.alone': 'A call of a batch that is refused or fails leaves the others as they are.',
+  'batch.failed':
+    'If the transaction of a batch fails, all its writes fail and none is stored; its reads are answered, and each call is closed once.',
+  'batch.reads':
+    'A point read sees what was written before it in its batch; any other read sees what is committed.',
+  'long.order':
+    'A call that lets others pass, a long verification, has its enter row before theirs and its exit row when it ends.',
   'lock.released': 'A call that fails leaves the way free for the next.',
   'validate.same-schema': 'What tools/list promises is what validation asks.',
   'enter.survives':
