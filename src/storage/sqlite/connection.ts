@@ -126,13 +126,17 @@ export class Connection implements Transaction {
       await this.run('RELEASE work');
       return result;
     } catch (error) {
-      if (this.#failure !== undefined) throw error;
-      // Until it is taken back, nothing may be committed.
-      this.#failure = error;
-      this.#prepared('ROLLBACK TO work').run();
-      this.#prepared('RELEASE work').run();
-      this.#failure = undefined;
+      if (this.#failure === undefined) this.#takeBack();
       throw error;
+    }
+  }
+
+  #takeBack(): void {
+    try {
+      for (const sql of ['ROLLBACK TO work', 'RELEASE work']) this.#prepared(sql).run();
+    } catch (failure) {
+      // What should be gone may still be there: nothing of this transaction may be committed.
+      this.#failure = failure;
     }
   }
 
