@@ -91,7 +91,7 @@ proves('path.order', 'health names the five stages in their order', async ({ col
 
   const { envelope } = await server.call('server_health');
 
-  expect(envelope?.data?.middleware).toEqual({
+  expect(envelope?.data?.middleware).toMatchObject({
     stages: ['tool-lock', 'schema-validate', 'audit-enter', 'dispatch', 'audit-exit'],
   });
 });

@@ -36,7 +36,13 @@ async function deadProcess(): Promise<string> {
 }
 
 /** Begins a writing call in the name of a process, and leaves it open. */
-async function begin(storage: StorageEngine, process: string, tool = 'probe', args = {}): Promise<void> {
+async function begin(
+  storage: StorageEngine,
+  process: string,
+  tool = 'probe',
+  args = {},
+  mutates = true,
+): Promise<void> {
   const log = createAuditLog({ storage, clock, process, keeper: UNSIGNED });
   const event = {
     tool,
@@ -46,12 +52,12 @@ async function begin(storage: StorageEngine, process: string, tool = 'probe', ar
     timestamp: 0,
     correlationId: clock.uuid(),
     actor: 'ada',
-    mutates: true,
+    mutates,
     schemaValid: true,
     repaired: [],
     outside: {},
   };
-  await log.enter([event]);
+  await log.enter([event], !mutates);
 }
 
 const recover = (storage: StorageEngine, process = processIdentity(), at: Clock = clock) =>
@@ -89,6 +95,17 @@ describe('recovery', () => {
     await recover(storage);
 
     expect(await taskCalls(storage)).toEqual([[3, 3]]);
+  });
+
+  test('explains a read too, and files it under no task', async () => {
+    const storage = await openScratch();
+    await begin(storage, await deadProcess(), 'audit_verify_chain', { task_id: 'T-0003' }, false);
+
+    await recover(storage);
+
+    expect(await endings(storage)).toEqual(['audit_verify_chain running', 'audit_verify_chain crashed']);
+    expect(await openCalls(storage)).toEqual([]);
+    expect(await taskCalls(storage)).toEqual([]);
   });
 
   test('explains each call once, however often it runs', async () => {

@@ -370,6 +370,85 @@ describe('a reading call', () => {
   });
 });
 
+describe('calls that come together', () => {
+  const look = aTool({ name: 'look', kind: 'point', handle: () => ({ seen: true }) });
+
+  test('share their commits: two where one of them writes, one where none does', async () => {
+    const { storage, call, figures } = await stages([writing(() => ({})), look]);
+
+    await Promise.all([call('look'), call('change'), call('look')]);
+    const afterWriting = { ...figures };
+    await Promise.all([call('look'), call('look'), call('change', { unknown: 1 })]);
+
+    expect(afterWriting).toMatchObject({ calls: 3, commits: 2, largest: 3 });
+    expect(figures).toMatchObject({ calls: 6, commits: 3 });
+    expect((await verifiedRows(storage)).map(({ stage }) => stage).join(' ')).toBe(
+      'enter enter enter exit exit exit enter exit enter exit enter exit',
+    );
+    expect(await openCalls(storage)).toEqual([]);
+  });
+
+  test('are told to a plain sink one after the other', async () => {
+    const told: string[] = [];
+    const sink: AuditSink = {
+      enter: ({ tool }) => void told.push(`enter ${tool}`),
+      exit: ({ tool }) => void told.push(`exit ${tool}`),
+    };
+    const { call } = await stages([writing(() => ({})), look], { sink });
+
+    await Promise.all([call('change'), call('look')]);
+
+    expect(told).toEqual(['enter change', 'exit change', 'enter look', 'exit look']);
+  });
+
+  test('and cannot be recorded fail if they write; the others are recorded when they end', async () => {
+    const engine = await openScratch();
+    let isFull = true;
+    const storage = wrap(engine, {
+      write: async (work) => {
+        if (!isFull) return await engine.write(work);
+        isFull = false;
+        throw new ColibriError('ERR_STORAGE_FULL', 'The disk is full.');
+      },
+    });
+    const handle = vi.fn(() => ({}));
+    const { call } = await stages([writing(handle), look], { storage }, engine);
+
+    const answers = await Promise.all([call('change'), call('look'), call('change', { unknown: 1 })]);
+
+    expect(handle).not.toHaveBeenCalled();
+    expect(answers).toMatchObject([
+      { error: { message: 'ERR_STORAGE_FULL: The disk is full.' } },
+      { ok: true },
+      { error: { code: 'INVALID_PARAMS' } },
+    ]);
+    expect(await outcomes(engine)).toEqual([
+      ...['enter look running', 'exit look ok', 'enter change running', 'exit change rejected'],
+    ]);
+  });
+
+  test('that last longer than one commit may are committed in several', async () => {
+    const clock = { ...stillClock(), monotonic: () => performance.now() * 1_000 };
+    const storage = await openScratch();
+    const sink = createAuditLog({ storage, clock, process: 'here', keeper: UNSIGNED });
+    const { call, figures } = composeCall({
+      tools: new Map([['change', writing(() => ({}))]]),
+      clock,
+      source: 'mcp',
+      log: () => undefined,
+      admission: { mode: 'FULL', degraded: () => undefined },
+      ready: async () => ({ storage, sink }),
+    });
+
+    await Promise.all(Array.from({ length: 4 }, () => call('change', {}, 'ada')));
+
+    expect(figures).toMatchObject({ calls: 4, commits: 5, largest: 4 });
+    expect((await verifiedRows(storage)).map(({ stage }) => stage).join(' ')).toBe(
+      'enter enter enter enter exit exit exit exit',
+    );
+  });
+});
+
 test.each(['mcp', 'cli'] as const)('both rows of a call say that it came from %s', async (source) => {
   const storage = await openScratch();
   const clock = stillClock();

@@ -296,6 +296,53 @@ describe.each(await availableDrivers())('a file through %s', (_, driver) => {
     });
   });
 
+  describe('a savepoint', () => {
+    test('takes back what was written in it, and no more; its error is passed on', async () => {
+      const engine = await openFile();
+
+      const kept = await engine.write(async (tx) => {
+        await add(tx, 1);
+        await expect(
+          tx.savepoint(async () => {
+            await add(tx, 2);
+            await tx.savepoint(() => add(tx, 3));
+            throw new Error('as planned');
+          }),
+        ).rejects.toThrow('as planned');
+        return await tx.savepoint(async () => {
+          await add(tx, 4);
+          return 'kept';
+        });
+      });
+
+      expect(kept).toBe('kept');
+      const rows = await engine.read((tx) => tx.lists('SELECT position FROM open_calls ORDER BY position'));
+      expect(rows).toEqual([[1], [4]]);
+    });
+
+    test('of a disk that is full takes the whole transaction with it, whoever catches the error', async () => {
+      const engine = await openFile();
+      await engine.write(async (tx) => {
+        const row = await tx.get<{ page_count: number }>('PRAGMA page_count');
+        await tx.get(`PRAGMA max_page_count = ${row?.page_count}`);
+      });
+      let after: unknown;
+
+      const failed = engine.write(async (tx) => {
+        await add(tx, 1);
+        await tx.savepoint(() => add(tx, 2, 'x'.repeat(200_000))).catch(() => undefined);
+        after = await add(tx, 3).catch((error: unknown) => error);
+      });
+
+      await expect(failed).rejects.toMatchObject({ code: 'ERR_STORAGE_FULL' });
+      expect(after).toBeInstanceOf(Error);
+      expect(await counted(engine)).toBe(0);
+      await engine.write((tx) => tx.get('PRAGMA max_page_count = 1000000'));
+      await engine.write((tx) => add(tx, 4));
+      expect(await counted(engine)).toBe(1);
+    });
+  });
+
   describe('close', () => {
     test('waits for the write that runs, and merges the log into the one file', async () => {
       const path = scratchPath();
@@ -414,7 +461,7 @@ describe('no storage', () => {
     const storage = createNoStorage();
 
     expect(await storage.read(async () => 1)).toBe(1);
-    expect(await storage.write(async () => 2)).toBe(2);
+    expect(await storage.write((tx) => tx.savepoint(async () => 2))).toBe(2);
     await expect(storage.sync()).resolves.toBeUndefined();
     await expect(storage.close()).resolves.toBeUndefined();
   });
