@@ -61,12 +61,21 @@ export async function playHistory(folder: string, random: Random, calls: number)
   const versions = new Map<number, { table: StateTable; row: Cells }[]>();
   for (let i = 0; i < calls; i += 1) {
     const [tool, args] = drawCall(random, i);
+    // Calls that come together are one batch.
+    const reads = Array.from(
+      { length: random.between(0, 2) },
+      () => ['task_get', { task_id: 'T-0001' }] as const,
+    );
     if (random.oneIn(40)) {
-      await crashing(tool, args, random.pick(ACTORS));
+      const all = [[tool, args] as const, ...reads];
+      await Promise.all(all.map(([name, sent]) => crashing(name, sent, random.pick(ACTORS))));
       await recoverOpenCalls({ ...log, process }, READING_TOOLS);
       continue;
     }
-    const end = await random.pick(callers)(tool, args, random.pick(ACTORS));
+    const call = random.pick(callers);
+    const ended = call(tool, args, random.pick(ACTORS));
+    await Promise.all(reads.map(([name, sent]) => call(name, sent, random.pick(ACTORS))));
+    const end = await ended;
     ends.set(end, (ends.get(end) ?? 0) + 1);
     await noteVersions(storage, versions);
   }
