@@ -256,12 +256,11 @@ class ColibriServer {
 
   async #backing(): Promise<Backing> {
     await this.#ready.promise;
-    const { auditSink = NO_OP_SINK } = this.#options;
+    const { auditSink } = this.#options;
+    if (this.booted !== undefined && auditSink === undefined) return this.booted;
     const storage = this.booted?.storage ?? createNoStorage();
-    const sink = inTurn(auditSink, storage, this.clock);
-    return this.booted === undefined || auditSink !== NO_OP_SINK
-      ? { storage, sink, signer: this.booted?.signer }
-      : this.booted;
+    const sink = inTurn(auditSink ?? NO_OP_SINK, storage, this.clock);
+    return { storage, sink, signer: this.booted?.signer };
   }
 
   #callThrough(): Product['call'] {
