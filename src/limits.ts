@@ -45,8 +45,6 @@ export const LIMITS = Object.freeze({
   batchCallsMax: 32,
   /** Characters of their arguments, as JSON: what is held in memory twice, and written by one transaction. */
   batchBytesMax: 262_144,
-  /** Time of handlers in one transaction, and before the rows of reads are committed: other processes wait meanwhile. */
-  batchMsMax: 10,
   /** How long a writer waits for another process that holds the database. */
   lockWaitMsMax: 10_000,
   /** Pause between two tries for the lock, drawn at random below this; below ten times this after many tries. */
@@ -66,6 +64,6 @@ export const LIMITS = Object.freeze({
   parentCheckMs: 1_000,
   /** Read connections kept open; a further reader waits for nobody but is closed after use. */
   idleReadersMax: 2,
-  /** Longest stretch for which a long read keeps the event loop to itself. */
+  /** Time after which a long read lets the event loop turn, and the handlers of a batch their transaction be committed. */
   sliceMsMax: 10,
 });

@@ -232,7 +232,7 @@ async function forAWhile({ clock }: Stages, calls: readonly Call[], run: (call: 
   const began = clock.monotonic();
   for (const call of calls) {
     ended.push([call, await run(call)]);
-    if (clock.monotonic() - began > LIMITS.batchMsMax) break;
+    if (clock.monotonic() - began > LIMITS.sliceMsMax) break;
   }
   return ended;
 }
