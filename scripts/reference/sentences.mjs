@@ -295,7 +295,8 @@ const OUTPUTS = {
   'middleware.stages': 'the five stages in order',
   'middleware.batches': 'how calls shared their commits since the start',
   'middleware.batches.calls': 'calls that were taken from the queue',
-  'middleware.batches.commits': 'commits of their audit rows; without batches, a call that writes takes two and any other one',
+  'middleware.batches.commits':
+    'commits of their audit rows; without batches, a call that writes takes two and any other one',
   'middleware.batches.largest': 'calls of the largest batch',
   'middleware.batches.longest_wait_ms': 'longest wait of a call before it was taken',
   tools: 'the surface',
