@@ -582,11 +582,7 @@ export class ForgedLog {
     for (const row of this.rows) {
       const { fields } = row;
       lastSeen.set(fields.process, fields.at);
-      const isOpen =
-        fields.stage === 'enter' &&
-        fields.schema_valid &&
-        isWriting(fields.tool) &&
-        !ended.has(fields.position);
+      const isOpen = fields.stage === 'enter' && !ended.has(fields.position);
       if (isOpen) insert('open_calls', { position: fields.position, process: fields.process });
       const task = this.#taskOf(row);
       if (task === undefined || calls.has(`${task} ${fields.position}`)) continue;
