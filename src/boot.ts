@@ -6,13 +6,12 @@ import { READING_TOOLS } from './domains/rules.ts';
 import { asError, type ColibriError } from './errors.ts';
 import { readHead, UNSIGNED } from './log/append.ts';
 import { createAuditLog, recoverOpenCalls } from './log/audit-log.ts';
-import { processIdentity } from './log/process-identity.ts';
 import type { Backing } from './middleware/compose.ts';
 import { capabilitiesFor } from './modes.ts';
 import { makePrivateFolder, openFolders } from './private-files.ts';
-import { createNoStorage, type StorageEngine } from './storage/engine.ts';
-import { NoSqliteError } from './storage/sqlite/driver.ts';
-import { isLocked, openSqlite } from './storage/sqlite/engine.ts';
+import { createNoStorage, NoEngineError, type StorageEngine } from './storage/engine.ts';
+import { isLocked, openStorage } from './storage/open.ts';
+import { processIdentity } from './storage/process-identity.ts';
 import { LogSigner } from './trust/signer.ts';
 import { shellQuote } from './untrusted.ts';
 
@@ -43,7 +42,7 @@ export async function bootStorage(deps: BootDeps): Promise<Booted> {
   } catch (thrown) {
     const { dbPath } = deps.config;
     const { message } = asError(thrown);
-    const saysAll = thrown instanceof NoSqliteError || message.includes(dbPath);
+    const saysAll = thrown instanceof NoEngineError || message.includes(dbPath);
     const said = saysAll ? message : `${dbPath} cannot be opened (${message}). ${REMEDY}`;
     const locked = `${dbPath} is locked by another process. Colibri tries again until it is free; if it stays so, look for a stopped process.`;
     const reason = isLocked(thrown) ? locked : `${said} Then start Colibri again.`;
@@ -61,8 +60,7 @@ async function withDatabase(deps: BootDeps): Promise<Booted> {
   let live = false;
   const inMemory = capabilitiesFor(mode).database === 'memory';
   if (!inMemory) closeFolders(config, diagnostics);
-  const opened = await openSqlite({
-    path: inMemory ? ':memory:' : dbPath,
+  const opened = await openStorage(inMemory ? { dbPath: ':memory:' } : config, {
     readingIsEnough: mode === 'READONLY',
     // While booting, a damaged file is a reason to stay up degraded, not to end.
     onUncertain: (error) => {

@@ -3,9 +3,8 @@ import { dirname, isAbsolute, join } from 'node:path';
 import { type Config, readConfig } from '../config.ts';
 import { asError } from '../errors.ts';
 import { openFolders, readWhole } from '../private-files.ts';
-import type { StorageEngine } from '../storage/engine.ts';
-import { loadDriver } from '../storage/sqlite/driver.ts';
-import { UnusableFileError } from '../storage/sqlite/file.ts';
+import { type StorageEngine, UnusableStorage } from '../storage/engine.ts';
+import { storageRuntime } from '../storage/open.ts';
 import { readView } from '../trust/own-log.ts';
 import { signability } from '../trust/signer.ts';
 import { shellQuote } from '../untrusted.ts';
@@ -69,8 +68,7 @@ async function* examine(): AsyncGenerator<Check> {
 
 async function checkRuntime(): Promise<Check> {
   try {
-    const { name, sqliteVersion } = await loadDriver();
-    return ok('runtime', `Node ${process.versions.node}, SQLite ${sqliteVersion} (${name})`);
+    return ok('runtime', `Node ${process.versions.node}, ${await storageRuntime()}`);
   } catch (error) {
     return wrong('runtime', `Node ${process.versions.node}. ${asError(error).message}`);
   }
@@ -113,7 +111,7 @@ async function* checkDatabase(config: Config): AsyncGenerator<Check> {
     yield* checkFolder(config);
   } catch (error) {
     // The message about an unusable file already says what to do.
-    const isSaid = error instanceof UnusableFileError;
+    const isSaid = error instanceof UnusableStorage;
     const fix = isSaid ? undefined : 'restore a good copy, or point COLIBRI_DB_PATH at another file';
     yield wrong('database', asError(error).message, fix);
   }

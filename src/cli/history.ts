@@ -2,7 +2,7 @@ import { UNSAID } from '../log/row.ts';
 import { parseId, SESSIONS } from '../log/tables.ts';
 import { ERASED, readTexts } from '../log/texts.ts';
 import { textFields } from '../report/telling.ts';
-import type { Reader } from '../storage/engine.ts';
+import type { Dialect, Reader } from '../storage/engine.ts';
 import { type JsonObject, objectIn } from '../verify/rules/payloads.ts';
 import { isText, members } from '../verify/sources/forms.ts';
 import { effectsOf } from '../verify/sources/rows.ts';
@@ -14,17 +14,18 @@ export type Filter = (call: PastCall) => boolean;
 
 const PAGE = 500;
 
-/** A row that is damaged may have ended a call. The columns of one that is not JSON cannot be read. */
+/** A row that is damaged may have ended a call. The columns of one that is not JSON are NULL. */
 const CALLS = `SELECT a.position, a.text, r.body, p.body AS enter_body
   FROM audit_rows a
-  LEFT JOIN action_payloads p ON p.position = iif(json_valid(a.text), a.sequence_no, 0)
+  LEFT JOIN action_payloads p ON p.position = a.sequence_no
   LEFT JOIN action_payloads r ON r.position = a.position
-  WHERE iif(json_valid(a.text), a.stage, '') IS NOT 'enter'`;
+  WHERE a.stage IS DISTINCT FROM 'enter'`;
 
 type Found = Readonly<{ position: number; text: string } & Record<'body' | 'enter_body', string | null>>;
 
 /** The row, the arguments or the result of a call that concerns a task or a thought hold its id as a JSON text. */
-const MENTIONS = 'AND (instr(a.text, ?) > 0 OR instr(p.body, ?) > 0 OR instr(r.body, ?) > 0)';
+const mentions = ({ contains }: Dialect) =>
+  `AND (${contains('a.text')} OR ${contains('p.body')} OR ${contains('r.body')})`;
 
 /**
  * The newest calls that `wanted` takes, oldest first. Reads backwards and stops early. Where all of them must mention an
@@ -32,7 +33,7 @@ const MENTIONS = 'AND (instr(a.text, ?) > 0 OR instr(p.body, ?) > 0 OR instr(r.b
  */
 export async function newestCalls(tx: Reader, wanted: Filter, limit: number, id?: string) {
   const mention = id === undefined ? [] : Array<string>(3).fill(JSON.stringify(id));
-  const sql = `${CALLS} AND a.position < ? ${id === undefined ? '' : MENTIONS} ORDER BY a.position DESC LIMIT ?`;
+  const sql = `${CALLS} AND a.position < ? ${id === undefined ? '' : mentions(tx.dialect)} ORDER BY a.position DESC LIMIT ?`;
   const taken: PastCall[] = [];
   for (let before = Number.MAX_SAFE_INTEGER; taken.length < limit; ) {
     const page = await tx.all<Found>(sql, before, ...mention, PAGE);

@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { makeDataFolder, oddity, readText, replaceFile } from '../private-files.ts';
-import { loadDriver } from '../storage/sqlite/driver.ts';
+import { storageRuntime } from '../storage/open.ts';
 import { isObject } from '../verify/rules/payloads.ts';
 import { command, orUsage, UsageError } from './command.ts';
 
@@ -40,7 +40,7 @@ export const init = command({
   async run(given) {
     const { values, out } = given;
     // A client must not be set up for a server that cannot run here.
-    await loadDriver();
+    await storageRuntime();
     // This installation, so that it works without a network and without a package name.
     const start = { command: 'node', args: [fileURLToPath(new URL('server.js', import.meta.url))] };
     if (values.client !== undefined) {

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { packageVersion, readConfig } from '../config.ts';
 import { asError, ColibriError, didYouMean } from '../errors.ts';
 import { UnknownToolError } from '../middleware/compose.ts';
-import { NoSqliteError } from '../storage/sqlite/driver.ts';
+import { NoEngineError } from '../storage/engine.ts';
 import { type Command, EXIT, type Invocation, type OptionSpec, UsageError } from './command.ts';
 import { COMMANDS, COMMON, commandHelp, generalHelp, helpHang } from './commands.ts';
 import { createOutput, type Output } from './output.ts';
@@ -47,7 +47,7 @@ async function runCommand(command: Command, args: readonly string[], out: Output
     // An error in the command or the settings, not in the data. Without SQLite nothing was looked at.
     const isMistake =
       (error instanceof ColibriError && /INVALID|NOT_FOUND$/.test(error.code)) ||
-      [UsageError, UnknownToolError, NoSqliteError].some((mistake) => error instanceof mistake);
+      [UsageError, UnknownToolError, NoEngineError].some((mistake) => error instanceof mistake);
     return isMistake ? EXIT.usage : EXIT.found;
   }
 }

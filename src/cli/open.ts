@@ -7,9 +7,7 @@ import { ownerTools } from '../domains/owner/tools.ts';
 import { type BatchFigures, composeCall } from '../middleware/compose.ts';
 import { capabilitiesFor } from '../modes.ts';
 import type { StorageEngine } from '../storage/engine.ts';
-import { loadDriver } from '../storage/sqlite/driver.ts';
-import { openSqlite } from '../storage/sqlite/engine.ts';
-import { assertPresent } from '../storage/sqlite/file.ts';
+import { assertDatabase, openStorage, storageRuntime } from '../storage/open.ts';
 import type { Tool } from '../tool.ts';
 import type { LogSigner } from '../trust/signer.ts';
 import { EXIT, UsageError } from './command.ts';
@@ -19,7 +17,7 @@ type Work<Given, T> = (given: Given) => Promise<T>;
 
 /** Runs `work` on the configured database. Commands that go through here read and never write. */
 export async function withDatabase<T>(config: Config, work: Work<StorageEngine, T>): Promise<T> {
-  const storage = await openSqlite({ path: config.dbPath, readOnly: true });
+  const storage = await openStorage(config, { readOnly: true });
   try {
     return await work(storage);
   } finally {
@@ -81,8 +79,8 @@ export type OwnerStages = Stages & { readonly signer: LogSigner };
 export async function withOwner<T>(config: Config, out: Output, work: Work<OwnerStages, T>): Promise<T> {
   if (capabilitiesFor(config.mode).database !== 'file')
     throw new UsageError(`Nothing is signed in mode ${config.mode}. Unset COLIBRI_MODE for this command.`);
-  assertPresent(config.dbPath);
-  await loadDriver();
+  assertDatabase(config);
+  await storageRuntime();
   const failures: string[] = [];
   const diagnostics = createDiagnostics((...parts) => failures.push(parts.join(' ')), 'error');
   return await withStages(config, diagnostics, ownerTools, async (stages) => {

@@ -3,10 +3,8 @@ import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { asError } from '../errors.ts';
 import { readStart } from '../private-files.ts';
-import type { StorageEngine } from '../storage/engine.ts';
-import { loadDriver } from '../storage/sqlite/driver.ts';
-import { isLocked, openSqlite } from '../storage/sqlite/engine.ts';
-import { ForeignSchema } from '../storage/sqlite/self-check.ts';
+import { ForeignSchema, type StorageEngine } from '../storage/engine.ts';
+import { isLocked, openStorage, storageRuntime } from '../storage/open.ts';
 import { PathMemory } from '../trust/key-folder.ts';
 import { keyIn } from '../trust/opening.ts';
 import { readView } from '../trust/own-log.ts';
@@ -94,17 +92,16 @@ export async function verifyDatabase(given: ToVerify): Promise<Verified> {
     return await unreadable(outsideFinding('missing', path, message));
   }
   // A SQLite that is missing says nothing about the file.
-  const driver = await loadDriver();
+  await storageRuntime();
   let storage: StorageEngine;
   try {
-    storage = await openSqlite({ path, readOnly: true, driver });
+    storage = await openStorage({ dbPath: path }, { readOnly: true });
   } catch (thrown) {
     if (isLocked(thrown))
       throw new Error(
         `${path} is locked by another process and was not verified. Try again when it is free.`,
       );
-    if (thrown instanceof ForeignSchema)
-      return await unreadable(...thrown.problems.map((problem) => ({ kind: 'schema', ...problem }) as const));
+    if (thrown instanceof ForeignSchema) return await unreadable(...thrown.problems);
     const message = `${path} cannot be read: ${asError(thrown).message}`;
     return await unreadable({ kind: 'damaged', table: 'file', record: path, message });
   }

@@ -36,7 +36,7 @@ export function transactionLookup(tx: Reader, texts: ReadonlyMap<string, string>
         return [];
       return await tx.all<SessionRow>(
         `WITH RECURSIVE above (id, distance) AS (
-           SELECT CAST(? AS INTEGER), 0
+           SELECT CAST(? AS BIGINT), 0
            UNION ALL
            SELECT t.parent_id, above.distance + 1 FROM tasks t JOIN above ON t.id = above.id WHERE t.parent_id IS NOT NULL
          )

@@ -62,13 +62,14 @@ export interface LogWriter {
 export async function commitRows<T>(
   writer: LogWriter,
   work: (appending: Appending) => Promise<T>,
+  durable?: 'soon',
 ): Promise<T> {
   return await writer.storage.write(async (tx) => {
     const appending = await openAppending(tx, writer);
     const result = await work(appending);
     await appending.close(appending.keeps);
     return result;
-  });
+  }, durable);
 }
 
 /** Rows that are being added to the log by one transaction. Nobody else can be in between. `keeps`: its checkpoint is filed for good. */

@@ -4,7 +4,6 @@ import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/digest.ts';
 import { changeOne, type Reader, type Transaction } from '../storage/engine.ts';
 import { type Appending, commitRows, type LogWriter } from './append.ts';
-import { isGone } from './process-identity.ts';
 import { parseAuditText } from './row.ts';
 import { parseId, TASKS } from './tables.ts';
 import { storeTexts } from './texts.ts';
@@ -32,15 +31,16 @@ export function createAuditLog(writer: LogWriter): CallSink {
   let commits = 0;
 
   /** One commit that adds rows: those that are overdue first, then `work`. */
-  async function commit<T>(work: (appending: Appending) => Promise<T>): Promise<T> {
+  async function commit<T>(work: (appending: Appending) => Promise<T>, durable?: 'soon'): Promise<T> {
     let overdue: readonly ToolExitEvent[] = [];
+    const all = async (appending: Appending) => {
+      // Only now: another commit of this process may have closed some of them while this one waited for its turn.
+      [overdue, unclosed] = [unclosed, []];
+      for (const event of overdue) await appendEnd(appending, event);
+      return await work(appending);
+    };
     try {
-      const done = await commitRows(writer, async (appending) => {
-        // Only now: another commit of this process may have closed some of them while this one waited for its turn.
-        [overdue, unclosed] = [unclosed, []];
-        for (const event of overdue) await appendEnd(appending, event);
-        return await work(appending);
-      });
+      const done = await commitRows(writer, all, durable);
       commits += 1;
       return done;
     } catch (error) {
@@ -65,7 +65,7 @@ export function createAuditLog(writer: LogWriter): CallSink {
         entered.push(position);
       }
       return entered;
-    });
+    }, 'soon');
     for (const [i, call] of calls.entries()) call.position = positions[i];
   }
 
@@ -84,7 +84,7 @@ export function createAuditLog(writer: LogWriter): CallSink {
     try {
       await commit(async (appending) => {
         for (const event of ended) await appendEnd(appending, event);
-      });
+      }, 'soon');
     } catch (error) {
       unclosed = [...unclosed, ...ended.filter(isInFile)];
       throw error;
@@ -135,7 +135,12 @@ export async function recoverOpenCalls(
   const lost = async (tx: Reader) => {
     const open = await tx.all<{ process: string; text: string; body: string | null }>(OPEN_CALLS);
     const calls = open.map(({ text, ...call }) => ({ ...call, row: parseAuditText(text) }));
-    return calls.filter(({ process, row }) => isGone(process, writer.clock.now() - Date.parse(row.at)));
+    const gone: typeof calls = [];
+    for (const call of calls) {
+      const ageMs = writer.clock.now() - Date.parse(call.row.at);
+      if (await writer.storage.isGone(tx, call.process, ageMs)) gone.push(call);
+    }
+    return gone;
   };
   // Most starts find nothing, and need not wait for the lock while many processes write.
   if ((await writer.storage.read(lost)).length === 0) return 0;

@@ -46,7 +46,7 @@ export async function storeTexts(tx: Transaction, texts: readonly SaltedText[]):
 export const ERASED = '[erased]';
 
 /** What is shown of a text, in SQL: one of many megabytes, which only a stranger can have put there, is not even read. */
-export const SHOWN_TEXT = `iif(octet_length(text) <= ${LIMITS.shownTextBytesMax}, text, '[too long to show]')`;
+export const SHOWN_TEXT = `CASE WHEN octet_length(text) <= ${LIMITS.shownTextBytesMax} THEN text ELSE '[too long to show]' END`;
 
 /** The texts with these digests, as they are shown. One that was erased is absent. */
 export async function readTexts(

@@ -1,3 +1,5 @@
+import { ColibriError } from '../errors.ts';
+
 /** A value as it is stored. Booleans are 0 and 1, times are text; NULL becomes undefined at the repository. */
 export type SqlValue = string | number | null | Uint8Array;
 
@@ -11,16 +13,59 @@ export interface Reader {
   all<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T[]>;
   /** Each row as the list of its columns: half the cost of objects, which counts where a million are read. */
   lists(sql: string, ...params: readonly SqlValue[]): Promise<SqlList[]>;
+  readonly dialect: Dialect;
 }
 
-/** The only writer of the file, in this process and in all others, until it ends. */
+/** A piece of SQL with a `?` for each of its parameters. */
+export interface Condition {
+  readonly sql: string;
+  readonly params: readonly SqlValue[];
+}
+
+/**
+ * What engines say differently, as pieces of SQL. Everything else is written in the SQL that all of them run alike
+ * (docs/ARCHITECTURE.md). What a caller sends is only ever a parameter.
+ */
+export interface Dialect {
+  /** Whether a text contains that of a parameter, which is bound for the `?` in the answer. */
+  contains(text: string): string;
+  /** The same where A and a count as one letter; other letters do not. */
+  containsInAnyCase(text: string): string;
+  /** Bytes in lowercase hex; '' for what is not bytes. */
+  hex(bytes: string): string;
+  /** Two hashes in hex at once, 64 characters each, which takes half the time; behind a space where that is not their form. */
+  hexOfTwo(first: string, second: string): string;
+  /** The column that tells in which order the texts were stored, where there is one. */
+  readonly textOrder: string | undefined;
+  /** How tasks are found by words: each must begin a word, or a run of words, of the title or of the description. */
+  findTasks(words: readonly string[]): TaskSearch;
+}
+
+/** A search in the index of words. Both conditions are on `tasks` and have the same answer. */
+export interface TaskSearch {
+  /** Fetches all that match. The fastest where few do. */
+  readonly fetched: Condition;
+  /** Asks each task in turn whether it matches. The fastest where a page of matches is met soon. */
+  readonly asked: Condition;
+  /** How many match, as `value`, without a look at the tasks. */
+  readonly count: Condition;
+}
+
+/** The only writer of the database, in this process and in all others, until it ends. */
 export interface Transaction extends Reader {
+  /**
+   * Runs a statement that must change one row. Whatever may have swallowed it, a row that was not changed was not stored.
+   * An engine may go on before it knows: then the next read, the end of the savepoint or the commit rejects.
+   */
+  change(sql: string, ...params: readonly SqlValue[]): Promise<void>;
   run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }>;
   /**
    * Runs `work` and takes back what it wrote if it rejects; the transaction goes on. After an error of the storage itself
    * nothing goes on: every later statement and the commit reject with that error, whoever caught it.
    */
   savepoint<T>(work: () => Promise<T>): Promise<T>;
+  /** Makes a task found by the words of these texts. They are asked for only by an engine that does not keep its index itself. */
+  indexWords(task: number, texts: () => Promise<readonly string[]>): Promise<void>;
 }
 
 /**
@@ -30,8 +75,11 @@ export interface Transaction extends Reader {
 export interface StorageEngine {
   /** Runs `work` on one snapshot. Never waits for a writer and never makes one wait. */
   read<T>(work: (tx: Reader) => Promise<T>): Promise<T>;
-  /** Runs `work` alone, commits when it resolves, rolls back when it rejects. Committed is not yet durable: see `sync`. */
-  write<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /**
+   * Runs `work` alone, commits when it resolves, rolls back when it rejects. Committed is not yet durable: see `sync`.
+   * `soon` says that nobody will wait for this commit to be durable, so that an engine may make it cheaper.
+   */
+  write<T>(work: (tx: Transaction) => Promise<T>, durable?: 'soon'): Promise<T>;
   /**
    * Resolves when everything committed before the call would survive a power cut, in the database that others will find.
    * Calls that wait together share one fsync. `alone` says that nobody else is waiting for anything, so that the wait may
@@ -40,23 +88,53 @@ export interface StorageEngine {
   sync(options?: { readonly alone: boolean }): Promise<void>;
   /** Rejects once what is open is no longer the database that others will find: an answer from it would not be true. */
   assertInPlace(): Promise<void>;
-  /** What is wrong with the schema, the indexes or the pages of the file. */
+  /** What is wrong with the schema, the indexes or the pages. */
   selfCheck(tx: Reader): Promise<StorageProblem[]>;
+  /** Whether the process of this name can no longer end a call that it began so long ago. */
+  isGone(tx: Reader, process: string, ageMs: number): Promise<boolean>;
   readonly facts: StorageFacts;
   close(): Promise<void>;
 }
 
-/** Runs a statement that must change one row. Whatever may have swallowed it, a row that was not changed was not stored. */
+/** Runs a statement that must change one row. */
 export async function changeOne(tx: Transaction, sql: string, ...params: SqlValue[]): Promise<void> {
-  const { changes } = await tx.run(sql, ...params);
-  if (changes !== 1) throw new Error(`${changes} rows changed instead of one: ${sql.slice(0, 40)}`);
+  await tx.change(sql, ...params);
 }
 
-/** Something wrong with the file itself, in one sentence. The table is `sqlite_schema` where it is none of Colibri's. */
+/** What a statement that must change one row is answered with where it changed another number of them. */
+export function notOne(changes: number, sql: string): Error {
+  return new Error(`${changes} rows changed instead of one: ${sql.slice(0, 40)}`);
+}
+
+/** Something wrong with the database itself, in one sentence. */
 export interface StorageProblem {
+  /** With its schema or its pages, or with an index: what is derived from other tables. */
+  readonly kind: 'schema' | 'index';
   readonly table: string;
   readonly record: string;
   readonly message: string;
+}
+
+/** No library for a database can be used here. The message also says what to do. */
+export class NoEngineError extends Error {}
+
+/** Why a database cannot be Colibri's, in one sentence with what to do. */
+export class UnusableStorage extends Error {}
+
+/** How many differences of a schema are told. */
+export const FOREIGN_TOLD_MAX = 5;
+
+/** Nothing of the database was read but its schema. */
+export class ForeignSchema extends ColibriError {
+  readonly problems: readonly StorageProblem[];
+
+  constructor(path: string, problems: readonly StorageProblem[]) {
+    const told = problems.slice(0, FOREIGN_TOLD_MAX).map(({ message }) => message);
+    const more = problems.length > FOREIGN_TOLD_MAX ? ` And ${problems.length - FOREIGN_TOLD_MAX} more.` : '';
+    const sentence = `${path} does not have the schema of this Colibri, so it is not used. ${told.join(' ')}${more} Remove what does not belong there, or put a good copy back.`;
+    super('ERR_INIT_FAILED', sentence, { reason: told[0] });
+    this.problems = problems;
+  }
 }
 
 /** What `server_health` shows about the open database. */
@@ -72,8 +150,9 @@ export interface StorageFacts {
 export function createNoStorage(): StorageEngine {
   const refuse = () => Promise.reject(new Error('there is no database in this mode'));
   const tx: Transaction = {
-    ...{ get: refuse, all: refuse, lists: refuse, run: refuse },
+    ...{ get: refuse, all: refuse, lists: refuse, run: refuse, change: refuse, indexWords: refuse },
     savepoint: (work) => work(),
+    dialect: NO_DIALECT,
   };
   return {
     read: (work) => work(tx),
@@ -81,7 +160,21 @@ export function createNoStorage(): StorageEngine {
     sync: () => Promise.resolve(),
     assertInPlace: () => Promise.resolve(),
     selfCheck: refuse,
+    isGone: refuse,
     close: () => Promise.resolve(),
     facts: { path: '', schemaVersion: 0, engine: 'none', journal: 'none', writable: false },
   };
 }
+
+const NO_DIALECT: Dialect = {
+  ...{
+    contains: () => '',
+    containsInAnyCase: () => '',
+    hex: () => '',
+    hexOfTwo: () => '',
+    textOrder: undefined,
+  },
+  findTasks: () => ({ fetched: NOTHING, asked: NOTHING, count: NOTHING }),
+};
+
+const NOTHING: Condition = { sql: 'FALSE', params: [] };

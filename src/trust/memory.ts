@@ -2,8 +2,8 @@ import * as fs from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { sha256Hex } from '../integrity/digest.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
-import { isGone } from '../log/process-identity.ts';
 import { closing, namesIn, openPrivate, readStart, syncFolder, WARILY } from '../private-files.ts';
+import { isGone } from '../storage/process-identity.ts';
 import { headIn, openIfValid } from './opening.ts';
 
 /** A head that was signed and durable, as it is remembered outside the database, in one of two slots of a file. */

@@ -80,10 +80,11 @@ export class LogSigner implements HeadKeeper {
     this.storage = Object.freeze({
       facts: storage.facts,
       read: (work) => storage.read(work),
-      write: (work) => this.#write(work),
+      write: (work, durable) => this.#write(work, durable),
       sync: (waiting) => storage.sync(waiting),
       assertInPlace: () => storage.assertInPlace(),
       selfCheck: (tx) => storage.selfCheck(tx),
+      isGone: (tx, process, ageMs) => storage.isGone(tx, process, ageMs),
       close: () => storage.close(),
     } satisfies StorageEngine);
   }
@@ -204,7 +205,7 @@ export class LogSigner implements HeadKeeper {
     }
   }
 
-  async #write<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+  async #write<T>(work: (tx: Transaction) => Promise<T>, durable?: 'soon'): Promise<T> {
     let written: HeadMark;
     const result = await this.#options.storage.write(async (tx) => {
       try {
@@ -213,7 +214,7 @@ export class LogSigner implements HeadKeeper {
         written = this.#pending;
         this.#pending = undefined;
       }
-    });
+    }, durable);
     if (written === undefined) return result;
     this.#adoption = undefined;
     if (written.row.size > (this.#committed?.row.size ?? 0)) this.#committed = written;

@@ -7,8 +7,8 @@ import { buildCertificate } from '../../src/export/certificate.ts';
 import { openBundle } from '../../src/export/files.ts';
 import { parseVerifierKey } from '../../src/integrity/signed-note.ts';
 import type { StorageEngine } from '../../src/storage/engine.ts';
+import { ForeignSchema } from '../../src/storage/engine.ts';
 import { openSqlite } from '../../src/storage/sqlite/engine.ts';
-import { ForeignSchema } from '../../src/storage/sqlite/self-check.ts';
 import { KeyFolder } from '../../src/trust/key-folder.ts';
 import { readRemembered } from '../../src/trust/memory.ts';
 import type { Finding } from '../../src/verify/finding.ts';
@@ -59,7 +59,7 @@ export async function judgeDatabase(place: Place): Promise<Judgement> {
   } catch (thrown) {
     if (!(thrown instanceof ForeignSchema)) throw thrown;
     const { verdict } = await judge(damagedSource(thrown.message), place, []);
-    return { findings: thrown.problems.map((problem) => ({ kind: 'schema', ...problem })), verdict };
+    return { findings: [...thrown.problems], verdict };
   }
 }
 

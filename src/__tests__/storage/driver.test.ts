@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { NoEngineError } from '../../storage/engine.ts';
 import {
   chooseDriver,
   driverOf,
   loadDriver,
-  NoSqliteError,
   resultOf,
   SQLITE_VERSION_MIN,
   type SqliteConnection,
@@ -63,7 +63,7 @@ describe('loadDriver', () => {
     await expect(choosing).rejects.toThrow(
       /^There is no usable SQLite: there is no node:sqlite, and second has SQLite 3\.40\.0, which is older than 3\.53\.3\. Use Node 24\.19 or newer, or install Colibri again: /,
     );
-    await expect(choosing).rejects.toBeInstanceOf(NoSqliteError);
+    await expect(choosing).rejects.toBeInstanceOf(NoEngineError);
   });
 
   /** A library as far as it is probed: with this version, and texts that come back as `read` makes them. */

@@ -11,9 +11,9 @@ import {
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { UnusableStorage } from '../../storage/engine.ts';
 import { loadDriver } from '../../storage/sqlite/driver.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
-import { UnusableFileError } from '../../storage/sqlite/file.ts';
 import { APPLICATION_ID, SCHEMA_VERSION } from '../../storage/sqlite/schema.ts';
 import { fingerprint, openScratch, scratchFolder, scratchPath } from './scratch.ts';
 
@@ -153,7 +153,7 @@ describe('a file that is not Colibri’s is refused and left as it was', () => {
 
     const opened = openSqlite({ path });
 
-    await expect(opened).rejects.toThrow(UnusableFileError);
+    await expect(opened).rejects.toThrow(UnusableStorage);
     await expect(opened).rejects.toThrow(message);
     await expect(opened).rejects.toThrow(path);
     expect(fingerprint(folder)).toEqual(before);

@@ -93,10 +93,11 @@ function withoutWaitingForTheDisk(storage: StorageEngine): StorageEngine {
   return {
     facts: storage.facts,
     read: (work) => storage.read(work),
-    write: (work) => storage.write(work),
+    write: (work, durable) => storage.write(work, durable),
     sync: async () => undefined,
     assertInPlace: async () => undefined,
     selfCheck: (tx) => storage.selfCheck(tx),
+    isGone: (tx, process, ageMs) => storage.isGone(tx, process, ageMs),
     close: () => storage.close(),
   };
 }

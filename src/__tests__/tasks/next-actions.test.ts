@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { proves } from '../../../tests/contract/proves.ts';
 import { blockedTasks, nextActions } from '../../domains/tasks/reads.ts';
 import type { Reader, SqlValue } from '../../storage/engine.ts';
+import { SQLITE_DIALECT } from '../../storage/sqlite/dialect.ts';
 import { scratchFolder } from '../storage/scratch.ts';
 import { openBench } from './bench.ts';
 
@@ -24,6 +25,7 @@ function listener(): Reader & { readonly asked: Asked[] } {
       return Promise.resolve([]);
     },
     lists: () => Promise.reject(new Error('nobody reads lists here')),
+    dialect: SQLITE_DIALECT,
   };
 }
 

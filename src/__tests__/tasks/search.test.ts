@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { searchConditions } from '../../domains/tasks/reads.ts';
+import { SQLITE_DIALECT } from '../../storage/sqlite/dialect.ts';
 import { type Bench, openBench } from './bench.ts';
 import { findingsOf } from './findings.ts';
 import { trials } from './trials.ts';
@@ -263,14 +264,14 @@ describe('the condition', () => {
   test.each(['', ' ', '\n\t', '\u0000', '\u0001 \u0002'])(
     'is absent for a text without words: %j',
     (text) => {
-      expect(searchConditions(text)).toEqual([]);
+      expect(searchConditions(text, SQLITE_DIALECT)).toEqual([]);
     },
   );
 
   test('never holds a character of the text: that travels in the parameters', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1, unit: 'binary' }), (text) => {
-        const conditions = searchConditions(`${text} x`);
+        const conditions = searchConditions(`${text} x`, SQLITE_DIALECT);
         expect(conditions.length).toBeGreaterThan(0);
         for (const { sql, params } of conditions) {
           expect([INDEXED, LITERAL]).toContain(sql.replace(/\s+/g, ' '));
@@ -284,7 +285,9 @@ describe('the condition', () => {
   test('looks at 64 words and no more', () => {
     const words = (count: number) => Array.from({ length: count }, (_, i) => `w${i}`).join(' ');
 
-    expect(searchConditions(words(65))).toEqual(searchConditions(words(64)));
-    expect(searchConditions(words(64))).not.toEqual(searchConditions(words(63)));
+    expect(searchConditions(words(65), SQLITE_DIALECT)).toEqual(searchConditions(words(64), SQLITE_DIALECT));
+    expect(searchConditions(words(64), SQLITE_DIALECT)).not.toEqual(
+      searchConditions(words(63), SQLITE_DIALECT),
+    );
   });
 });

@@ -4,7 +4,7 @@ import { systemClock } from '../../clock.ts';
 import { READING_TOOLS } from '../../domains/rules.ts';
 import { UNSIGNED } from '../../log/append.ts';
 import { recoverOpenCalls } from '../../log/audit-log.ts';
-import { processIdentity } from '../../log/process-identity.ts';
+import { processIdentity } from '../../storage/process-identity.ts';
 import { loadDriver, type SqliteDriver } from '../../storage/sqlite/driver.ts';
 import { forwarding } from '../storage/drivers.ts';
 import { type Answer, type Bench, openBench } from './bench.ts';

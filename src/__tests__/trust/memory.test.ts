@@ -14,7 +14,7 @@ import { describe, expect, test } from 'vitest';
 import { formatCheckpoint } from '../../integrity/checkpoint.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { type NoteSigner, noteSigner, parseVerifierKey, signNote } from '../../integrity/signed-note.ts';
-import { processIdentity } from '../../log/process-identity.ts';
+import { processIdentity } from '../../storage/process-identity.ts';
 import { KeyFolder, PathMemory } from '../../trust/key-folder.ts';
 import { forgetGone, MemoryFile, readRemembered } from '../../trust/memory.ts';
 import { scratchFolder } from '../storage/scratch.ts';

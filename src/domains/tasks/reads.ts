@@ -1,7 +1,7 @@
 import { parseInstant } from '../../instant.ts';
 import { LIMITS } from '../../limits.ts';
 import { TASKS } from '../../log/tables.ts';
-import type { Reader, SqlValue } from '../../storage/engine.ts';
+import type { Condition, Dialect, Reader, SqlValue, TaskSearch } from '../../storage/engine.ts';
 import type { TaskRow } from '../facts.ts';
 import { marks, numberFrom, shown, shownColumns } from '../lookup.ts';
 import type { ListArgs } from './schema.ts';
@@ -24,11 +24,11 @@ type ListedTask = Pick<
 
 /** One page and the number of all that match. */
 export async function listTasks(tx: Reader, args: ListArgs) {
-  const conditions = conditionsOf(args);
+  const conditions = conditionsOf(args, tx.dialect);
   const { limit = PAGE_DEFAULT, offset = 0, sort_by = 'updated', sort_order = 'desc' } = args;
   const plan = await planSearch(tx, conditions, sort_by, offset + limit);
   const where = conditions.length === 0 ? '' : `WHERE ${plan.conditions.map(({ sql }) => sql).join(' AND ')}`;
-  const params = conditions.flatMap((condition) => condition.params);
+  const params = plan.conditions.flatMap((condition) => condition.params);
   const rows = await tx.all<ListedTask>(
     `SELECT id, ${shown(TASKS, 'title')}, project, status, priority, progress, assignee, created_at, updated_at
      FROM tasks ${where} ORDER BY ${ORDERS[sort_by][sort_order]} LIMIT ? OFFSET ?`,
@@ -46,20 +46,20 @@ export async function listTasks(tx: Reader, args: ListArgs) {
 /**
  * A search for words alone is counted in their index, without a look at the tasks. And where so many match that a page of
  * them is met soon, it is faster to walk the tasks in their order and ask of each whether it matches than to fetch all that
- * match and sort them: at 100,000 tasks and 2,000 matches a third of the time. The plus sign is what makes SQLite do so.
+ * match and sort them: at 100,000 tasks and 2,000 matches a third of the time.
  */
-async function planSearch(tx: Reader, conditions: readonly Condition[], sortBy: string, needed: number) {
-  const [search, ...others] = conditions;
-  if (search?.match === undefined || others.length > 0) return { conditions };
-  const sql = 'SELECT count(*) AS value FROM task_words WHERE task_words MATCH ?';
-  const total = await numberFrom(tx, sql, search.match);
+async function planSearch(tx: Reader, conditions: readonly Asked[], sortBy: string, needed: number) {
+  const [first, ...others] = conditions;
+  if (first?.search === undefined || others.length > 0) return { conditions };
+  const { count, asked } = first.search;
+  const total = await numberFrom(tx, count.sql, ...count.params);
   const last = await numberFrom(tx, 'SELECT max(id) AS value FROM tasks');
   const walk = (sortBy === 'updated' || sortBy === 'created') && total * total > last * needed;
-  return { conditions: walk ? [{ ...search, sql: `+${search.sql}` }] : conditions, total };
+  return { conditions: walk ? [asked] : conditions, total };
 }
 
-function conditionsOf(args: ListArgs): Condition[] {
-  const conditions: Condition[] = [];
+function conditionsOf(args: ListArgs, dialect: Dialect): Asked[] {
+  const conditions: Asked[] = [];
   const add = (sql: string, ...params: SqlValue[]) => conditions.push({ sql, params });
   if (args.project !== undefined) add('project = ?', args.project);
   if (args.status !== undefined) add(`status IN (${marks(args.status)})`, ...args.status);
@@ -70,15 +70,12 @@ function conditionsOf(args: ListArgs): Condition[] {
   const [after, before] = [args.created_after, args.created_before].map((text) => parseInstant(text ?? ''));
   if (after !== undefined) add('created_at > ?', after);
   if (before !== undefined) add('created_at < ?', before);
-  return [...conditions, ...searchConditions(args.search ?? '')];
+  return [...conditions, ...searchConditions(args.search ?? '', dialect)];
 }
 
-/** A condition on `tasks` with its parameters. */
-export interface Condition {
-  readonly sql: string;
-  readonly params: readonly SqlValue[];
-  /** The query of the word index, where it asks that. */
-  readonly match?: string;
+/** A condition on `tasks`; where it asks the index of words, with the search that it is. */
+interface Asked extends Condition {
+  readonly search?: TaskSearch;
 }
 
 /** Scripts that write words without spaces between them, and the long vowel two of them share: an index of words knows nothing of their parts. */
@@ -87,21 +84,19 @@ const UNSPACED =
 const HAS_WORD = /[\p{L}\p{N}]/u;
 
 /**
- * Tasks whose title or description holds every word of `text`, or begins a word with it. Any character is safe: a word
- * goes to the index inside quotes, where it has no syntax; what the index cannot know (signs, emoji, unspaced scripts) is
- * looked for as it stands.
+ * Tasks whose title or description holds every word of `text`, or begins a word with it. Any character is safe. What the
+ * index cannot know (signs, emoji, unspaced scripts) is looked for as it stands.
  */
-export function searchConditions(text: string): Condition[] {
+export function searchConditions(text: string, dialect: Dialect): Asked[] {
   const words = [...new Set(text.split(/[\s\p{Cc}]+/u))].filter((word) => word !== '');
   const wanted = words.slice(0, LIMITS.searchWordsMax);
   const isIndexed = (word: string) => HAS_WORD.test(word) && !UNSPACED.test(word);
-  const indexed = wanted.filter(isIndexed).map((word) => `"${word.replaceAll('"', '""')}"*`);
-  const match = indexed.join(' AND ');
-  const byIndex = 'tasks.id IN (SELECT rowid FROM task_words WHERE task_words MATCH ?)';
+  const indexed = wanted.filter(isIndexed);
+  const search = dialect.findTasks(indexed);
   const asIs = `EXISTS (SELECT 1 FROM texts x WHERE x.digest IN (tasks.title, tasks.description)
-    AND instr(lower(x.text), lower(?)) > 0)`;
+    AND ${dialect.containsInAnyCase('x.text')})`;
   return [
-    ...(match === '' ? [] : [{ sql: byIndex, params: [match], match }]),
+    ...(indexed.length === 0 ? [] : [{ ...search.fetched, search }]),
     ...wanted.filter((word) => !isIndexed(word)).map((word) => ({ sql: asIs, params: [word] })),
   ];
 }

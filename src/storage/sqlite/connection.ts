@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../limits.ts';
-import type { Row, SqlList, SqlValue, Transaction } from '../engine.ts';
+import { notOne, type Row, type SqlList, type SqlValue, type Transaction } from '../engine.ts';
+import { SQLITE_DIALECT } from './dialect.ts';
 import { resultOf, type SqliteConnection, type SqliteDriver, type SqliteStatement } from './driver.ts';
 
 /** In kilobytes, negative as SQLite wants it. A call needs few pages, and every write empties the readers' caches anyway. */
@@ -63,6 +64,7 @@ export async function openConnection(
 /** One open connection with its prepared statements. Holds what must be closed. */
 export class Connection implements Transaction {
   readonly writable: boolean;
+  readonly dialect = SQLITE_DIALECT;
   journal = '';
   readonly #db: SqliteConnection;
   readonly #statements = new Map<string, SqliteStatement>();
@@ -118,6 +120,14 @@ export class Connection implements Transaction {
     const [marked, values] = withWholeTexts(sql, params);
     return this.#watched(() => this.#prepared(marked).run(...values));
   }
+
+  async change(sql: string, ...params: readonly SqlValue[]): Promise<void> {
+    const { changes } = await this.run(sql, ...params);
+    if (changes !== 1) throw notOne(changes, sql);
+  }
+
+  /** The triggers of the schema do it. */
+  async indexWords(): Promise<void> {}
 
   async savepoint<T>(work: () => Promise<T>): Promise<T> {
     await this.run('SAVEPOINT work');

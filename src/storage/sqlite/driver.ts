@@ -1,6 +1,6 @@
 import { pathToFileURL } from 'node:url';
 import { asError } from '../../errors.ts';
-import type { SqlValue } from '../engine.ts';
+import { NoEngineError, type SqlValue } from '../engine.ts';
 
 export interface SqliteStatement {
   get(...params: readonly SqlValue[]): object | undefined;
@@ -59,9 +59,6 @@ const NODE_VERSION_MIN = '24.19';
 
 const PACKAGE = '@photostructure/sqlite';
 
-/** Neither Node nor the package provides a SQLite that can be used. The message also says what to do. */
-export class NoSqliteError extends Error {}
-
 let loaded: Promise<SqliteDriver> | undefined;
 
 /** The driver for this runtime: Node's own SQLite where it can be used, otherwise the package. */
@@ -82,7 +79,7 @@ export async function chooseDriver(
       complaints.push(asError(error).message);
     }
   }
-  throw new NoSqliteError(
+  throw new NoEngineError(
     `There is no usable SQLite: ${complaints.join(', and ')}. Use Node ${NODE_VERSION_MIN} or newer, or install Colibri again: ${PACKAGE} has binaries for Linux, macOS and Windows on x64 and arm64.`,
   );
 }

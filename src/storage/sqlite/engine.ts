@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { asError, ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Reader, StorageEngine, StorageFacts, StorageProblem, Transaction } from '../engine.ts';
+import { isGone } from '../process-identity.ts';
 import { type Connection, openConnection, shortPause, whileBusy } from './connection.ts';
 import { loadDriver, resultOf, type SqliteDriver } from './driver.ts';
 import { assertPresent, assertUnderstood, OpenFiles, preparePrivateFile } from './file.ts';
@@ -266,6 +267,10 @@ class SqliteEngine implements StorageEngine {
 
   async selfCheck(tx: Reader): Promise<StorageProblem[]> {
     return await findPageProblems(this.#driver, tx);
+  }
+
+  async isGone(_: Reader, process: string, ageMs: number): Promise<boolean> {
+    return isGone(process, ageMs);
   }
 
   async close(): Promise<void> {

@@ -2,11 +2,9 @@ import { chmodSync, closeSync, constants, existsSync, type Stats, statSync } fro
 import { dirname } from 'node:path';
 import { asError } from '../../errors.ts';
 import { makeDataFolder, oddity, openPrivate, readEnd, readStart, WARILY } from '../../private-files.ts';
+import { UnusableStorage } from '../engine.ts';
 import type { SqliteDriver } from './driver.ts';
 import { APPLICATION_ID, SCHEMA_VERSION } from './schema.ts';
-
-/** Why a file cannot serve as Colibri's database, in one sentence with what to do. */
-export class UnusableFileError extends Error {}
 
 /** The file header and the head of the first page of the schema behind it. */
 const HEADER_BYTES = 108;
@@ -27,7 +25,7 @@ export function preparePrivateFile(path: string): void {
 /** For readers: a database that is not there is a mistake, not a reason to make one. */
 export function assertPresent(path: string): void {
   if (existsSync(path)) return;
-  throw new UnusableFileError(
+  throw new UnusableStorage(
     `There is no database at ${path}. Start a client that uses Colibri, or name another with COLIBRI_DB_PATH.`,
   );
 }
@@ -95,8 +93,8 @@ export function assertUnderstood(driver: SqliteDriver, path: string): void {
 
 const ELSEWHERE = 'point COLIBRI_DB_PATH at another file';
 
-function untouched(what: string, remedy: string): UnusableFileError {
-  return new UnusableFileError(`${what}. It was left untouched; ${remedy}.`);
+function untouched(what: string, remedy: string): UnusableStorage {
+  return new UnusableStorage(`${what}. It was left untouched; ${remedy}.`);
 }
 
 function identify(driver: SqliteDriver, path: string) {
@@ -148,10 +146,10 @@ function refuseOddFile(path: string, isWritten = false): void {
   for (const file of [path, `${path}-wal`, `${path}-shm`, `${path}-journal`]) {
     const odd = oddity(file, isWritten || file !== path);
     const remedy = file === path ? 'Point COLIBRI_DB_PATH at a regular file' : 'Remove it';
-    if (odd !== undefined) throw new UnusableFileError(`${file} is ${odd}. ${remedy}.`);
+    if (odd !== undefined) throw new UnusableStorage(`${file} is ${odd}. ${remedy}.`);
   }
   if (namesAnotherFile(`${path}-journal`))
-    throw new UnusableFileError(`${path}-journal names a file that SQLite would delete. Remove it.`);
+    throw new UnusableStorage(`${path}-journal names a file that SQLite would delete. Remove it.`);
 }
 
 /**

@@ -29,30 +29,30 @@ export const SCHEMA = `
   ) STRICT;
 
   -- The same rows with a column for each field. It stores nothing, so it cannot disagree with them. A hash that is not
-  -- bytes reads as none, even where its hex would be the same.
+  -- bytes reads as none, even where its hex would be the same. The fields of a text that is not JSON are NULL.
   CREATE VIEW audit_rows AS SELECT
     position,
     text,
     iif(typeof(content) = 'blob', lower(hex(content)), '') AS content_hash,
     iif(typeof(chain) = 'blob', lower(hex(chain)), '') AS chain_hash,
-    json_extract(text, '$.sequence_no') AS sequence_no,
-    json_extract(text, '$.stage') AS stage,
-    json_extract(text, '$.tool') AS tool,
-    json_extract(text, '$.actor') AS actor,
-    json_extract(text, '$.source') AS source,
-    json_extract(text, '$.correlation_id') AS correlation_id,
-    json_extract(text, '$.at') AS at,
-    json_extract(text, '$.rules') AS rules,
-    json_extract(text, '$.schema_valid') AS schema_valid,
-    json_extract(text, '$.args_hash') AS args_hash,
-    json_extract(text, '$.outcome') AS outcome,
-    json_extract(text, '$.error_code') AS error_code,
-    json_extract(text, '$.duration_ms') AS duration_ms,
-    json_extract(text, '$.result_hash') AS result_hash,
-    json_extract(text, '$.effects') AS effects,
-    json_extract(text, '$.process') AS process,
-    json_extract(text, '$.repaired') AS repaired
-  FROM actions;
+    json_extract(said, '$.sequence_no') AS sequence_no,
+    json_extract(said, '$.stage') AS stage,
+    json_extract(said, '$.tool') AS tool,
+    json_extract(said, '$.actor') AS actor,
+    json_extract(said, '$.source') AS source,
+    json_extract(said, '$.correlation_id') AS correlation_id,
+    json_extract(said, '$.at') AS at,
+    json_extract(said, '$.rules') AS rules,
+    json_extract(said, '$.schema_valid') AS schema_valid,
+    json_extract(said, '$.args_hash') AS args_hash,
+    json_extract(said, '$.outcome') AS outcome,
+    json_extract(said, '$.error_code') AS error_code,
+    json_extract(said, '$.duration_ms') AS duration_ms,
+    json_extract(said, '$.result_hash') AS result_hash,
+    json_extract(said, '$.effects') AS effects,
+    json_extract(said, '$.process') AS process,
+    json_extract(said, '$.repaired') AS repaired
+  FROM (SELECT *, iif(json_valid(text), text, NULL) AS said FROM actions);
 
   -- Arguments of valid calls and results of writing calls, committed to by salted digests in their rows.
   CREATE TABLE action_payloads (
@@ -63,7 +63,7 @@ export const SCHEMA = `
 
   -- Every free text, under SHA-256(salt, text). Arguments and rows hold the digest, so that a text can be erased with
   -- its salt and every other digest, link and proof still holds. The verifier reads them by rowid, which is the order of
-  -- the calls; an engine without rowids needs a column of that name.
+  -- the calls.
   CREATE TABLE texts (
     digest TEXT PRIMARY KEY NOT NULL,
     salt   TEXT NOT NULL,

@@ -1,7 +1,7 @@
-import { asError, ColibriError } from '../../errors.ts';
+import { asError } from '../../errors.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { visibleLine } from '../../untrusted.ts';
-import type { Reader, StorageProblem } from '../engine.ts';
+import { FOREIGN_TOLD_MAX, ForeignSchema, type Reader, type StorageProblem } from '../engine.ts';
 import type { Connection } from './connection.ts';
 import type { SqliteDriver } from './driver.ts';
 import { SCHEMA } from './schema.ts';
@@ -32,7 +32,7 @@ const SHARED_ROOTS = `SELECT group_concat(name, ', ') AS names
  * SHA-256 of what `OBJECTS` answers for the schema of this version, so that a start need not build it to compare. A test
  * computes it again.
  */
-export const SCHEMA_DIGEST = 'd2800f9df9a3d599b5f2242d7f6d8a0f0d2b5e6a780535d97e10723e3ad27bc0';
+export const SCHEMA_DIGEST = '4b20eb36fe2deef0cfb3e8ae3abd49a44e8dcabfce7a08f34b2eb6ddce7214d6';
 
 export const schemaDigest = (objects: readonly object[]) => sha256Hex(JSON.stringify(objects));
 
@@ -48,21 +48,6 @@ export function assertOwnSchema(driver: SqliteDriver, db: Connection, path: stri
   if (found.length > 0) throw new ForeignSchema(path, found);
 }
 
-/** Nothing of the file was read but its schema. */
-export class ForeignSchema extends ColibriError {
-  readonly problems: readonly StorageProblem[];
-
-  constructor(path: string, problems: readonly StorageProblem[]) {
-    const told = problems.slice(0, DIFFERENCES_MAX).map(({ message }) => message);
-    const more = problems.length > DIFFERENCES_MAX ? ` And ${problems.length - DIFFERENCES_MAX} more.` : '';
-    const sentence = `${path} does not have the schema of this Colibri, so it is not used. ${told.join(' ')}${more} Remove what does not belong there, or put a good copy back.`;
-    super('ERR_INIT_FAILED', sentence, { reason: told[0] });
-    this.problems = problems;
-  }
-}
-
-const DIFFERENCES_MAX = 5;
-
 /** What is in a schema and should not be, is not as it should be, or is missing. Hostile input enters here: any text may be a name. */
 function compareSchema(
   expected: ReadonlyMap<string, SchemaObject>,
@@ -71,7 +56,7 @@ function compareSchema(
 ) {
   const problems: StorageProblem[] = [];
   const tell = (record: string, message: string) =>
-    problems.push({ table: 'sqlite_schema', record, message });
+    problems.push({ kind: 'schema', table: 'sqlite_schema', record, message });
   for (const object of objects) {
     const { name, type } = object;
     const wanted = expected.get(name);
@@ -119,12 +104,12 @@ async function checkPages(tx: Reader, ours: Iterable<SchemaObject>): Promise<Sto
   for (const { type, name } of ours)
     for (const line of type === 'table' ? await linesOf(tx, `PRAGMA integrity_check("${name}")`) : []) {
       named.add(line);
-      problems.push({ table: name, record: name, message: `SQLite says of ${name}: ${line}` });
+      problems.push({ kind: 'index', table: name, record: name, message: `SQLite says of ${name}: ${line}` });
     }
-  const others = ofFile.filter((line) => !named.has(line)).slice(0, DIFFERENCES_MAX);
+  const others = ofFile.filter((line) => !named.has(line)).slice(0, FOREIGN_TOLD_MAX);
   if (others.length === 0) return problems;
   const message = `SQLite says of the file: ${others.join('; ')}`;
-  return [...problems, { table: 'sqlite_schema', record: 'pages', message }];
+  return [...problems, { kind: 'schema', table: 'sqlite_schema', record: 'pages', message }];
 }
 
 async function linesOf(tx: Reader, sql: string): Promise<string[]> {

@@ -9,7 +9,12 @@ import type { Reader, StorageProblem } from '../engine.ts';
 export async function findWordIndexProblems(tx: Reader): Promise<StorageProblem[]> {
   const problems: StorageProblem[] = [];
   const tell = (table: string, record: string, what: string) =>
-    problems.push({ table, record, message: `${what}: searching would miss tasks or find them wrongly.` });
+    problems.push({
+      kind: 'index',
+      table,
+      record,
+      message: `${what}: searching would miss tasks or find them wrongly.`,
+    });
   // A part that cannot be read is a problem of its own, and the others are still checked.
   const each = async (sql: string, found: (value: string | number) => void) => {
     try {

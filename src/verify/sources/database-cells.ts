@@ -1,7 +1,7 @@
 import { asError } from '../../errors.ts';
 import { HASH_CHARS } from '../../integrity/digest.ts';
 import { rowText, type StateTable, textOfFacts } from '../../log/tables.ts';
-import type { Reader, Row, SqlList, SqlValue } from '../../storage/engine.ts';
+import type { Dialect, Reader, Row, SqlList, SqlValue } from '../../storage/engine.ts';
 import type { Report } from '../finding.ts';
 import { DamagedSource, type SourceRow, type SourceText, type Walked } from '../source.ts';
 
@@ -54,7 +54,11 @@ export class Cells {
     return found;
   }
 
-  /** Audit rows with their payloads. `read` asks for them with `ROWS`. */
+  get dialect(): Dialect {
+    return this.#tx.dialect;
+  }
+
+  /** Audit rows with their payloads. `read` asks for them with `rowsIn`. */
   async rows(read: (actions: Reader) => Promise<readonly SqlList[]>): Promise<SourceRow[]> {
     const page: SourceRow[] = [];
     // Waiting for what is at hand would cost more than the rest of this loop.
@@ -79,10 +83,11 @@ export class Cells {
     return found;
   }
 
-  /** The next texts in the order in which they were stored. Answers where to go on. */
+  /** The next texts in the order in which they were stored, where that is known. Answers where to go on. */
   async addNextTexts(last: number, count: number, to: Map<string, SourceText>): Promise<number> {
-    const sql =
-      'SELECT digest, salt, text, rowid FROM texts WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT ?';
+    const order = this.dialect.textOrder;
+    if (order === undefined) return last;
+    const sql = `SELECT digest, salt, text, ${order} FROM texts WHERE ${order} > ? AND ${order} <= ? ORDER BY ${order} LIMIT ?`;
     const rows = await this.from('texts').lists(sql, last, Number.MAX_SAFE_INTEGER, count);
     await this.#addTexts(rows, to);
     return Number(rows.at(-1)?.[3] ?? last);
@@ -144,12 +149,11 @@ export class Cells {
   }
 }
 
-/** Both hashes come at once, 64 characters each, which takes half the time; behind a space where that is not their form. */
-export const ROWS = `SELECT a.position, text,
-    iif(typeof(content) = 'blob' AND typeof(chain) = 'blob' AND length(content) = 32, lower(hex(content || chain)),
-      ' ' || iif(typeof(content) = 'blob', lower(hex(content)), '') || ' ' || iif(typeof(chain) = 'blob', lower(hex(chain)), '')),
-    p.position, salt, body
-  FROM actions a LEFT JOIN action_payloads p ON p.position = a.position WHERE a.position`;
+/** Audit rows with their hashes and payloads, up to the condition on their positions. */
+export function rowsIn({ hexOfTwo }: Dialect): string {
+  return `SELECT a.position, text, ${hexOfTwo('content', 'chain')}, p.position, salt, body
+    FROM actions a LEFT JOIN action_payloads p ON p.position = a.position WHERE a.position`;
+}
 
 function asRead(row: SqlList): SourceRow {
   const [position, text, hashes] = [Number(row[0]), textOf(row[1]), textOf(row[2])];
@@ -241,5 +245,6 @@ function noticingDamage(tx: Reader, table: string): Reader {
     get: (sql, ...params) => noticing(tx.get(sql, ...params)),
     lists: (sql, ...params) => noticing(tx.lists(sql, ...params)),
     all: (sql, ...params) => noticing(tx.all(sql, ...params)),
+    dialect: tx.dialect,
   };
 }

@@ -34,7 +34,7 @@ async function checkPayloads({ from, walked, report }: Rest): Promise<void> {
   const count = await countOf(from, 'action_payloads');
   if (count === walked.payloads || walked.isLost(Number.MAX_SAFE_INTEGER)) return;
   const stray = await from('action_payloads').all<{ position: string; number: number }>(
-    `SELECT CAST(position AS TEXT) AS position, CAST(position AS REAL) AS number FROM action_payloads p
+    `SELECT CAST(position AS TEXT) AS position, CAST(position AS DOUBLE PRECISION) AS number FROM action_payloads p
      WHERE NOT EXISTS (SELECT 1 FROM actions a WHERE a.position = p.position) LIMIT ${NAMED_MAX}`,
   );
   for (const { position, number } of stray) if (!walked.isLost(number)) report(strayPayload(position));
@@ -65,7 +65,7 @@ async function checkTexts({ from, walked, report }: Rest): Promise<void> {
 async function checkState(table: StateTable, { from, walked, report }: Rest): Promise<void> {
   const made = walked.created.get(table.name) ?? 0;
   const stray = await from(table.name).all<{ id: string; position: number }>(
-    `SELECT CAST(id AS TEXT) AS id, CAST(position AS REAL) AS position FROM ${table.name} WHERE id < 1 OR id > ? LIMIT ${NAMED_MAX}`,
+    `SELECT CAST(id AS TEXT) AS id, CAST(position AS DOUBLE PRECISION) AS position FROM ${table.name} WHERE id < 1 OR id > ? LIMIT ${NAMED_MAX}`,
     made,
   );
   for (const { id, position } of stray) {

@@ -12,7 +12,7 @@ import {
   type SourceText,
   type Walked,
 } from '../source.ts';
-import { Cells, PAGE, type Rest, ROWS, textOf } from './database-cells.ts';
+import { Cells, PAGE, type Rest, rowsIn, textOf } from './database-cells.ts';
 import { DERIVED } from './database-derived.ts';
 import { STRAYS } from './database-strays.ts';
 
@@ -82,7 +82,7 @@ export class DatabaseSource implements Source {
 
   async *rows(): AsyncGenerator<SourceRow[]> {
     for (let last = 0; ; ) {
-      const sql = `${ROWS} > ? AND a.position <= ? ORDER BY a.position LIMIT ${PAGE}`;
+      const sql = `${rowsIn(this.#cells.dialect)} > ? AND a.position <= ? ORDER BY a.position LIMIT ${PAGE}`;
       const rows = await this.#cells.rows((actions) => actions.lists(sql, last, Number.MAX_SAFE_INTEGER));
       const end = rows.at(-1)?.position;
       if (end === undefined) return;
@@ -102,10 +102,9 @@ export class DatabaseSource implements Source {
   }
 
   async #checkFile({ from, walked, report }: Rest): Promise<void> {
-    for (const { table, record, message } of await this.#storage.selfCheck(from('sqlite_schema'))) {
-      if (table === 'task_words' && (await this.#isExplained(record, walked))) continue;
-      report({ kind: table === 'sqlite_schema' ? 'schema' : 'index', table, record, message });
-    }
+    for (const problem of await this.#storage.selfCheck(from('schema')))
+      if (problem.table !== 'task_words' || !(await this.#isExplained(problem.record, walked)))
+        report(problem);
   }
 
   /** The word index repeats the texts of a task: where these were changed, that was said. */

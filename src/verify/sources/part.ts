@@ -18,7 +18,7 @@ import { headIn } from '../../trust/opening.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
 import type { Source, SourceHead, SourceRow, Walked } from '../source.ts';
 import { historyOf } from './carried.ts';
-import { Cells, inPages, pagesOf, ROWS } from './database-cells.ts';
+import { Cells, inPages, pagesOf, rowsIn } from './database-cells.ts';
 import { isPosition, members } from './forms.ts';
 import { isIncluded } from './proofs.ts';
 
@@ -107,7 +107,9 @@ export class PartSource implements Source {
   }
 
   async #read(page: readonly number[]): Promise<SourceRow[]> {
-    const rows = await this.#cells.rows(() => this.#cells.among('actions', ROWS, page));
+    const rows = await this.#cells.rows(() =>
+      this.#cells.among('actions', rowsIn(this.#cells.dialect), page),
+    );
     const read = new Map(rows.map((row) => [row.position, row]));
     return page.map((position) => read.get(position) ?? { position, text: undefined });
   }

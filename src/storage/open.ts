@@ -1,0 +1,38 @@
+import type { ColibriError } from '../errors.ts';
+import type { StorageEngine } from './engine.ts';
+import { loadDriver } from './sqlite/driver.ts';
+import { openSqlite } from './sqlite/engine.ts';
+import { assertPresent } from './sqlite/file.ts';
+
+export { isLocked } from './sqlite/engine.ts';
+
+/** Where a database is. */
+export interface DatabasePlace {
+  /** A file, or `:memory:`. */
+  readonly dbPath: string;
+}
+
+export interface OpenOptions {
+  /** Reading is enough: where the database cannot be written, open it as it is. */
+  readonly readingIsEnough?: boolean;
+  /** Never create or write. */
+  readonly readOnly?: boolean;
+  /** Told once when a commit may or may not have happened; the process must end. */
+  readonly onUncertain?: (error: ColibriError) => void;
+}
+
+/** Opens, or creates, a database with the engine that it belongs to. */
+export async function openStorage({ dbPath }: DatabasePlace, options: OpenOptions): Promise<StorageEngine> {
+  return await openSqlite({ path: dbPath, ...options });
+}
+
+/** For those who never create a database: throws an `UnusableStorage` where there is none. */
+export function assertDatabase({ dbPath }: DatabasePlace): void {
+  assertPresent(dbPath);
+}
+
+/** What stores data here, in a word or two. Throws a `NoEngineError` where nothing can. */
+export async function storageRuntime(): Promise<string> {
+  const { name, sqliteVersion } = await loadDriver();
+  return `SQLite ${sqliteVersion} (${name})`;
+}

@@ -1,0 +1,26 @@
+import type { Dialect } from '../engine.ts';
+
+const hex = (bytes: string) => `iif(typeof(${bytes}) = 'blob', lower(hex(${bytes})), '')`;
+
+/** What SQLite says in its own words. */
+export const SQLITE_DIALECT: Dialect = {
+  contains: (text) => `instr(${text}, ?) > 0`,
+  // Of all letters, SQLite's lower() changes A to Z.
+  containsInAnyCase: (text) => `instr(lower(${text}), lower(?)) > 0`,
+  hex,
+  hexOfTwo: (first, second) =>
+    `iif(typeof(${first}) = 'blob' AND typeof(${second}) = 'blob' AND length(${first}) = 32,
+       lower(hex(${first} || ${second})), ' ' || ${hex(first)} || ' ' || ${hex(second)})`,
+  textOrder: 'rowid',
+  findTasks(words) {
+    // Inside quotes, a word has no syntax.
+    const params = [words.map((word) => `"${word.replaceAll('"', '""')}"*`).join(' AND ')];
+    const sql = 'tasks.id IN (SELECT rowid FROM task_words WHERE task_words MATCH ?)';
+    return {
+      fetched: { sql, params },
+      // The plus sign keeps SQLite from looking the ids up: it walks the tasks instead.
+      asked: { sql: `+${sql}`, params },
+      count: { sql: 'SELECT count(*) AS value FROM task_words WHERE task_words MATCH ?', params },
+    };
+  },
+};
