@@ -574,8 +574,11 @@ export class ForgedLog {
   }
 
   #fillDerived(insert: Insert, contents: readonly string[]): void {
+    // An exit row in front of its enter row ends nothing.
     const ended = new Set(
-      this.rows.flatMap(({ fields }) => (fields.stage === 'exit' ? fields.sequence_no : [])),
+      this.rows.flatMap(({ fields: { stage, sequence_no, position } }) =>
+        stage === 'exit' && sequence_no < position ? sequence_no : [],
+      ),
     );
     const lastSeen = new Map<string, string>();
     const calls = new Set<string>();
