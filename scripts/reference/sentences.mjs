@@ -293,12 +293,12 @@ const OUTPUTS = {
   'log.keys': 'the verifier keys that sign it',
   middleware: 'the way of a call',
   'middleware.stages': 'the five stages in order',
-  'middleware.batches': 'how calls shared their commits since the start',
-  'middleware.batches.calls': 'calls that were taken from the queue',
-  'middleware.batches.commits':
+  batches: 'how calls shared their commits since the start',
+  'batches.calls': 'calls that were taken from the queue',
+  'batches.commits':
     'commits of their audit rows; without batches, a call that writes takes two and any other one',
-  'middleware.batches.largest': 'calls of the largest batch',
-  'middleware.batches.longest_wait_ms': 'longest wait of a call before it was taken',
+  'batches.largest': 'calls of the largest batch',
+  'batches.longest_wait_ms': 'longest wait of a call before it was taken',
   tools: 'the surface',
   'tools.registered': 'how many tools this mode admits',
   'tools.names': 'which ones',
