@@ -11,8 +11,8 @@ export const LIMITS = Object.freeze({
   /** Names that end up in every audit row. */
   actorCharsMax: 128,
   toolNameCharsMax: 64,
-  /** Answers waiting for a client that does not read; past this the server stops reading too. */
-  unsentBytesMax: 8_388_608,
+  /** Answers that wait for a client that does not read, and the requests it sent meanwhile; past this nothing is read, and no call begins. */
+  unsentBytesMax: 2_097_152,
   /** Text of a task and of a thought. */
   titleCharsMax: 256,
   descriptionCharsMax: 8_000,
@@ -35,7 +35,7 @@ export const LIMITS = Object.freeze({
   /** Words of one search; the rest of a longer text is not looked at. */
   searchWordsMax: 64,
   searchCharsMax: 8_000,
-  /** Requests received and not answered; past this the server stops reading until it has caught up. */
+  /** Requests received and not answered, calls that were cancelled and have not ended among them; past this nothing is read. */
   pendingRequestsMax: 2_000,
   /** How often a server that reads nothing looks whether its client has gone. */
   peekMs: 500,

@@ -158,6 +158,7 @@ class ColibriServer {
       log: this.diagnostics.error,
       admission: { mode: this.mode, degraded: () => this.booted?.degraded },
       ready: () => this.#backing(),
+      room: () => this.transport.room?.(),
     });
   }
 

@@ -35,6 +35,8 @@ interface StageDeps {
   readonly log: (...parts: unknown[]) => void;
   /** Resolves when boot is over, well or badly. */
   readonly ready: () => Promise<Backing>;
+  /** While answers wait for a client that does not read: resolves when there is room for more. */
+  readonly room?: () => Promise<void> | undefined;
 }
 
 type Stages = StageDeps & Backing & { readonly lock: ReturnType<typeof createToolLock<Asked>> };
@@ -88,12 +90,18 @@ export function composeCall(deps: StageDeps) {
     } catch (thrown) {
       for (const { answer } of batch) answer({ error: asError(thrown) });
     }
-  });
+  }, deps.room);
 
   async function call(name: string, raw: unknown, actor: string, tell?: TellRedacted): Promise<Envelope> {
     const tool = deps.tools.get(name);
     const kind = kindOf(tool, raw);
-    const settled = await new Promise<Settled>((answer) => {
+    const settled = await new Promise<Settled>((resolve) => {
+      // Forgotten once it was called, and the result with it: a batch lasts longer than the first of its answers.
+      let give: typeof resolve | undefined = resolve;
+      const answer = (end: Settled) => {
+        give?.(end);
+        give = undefined;
+      };
       const refuse = (error: Error) => answer({ error });
       lock.add({ name, raw, actor, tell, tool, kind, since: deps.clock.monotonic(), answer, refuse });
     });
@@ -118,10 +126,14 @@ async function serve(stages: Stages, batch: readonly Asked[]): Promise<void> {
   const isLong = first?.kind === 'long' && first.refusal === undefined;
   let calls = await enter(stages, judged.flat(), isLong);
   if (isLong) return stages.lock.runBeside(async () => answer(stages, await readSome(stages, calls), false));
+  const isRecorded = calls.some(isWriting);
   while (calls.length > 0) {
     const ended = await (calls.some(isWriting) ? writeSome(stages, calls) : readSome(stages, calls));
     calls = calls.slice(ended.length);
     void answer(stages, ended, calls.length === 0);
+    if (isRecorded || calls.length === 0 || (await stages.lock.hasRoom())) continue;
+    for (const call of calls) call.refuse(new NotBegunError());
+    return;
   }
 }
 

@@ -21,16 +21,31 @@ export interface Queued {
  * Stage 1, one queue for the whole server: first come, first served. Calls that wait together are handed to `serve`
  * together, in their order; `serve` never rejects, and the next batch begins when it is done.
  */
-export function createToolLock<C extends Queued>(serve: (batch: readonly C[]) => Promise<void>) {
+export function createToolLock<C extends Queued>(
+  serve: (batch: readonly C[]) => Promise<void>,
+  room: () => Promise<void> | undefined = () => undefined,
+) {
   const waiting: C[] = [];
   let running: Promise<void> | undefined;
-  let beside: Promise<void> = Promise.resolve();
+  let beside: Promise<unknown> = Promise.resolve();
   let isClosed = false;
+  let end: () => void = () => undefined;
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+
+  /** Waits while the client does not read. Answers whether calls may still begin. */
+  async function hasRoom(): Promise<boolean> {
+    // First a turn of the event loop: everything that came in one chunk of input is waiting then, and answers leave.
+    await nextTurn();
+    const more = room();
+    if (more !== undefined) await Promise.race([more, ended]);
+    return !isClosed;
+  }
 
   async function run(): Promise<void> {
     while (waiting.length > 0) {
-      // First a turn of the event loop: everything that came in one chunk of input is waiting then, and answers leave.
-      await nextTurn();
+      await hasRoom();
       const batch = waiting.splice(0, batchLength(waiting));
       if (batch.length > 0) await serve(batch);
     }
@@ -51,13 +66,15 @@ export function createToolLock<C extends Queued>(serve: (batch: readonly C[]) =>
       if (isClosed) refuseAll();
       else running ??= run();
     },
+    hasRoom,
     /** Runs work that may take long beside the batches, one piece after the other. It never rejects. */
     runBeside(work: () => Promise<void>): void {
-      beside = beside.then(work);
+      beside = beside.then(hasRoom).then(work);
     },
     /** From now on no call begins; resolves when nothing runs. */
     async close(): Promise<void> {
       isClosed = true;
+      end();
       refuseAll();
       await running;
       await beside;

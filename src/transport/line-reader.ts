@@ -2,12 +2,15 @@ import { LIMITS } from '../limits.ts';
 import { idOf, parse, type RequestId } from './message.ts';
 
 const [NEWLINE, SPACE, TAB, CARRIAGE_RETURN] = [0x0a, 0x20, 0x09, 0x0d];
+const NOTHING = new Uint8Array();
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
 interface LineHandlers {
   readonly line: (bytes: Uint8Array) => void;
   /** A line over the limit has ended; it was not kept. */
   readonly oversized: (id: RequestId | null) => void;
+  /** Whether no more lines can be taken for now. */
+  readonly isFull: () => boolean;
 }
 
 /** Cuts a stream of bytes into lines. Chunks are joined once, at the end of their line, never again and again. */
@@ -21,14 +24,17 @@ export class LineReader {
     this.#handlers = handlers;
   }
 
-  push(chunk: Uint8Array): void {
+  /** Answers what is left of the chunk, because no more lines can be taken. */
+  push(chunk: Uint8Array): Uint8Array {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      if (this.#handlers.isFull()) return chunk.subarray(start);
       this.#take(chunk.subarray(start, end));
       this.#endLine();
       start = end + 1;
     }
     if (start < chunk.length) this.#take(chunk.subarray(start));
+    return NOTHING;
   }
 
   /** The stream is over; what is left without a newline is a line too. */

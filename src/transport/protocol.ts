@@ -1,4 +1,9 @@
-import { ProtocolError, Server, type ServerContext, type Transport } from '@modelcontextprotocol/server';
+import {
+  ProtocolError,
+  type Transport as SdkTransport,
+  Server,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import * as z from 'zod';
 import { LIMITS } from '../limits.ts';
@@ -7,9 +12,11 @@ import { type Envelope, isFailure } from '../middleware/envelope.ts';
 import { NotBegunError } from '../middleware/tool-lock.ts';
 import { redactText } from '../secrets.ts';
 import type { Tool } from '../tool.ts';
-import { RPC, sentArguments } from './message.ts';
+import { type RequestId, RPC, sentArguments } from './message.ts';
+import type { StdioTransport } from './stdio.ts';
 
-export type { Transport };
+/** A transport may hold back a client that does not read: `room` is there, and `ended` is told of calls without an answer. */
+export type Transport = SdkTransport & Partial<Pick<StdioTransport, 'room' | 'ended'>>;
 
 /** What the protocol layer needs of the product, and all it knows of it. */
 export interface Product {
@@ -36,12 +43,16 @@ export function serveProtocol(transport: Transport, product: Product) {
     tools ??= product.tools().map(describeTool);
     return { tools };
   };
-  const create = () => createProtocolServer(product, list);
+  const create = () => createProtocolServer(product, list, (id) => transport.ended?.(id));
   const handle = serveStdio(create, { transport, onerror: product.onError });
   return { started, close: () => handle.close() };
 }
 
-function createProtocolServer(product: Product, list: () => { tools: ReturnType<typeof describeTool>[] }) {
+function createProtocolServer(
+  product: Product,
+  list: () => { tools: ReturnType<typeof describeTool>[] },
+  ended: (id: RequestId) => void,
+) {
   const server = new Server(
     { name: 'colibri', title: 'Colibri', version: product.version },
     {
@@ -65,6 +76,9 @@ function createProtocolServer(product: Product, list: () => { tools: ReturnType<
       return toResult(envelope, product.meta(), redacted);
     } catch (error) {
       throw toProtocolError(error);
+    } finally {
+      // The SDK answers no request that was cancelled.
+      if (context.mcpReq.signal.aborted) ended(context.mcpReq.id);
     }
   });
   return server;

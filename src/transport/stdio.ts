@@ -2,10 +2,16 @@ import type { Readable, Writable } from 'node:stream';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server';
 import { LIMITS } from '../limits.ts';
 import { LineReader } from './line-reader.ts';
-import { type ReadLine, readLine, refuseOversized } from './message.ts';
+import { type ReadLine, type RequestId, readLine, refuseOversized } from './message.ts';
 
 /** A subscription is answered when it ends, and it ends with the connection: nothing to wait for. */
 const SUBSCRIBE = 'subscriptions/listen';
+
+interface Pending {
+  readonly id: RequestId;
+  readonly bytes: number;
+  readonly isCall: boolean;
+}
 
 /**
  * MCP's stdio binding. Unlike the SDK's own transport it answers every line, survives a long one, keeps its place open
@@ -21,18 +27,25 @@ export class StdioTransport implements Transport {
   readonly #input: Readable;
   readonly #output: Writable;
   readonly #lines: LineReader;
-  /** The ids of requests handed on and not yet answered. A client may reuse one. */
-  #pending: unknown[] = [];
+  /** What was read and is not handed on yet, because there is no room for more requests. */
+  #unread: Uint8Array[] = [];
+  /** Requests handed on that have not ended. A client may use an id again. */
+  #pending: Pending[] = [];
+  #pendingBytes = 0;
   #idle: (() => void)[] = [];
+  #room: (() => void)[] = [];
   #peeking: NodeJS.Timeout | undefined;
+  #isReading = true;
+  #isEnded = false;
   #closed = false;
 
   constructor(input: Readable = process.stdin, output: Writable = process.stdout) {
     this.#input = input;
     this.#output = output;
     this.#lines = new LineReader({
-      line: (bytes) => this.#receive(readLine(bytes)),
-      oversized: (id) => this.#receive(refuseOversized(id)),
+      line: (bytes) => this.#receive(readLine(bytes), bytes.length),
+      oversized: (id) => this.#receive(refuseOversized(id), 0),
+      isFull: () => this.#isFull(),
     });
   }
 
@@ -40,24 +53,43 @@ export class StdioTransport implements Transport {
     this.#input.on('data', this.#ondata);
     for (const event of ['end', 'close', 'error']) this.#input.once(event, this.#onend);
     this.#output.on('error', this.#onbroken);
-    this.#output.on('drain', () => this.#readOn());
+    this.#output.on('drain', this.#ondrain);
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    if (!('method' in message)) this.#answered(message.id);
+    if (!('method' in message)) this.ended(message.id);
     this.#write(message);
+  }
+
+  /** A request has its answer, or was cancelled and will have none. Until then it counts, whether it waits or runs. */
+  ended(id: unknown): void {
+    // Nearly always the first: calls are answered in their order.
+    const at = this.#pending.findIndex((request) => request.id === id);
+    const [request] = at < 0 ? [] : this.#pending.splice(at, 1);
+    if (request === undefined) return;
+    this.#pendingBytes -= request.bytes;
+    // Not at once: what is handed on could cancel another call that has ended and whose answer is on its way here.
+    if (this.#peeking !== undefined) setImmediate(() => this.#handOn());
+    this.#wakeIfIdle();
+  }
+
+  /** While the client does not read: resolves when it has read everything, or nobody will. */
+  room(): Promise<void> | undefined {
+    const isFull = this.#output.writableLength > LIMITS.unsentBytesMax;
+    if (!isFull || this.#closed || this.#output.destroyed) return undefined;
+    return new Promise((resolve) => this.#room.push(resolve));
   }
 
   /** Takes no more input; what was received can still be answered. */
   stopReading(): void {
-    clearInterval(this.#peeking);
+    this.#isReading = false;
     this.#input.off('data', this.#ondata);
     this.#input.pause();
   }
 
   /** Resolves when every request received so far has its answer. */
   async drained(): Promise<void> {
-    if (this.#pending.length > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    if (!this.#isIdle()) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   /** Resolves when the client's side of the pipe has taken what was written, or is gone. */
@@ -73,73 +105,105 @@ export class StdioTransport implements Transport {
     if (this.#closed) return;
     this.#closed = true;
     this.stopReading();
+    wake(this.#room);
     this.onclose?.();
   }
 
   #ondata = (chunk: Uint8Array): void => {
-    this.#lines.push(chunk);
-    this.#holdIfFull();
+    this.#unread.push(chunk);
+    this.#handOn();
   };
 
   #onend = (): void => {
     this.#input.off('end', this.#onend);
     this.#input.off('close', this.#onend);
-    this.#lines.end();
+    this.#isEnded = true;
+    this.#handOn();
     this.onend?.();
+  };
+
+  #ondrain = (): void => {
+    wake(this.#room);
+    this.#handOn();
   };
 
   /** The client no longer reads: nobody can be answered any more. */
   #onbroken = (): void => {
+    this.#unread = [];
     this.#pending = [];
-    this.#wake();
+    this.#pendingBytes = 0;
+    wake(this.#room);
+    this.#wakeIfIdle();
     this.onend?.();
   };
 
-  /** Takes no more while the client does not read, or has asked faster than can be answered. */
-  #holdIfFull(): void {
-    if (!this.#isFull()) return;
+  /** Hands on what was read, as long as there is room, and reads on when all of it was. */
+  #handOn(): void {
+    while (!this.#isFull()) {
+      const chunk = this.#unread.shift();
+      if (chunk === undefined) return void this.#readOn();
+      const rest = this.#lines.push(chunk);
+      if (rest.length > 0) this.#unread.unshift(rest);
+    }
+    this.#hold();
+  }
+
+  #hold(): void {
     this.#input.pause();
     // While nothing is read, nobody would see that the client has closed its end: look at one chunk now and then.
-    this.#peeking ??= setInterval(() => this.#input.resume(), LIMITS.peekMs).unref();
+    this.#peeking ??= setInterval(() => this.#peek(), LIMITS.peekMs).unref();
+  }
+
+  #peek(): void {
+    const bytes = this.#unread.reduce((sum, chunk) => sum + chunk.length, 0);
+    if (this.#isReading && bytes < LIMITS.lineBytesMax) this.#input.resume();
   }
 
   #readOn(): void {
-    if (this.#closed || this.#isFull()) return;
+    if (this.#isEnded) this.#lines.end();
+    this.#wakeIfIdle();
+    if (this.#peeking === undefined) return;
     clearInterval(this.#peeking);
     this.#peeking = undefined;
-    this.#input.resume();
+    if (this.#isReading) this.#input.resume();
   }
 
+  /** Whether the client does not read, or has asked faster than can be answered. */
   #isFull(): boolean {
-    return (
-      this.#output.writableLength > LIMITS.unsentBytesMax || this.#pending.length > LIMITS.pendingRequestsMax
-    );
+    const bytes = this.#output.writableLength + this.#pendingBytes;
+    return bytes > LIMITS.unsentBytesMax || this.#pending.length > LIMITS.pendingRequestsMax;
   }
 
-  #receive(read: ReadLine): void {
+  #isIdle(): boolean {
+    return this.#pending.length === 0 && this.#unread.length === 0;
+  }
+
+  #receive(read: ReadLine, bytes: number): void {
     if (read.kind === 'refused') return void this.#write({ jsonrpc: '2.0', id: read.id, error: read.error });
     const { id, method, params } = read.message;
-    if (method !== undefined && id !== undefined && method !== SUBSCRIBE) this.#pending.push(id);
-    else if (method === 'notifications/cancelled') this.#answered(params?.requestId);
+    if (method !== undefined && id !== undefined && method !== SUBSCRIBE) {
+      this.#pending.push({ id, bytes, isCall: method === 'tools/call' });
+      this.#pendingBytes += bytes;
+    } else if (method === 'notifications/cancelled') this.#cancelled(params?.requestId);
     this.onmessage?.(read.message as JSONRPCMessage);
   }
 
-  #answered(id: unknown): void {
-    // Nearly always the first: calls are answered in their order.
-    const at = this.#pending.indexOf(id);
-    if (at < 0) return;
-    this.#pending.splice(at, 1);
-    if (this.#peeking !== undefined) this.#readOn();
-    if (this.#pending.length === 0) this.#wake();
+  /** A call that is cancelled still waits for its turn and runs; of any other request nothing is left. */
+  #cancelled(id: unknown): void {
+    if (this.#pending.some((request) => request.id === id && !request.isCall)) this.ended(id);
   }
 
-  #wake(): void {
-    for (const resolve of this.#idle.splice(0)) resolve();
+  #wakeIfIdle(): void {
+    if (this.#isIdle()) wake(this.#idle);
   }
 
   #write(message: object): void {
     if (this.#output.destroyed || this.#output.writableEnded) return;
     this.#output.write(`${JSON.stringify(message)}\n`);
-    this.#holdIfFull();
+    if (this.#isFull()) this.#hold();
   }
+}
+
+function wake(waiting: (() => void)[]): void {
+  for (const resolve of waiting.splice(0)) resolve();
 }

@@ -104,8 +104,17 @@ export class ServerProcess {
 
   /** Bytes of memory the process holds now (Linux). */
   get rssBytes(): number {
+    return this.#memory('VmRSS');
+  }
+
+  /** The most it has held so far (Linux). */
+  get peakBytes(): number {
+    return this.#memory('VmHWM');
+  }
+
+  #memory(field: string): number {
     const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
-    return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
+    return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1]) * 1024;
   }
 
   /** Processor time the process has used so far (Linux counts in hundredths). Unlike time on the wall it is its own. */

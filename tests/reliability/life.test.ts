@@ -153,6 +153,81 @@ battery(
   { unless: noPython, concurrent: true },
 );
 
+/** What a client may cost, however it behaves. */
+const MEMORY_BYTES_MAX = 150_000_000;
+
+battery(
+  'R32',
+  'H4: calls that are cancelled as soon as they are sent, by a client that reads, do not pile up',
+  async (colibri) => {
+    const server = await colibri.start({ answerMsMax: 600_000 });
+    await server.initialize();
+    const pairs = tier(12_000, 300_000);
+    const pair = (id: string) =>
+      [
+        { jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'server_ping', arguments: {} } },
+        { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } },
+      ].map((message) => `${JSON.stringify(message)}\n`);
+
+    for (let sent = 0; sent < pairs; sent += 1_000) {
+      server.write(Array.from({ length: 1_000 }, (_, i) => pair(`p${sent + i}`).join('')).join(''));
+      await until(
+        () => server.unsentBytes < 1_000_000,
+        60_000,
+        () => 'the server reads no more',
+      );
+    }
+    const { envelope } = await server.call('server_health');
+    const peak = server.peakBytes;
+    server.takeUnclaimed();
+
+    figure('R32', { call_and_cancel_pairs: pairs, peak_mb: Math.round(peak / 1e6) });
+    expect(envelope?.data).toMatchObject({ batches: { calls: pairs + 1 } });
+    expect(peak).toBeLessThan(MEMORY_BYTES_MAX);
+  },
+  { concurrent: true },
+);
+
+battery(
+  'R32',
+  'H4: listings that nobody reads are not made in advance, and all are answered once the client reads',
+  async (colibri) => {
+    const server = await colibri.start({ answerMsMax: 600_000 });
+    await server.call('task_create', TASK);
+    const thoughts = 2_000;
+    for (let made = 0; made < thoughts; made += 100)
+      await server.callTogether(
+        Array.from({ length: 100 }, (_, i) => {
+          const content = `thought ${made + i} `.padEnd(1_000, 'and on ');
+          return ['thought_record', { task_id: 'T-0001', type: 'plan', content }] as const;
+        }),
+      );
+    const before = server.peakBytes;
+    server.pauseReading();
+
+    const listings = tier(40, 240);
+    const lists = server.callTogether(Array(listings).fill(['thought_record_list', { limit: 500 }]));
+    let used = -1;
+    while (used !== server.cpuMs) {
+      used = server.cpuMs;
+      await sleepMs(1_000);
+    }
+    const unread = server.peakBytes;
+    server.resumeReading();
+    const answers = await lists;
+    const peak = server.peakBytes;
+
+    const megabytes = (bytes: number) => Math.round(bytes / 1e6);
+    const figures = { before_mb: megabytes(before), unread_mb: megabytes(unread), peak_mb: megabytes(peak) };
+    figure('R32', { unread_listings: listings, thoughts, ...figures });
+    expect(answers.map(({ envelope }) => envelope?.data?.thought_count)).toEqual(
+      Array(listings).fill(thoughts),
+    );
+    expect(peak).toBeLessThan(MEMORY_BYTES_MAX);
+  },
+  { concurrent: true },
+);
+
 /** Clocks as faketime takes them, one server after the other on one file. */
 const CLOCKS = ['+0d', '-2d', '+3650d', '-2d', '2030-01-01 00:00:00', '+9000y', '+0d'];
 

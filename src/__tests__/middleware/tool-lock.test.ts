@@ -9,14 +9,17 @@ interface Named extends Queued {
 }
 
 /** A queue whose batches are written down, and which serves for as long as the test says. */
-function aQueue(work: (batch: readonly string[]) => Promise<void> = async () => undefined) {
+function aQueue(
+  work: (batch: readonly string[]) => Promise<void> = async () => undefined,
+  room?: () => Promise<void> | undefined,
+) {
   const batches: string[][] = [];
   const refused: string[] = [];
   const lock = createToolLock<Named>(async (batch) => {
     const names = batch.map(({ name }) => name);
     batches.push(names);
     await work(names);
-  });
+  }, room);
   const add = (name: string, kind: Queued['kind'] = 'writes', raw: unknown = {}) =>
     lock.add({ name, kind, raw, refuse: (error) => void refused.push(`${name}: ${error.message}`) });
   return { lock, add, batches, refused };
@@ -155,6 +158,38 @@ describe('beside the batches', () => {
     expect(batches).toEqual([['a']]);
     expect(before).toEqual([]);
     expect(order).toEqual(['first', 'second']);
+  });
+});
+
+describe('while the client does not read', () => {
+  test('nothing begins, beside the batches neither, and everything does once it reads', async () => {
+    const reading = gate();
+    let isFull = true;
+    const { lock, add, batches } = aQueue(undefined, () => (isFull ? reading.opened : undefined));
+    const beside: string[] = [];
+
+    add('a');
+    lock.runBeside(async () => void beside.push('long'));
+    await idle(5);
+    const before = [...batches.flat(), ...beside];
+    isFull = false;
+    reading.open();
+    await idle(5);
+
+    expect(before).toEqual([]);
+    expect([...batches.flat(), ...beside]).toEqual(['a', 'long']);
+  });
+
+  test('a stop need not wait for it: what waits is refused', async () => {
+    const { lock, add, batches, refused } = aQueue(undefined, () => new Promise(() => undefined));
+
+    add('a');
+    await idle(5);
+    await lock.close();
+
+    expect(batches).toEqual([]);
+    expect(refused).toEqual([`a: ${new NotBegunError().message}`]);
+    expect(await lock.hasRoom()).toBe(false);
   });
 });
 

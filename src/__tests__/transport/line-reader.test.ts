@@ -11,6 +11,7 @@ function readAll(chunks: readonly (string | Uint8Array)[], { end = true } = {}):
   const reader = new LineReader({
     line: (bytes) => seen.push(Buffer.from(bytes).toString('latin1')),
     oversized: (id) => seen.push({ oversized: id }),
+    isFull: () => false,
   });
   for (const chunk of chunks) reader.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
   if (end) reader.end();

@@ -110,6 +110,146 @@ describe('what goes out', () => {
   });
 });
 
+describe('more than there is room for', () => {
+  const FULL = LIMITS.pendingRequestsMax + 1;
+  const linesOf = (messages: readonly object[]) =>
+    messages.map((message) => `${JSON.stringify(message)}\n`).join('');
+  const requests = (count: number, method = 'ping', from = 0) =>
+    Array.from({ length: count }, (_, i) => request(from + i, method));
+  const cancel = (requestId: number | string) => ({
+    jsonrpc: '2.0' as const,
+    method: 'notifications/cancelled',
+    params: { requestId },
+  });
+
+  test('is not handed on, also where it came in one chunk, until others have their answers', async () => {
+    const { input, transport, received } = await started();
+
+    input.write(linesOf(requests(FULL + 10)));
+    await turn();
+    const before = received.length;
+    for (let id = 0; id < 4; id += 1) await transport.send(answer(id));
+    await turn();
+    await turn();
+
+    expect(before).toBe(FULL);
+    expect(received.length).toBe(FULL + 4);
+    expect(received.at(-1)).toEqual(request(FULL + 3));
+  });
+
+  test('in bytes is not handed on, nor while that many bytes of answers wait', async () => {
+    const { transport, send, received } = await started();
+    const pad = 'x'.repeat(LIMITS.unsentBytesMax / 4);
+    const large = (id: number) => ({ ...request(id), params: { pad } });
+
+    await send(...Array.from({ length: 9 }, (_, id) => large(id)));
+    const before = received.length;
+    await transport.send(answer(0));
+    await turn();
+    await turn();
+
+    expect(before).toBeLessThan(6);
+    expect(received.length).toBe(before + 1);
+  });
+
+  test('counts calls that were cancelled until they have ended, and no other request that was', async () => {
+    const { input, transport, received } = await started();
+
+    input.write(linesOf([...requests(FULL, 'tools/call'), ...requests(FULL).map(({ id }) => cancel(id))]));
+    input.write(linesOf([request('after')]));
+    await turn();
+    const before = received.length;
+    for (let id = 0; id < FULL; id += 1) transport.ended(id);
+    await turn();
+    await turn();
+    await send(linesOf(requests(FULL).flatMap((ping) => [ping, cancel(ping.id)])));
+
+    expect(before).toBe(FULL);
+    expect(received.length).toBe(2 * FULL + 1 + 2 * FULL);
+
+    async function send(text: string): Promise<void> {
+      input.write(text);
+      await turn();
+    }
+  });
+
+  test('is still answered after the end of input and after the reading was stopped', async () => {
+    const { input, transport, received, ended } = await started();
+
+    input.end(`${linesOf(requests(FULL + 1))}${JSON.stringify(request('last'))}`);
+    await turn();
+    await turn();
+    transport.stopReading();
+    const toldAt = received.length;
+    let isDrained = false;
+    void transport.drained().then(() => {
+      isDrained = true;
+    });
+    for (let id = 0; id < FULL; id += 1) await transport.send(answer(id));
+    await turn();
+    const early = isDrained;
+    for (const id of [FULL, 'last']) await transport.send(answer(id));
+    await turn();
+    await turn();
+
+    expect(ended).toHaveBeenCalled();
+    expect(toldAt).toBe(FULL);
+    expect(received.at(-1)).toEqual(request('last'));
+    expect([early, isDrained]).toEqual([false, true]);
+  });
+
+  test('is not read without end while nothing can be handed on', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const { input } = await started();
+      input.write(linesOf(requests(FULL + 1)));
+      for (let i = 0; i < 200; i += 1) {
+        input.write(Buffer.alloc(65_536, 'x'));
+        await turn();
+        vi.advanceTimersByTime(LIMITS.peekMs);
+        await turn();
+      }
+
+      // Of 13 MB, one longest line was looked at, for the end of input.
+      expect(input.readableLength + input.writableLength).toBeGreaterThan(11_000_000);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
+describe('room', () => {
+  test('is there unless a client does not read what was written, and again when it has', async () => {
+    const held: (() => void)[] = [];
+    const stuck = new Writable({ write: (_chunk, _encoding, done) => void held.push(done) });
+    const { transport } = await started(stuck);
+    const before = transport.room();
+
+    await transport.send({ ...answer(1), result: { pad: 'x'.repeat(LIMITS.unsentBytesMax) } });
+    const room = transport.room();
+    held.shift()?.();
+    await room;
+
+    expect(before).toBeUndefined();
+    expect(room).toBeInstanceOf(Promise);
+    expect(transport.room()).toBeUndefined();
+  });
+
+  test.each<[how: string, end: (transport: StdioTransport, output: Writable) => void]>([
+    ['the client has gone', (_, output) => void output.destroy(new Error('EPIPE'))],
+    ['the transport was closed', (transport) => void transport.close()],
+  ])('is not waited for when %s', async (_, end) => {
+    const { transport, output } = await started(new Writable({ write: () => undefined }));
+    await transport.send({ ...answer(1), result: { pad: 'x'.repeat(LIMITS.unsentBytesMax) } });
+
+    const room = transport.room();
+    end(transport, output);
+    await room;
+
+    expect(transport.room()).toBeUndefined();
+  });
+});
+
 describe('drained', () => {
   /** Whether a promise is settled by the next turn. */
   async function isSettled(promise: Promise<unknown>): Promise<boolean> {
@@ -143,14 +283,21 @@ describe('drained', () => {
     expect(await isSettled(drained)).toBe(true);
   });
 
-  test('does not wait for a request its client has cancelled', async () => {
+  test('does not wait for a request its client has cancelled, unless it is a call that runs', async () => {
     const { transport, send } = await started();
     await send(request(1));
     const drained = transport.drained();
 
     await send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } });
+    const withoutPing = await isSettled(drained);
+    await send(request(2, 'tools/call'));
+    const drainedAgain = transport.drained();
+    await send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 2 } });
+    const whileItRuns = await isSettled(drainedAgain);
+    transport.ended(2);
 
-    expect(await isSettled(drained)).toBe(true);
+    expect([withoutPing, whileItRuns]).toEqual([true, false]);
+    expect(await isSettled(drainedAgain)).toBe(true);
   });
 
   test('does not wait for a client that no longer reads', async () => {
