@@ -78,6 +78,23 @@ async function unpaired({ storage }: Bench): Promise<number[]> {
   return [...ends].flatMap(([call, count]) => (count === 1 ? [] : [call]));
 }
 
+interface Row {
+  readonly stage: string;
+  readonly actor: string;
+  readonly outcome: string;
+  readonly error_code: string | null;
+}
+
+/** The rows from a position on. Each call of a batch has an actor of its own. */
+async function rowsAfter({ storage }: Bench, position: number): Promise<Row[]> {
+  const sql = 'SELECT text FROM actions WHERE position > ? ORDER BY position';
+  const rows = await storage.read((tx) => tx.all<{ text: string }>(sql, position));
+  return rows.map(({ text }) => JSON.parse(text) as Row);
+}
+
+const callers = (rows: readonly Row[], stage: string) =>
+  rows.filter((row) => row.stage === stage && row.actor.startsWith('caller')).map(({ actor }) => actor);
+
 const codeOf = (answer: Answer | undefined) =>
   answer?.ok === false ? (/ERR_STORAGE_\w+/.exec(answer.error.message)?.[0] ?? answer.error.code) : 'ok';
 
@@ -98,8 +115,11 @@ describe('a batch that breaks at each of its statements leaves state, rows and a
     for (let isOver = false; !isOver; ) {
       nth += 1;
       const mark = `mark ${nth}`;
+      const { length } = await rowsAfter(bench, 0);
       breaking.arm(nth, errcode);
-      const answers = await Promise.all(batchOf(mark).map(([tool, args]) => bench.call(tool, args)));
+      const answers = await bench.together(
+        batchOf(mark).map(([tool, args], i) => [tool, args, `caller ${i}`] as const),
+      );
       const broken = breaking.disarm();
       isOver = broken === '';
       // Closes what was left open.
@@ -114,6 +134,16 @@ describe('a batch that breaks at each of its statements leaves state, rows and a
       for (const [i, code] of codes.entries()) {
         const expected = ['ok', ALWAYS_REFUSED[i], 'ERR_STORAGE_FULL', 'HANDLER_ERROR', 'AUDIT_ENTER_FAILED'];
         expect(expected, `${what}: call ${i}`).toContain(code);
+      }
+      const rows = await rowsAfter(bench, length);
+      // In the order they came, each with its end; without a row is only what was not begun, or read and not recorded.
+      expect(callers(rows, 'enter'), what).toEqual(callers(rows, 'enter').toSorted());
+      expect(callers(rows, 'exit').toSorted(), what).toEqual(callers(rows, 'enter'));
+      for (const [i, answer] of answers.entries()) {
+        const exit = rows.find((row) => row.stage === 'exit' && row.actor === `caller ${i}`);
+        if (exit === undefined) expect(WRITES.includes(i) && answer.ok, `${what}: call ${i}`).toBe(false);
+        else if (answer.ok) expect(exit.outcome, `${what}: call ${i}`).toBe('ok');
+        else expect(JSON.stringify(answer.error), `${what}: call ${i}`).toContain(exit.error_code);
       }
       if (done.every(Boolean)) seen.whole += 1;
       else if (done.some(Boolean)) seen.partly += 1;

@@ -28,6 +28,8 @@ export interface Bench {
   readonly path: string;
   readonly storage: StorageEngine;
   call<T = Record<string, unknown>>(name: string, args: object, actor?: string): Promise<Answer<T>>;
+  /** Calls that wait together. */
+  together(calls: readonly (readonly [name: string, args: object, actor: string])[]): Promise<Answer[]>;
   findings(): Promise<Finding[]>;
   close(): Promise<void>;
 }
@@ -69,10 +71,13 @@ export async function openBench(
     log,
     ready: async () => ({ storage: withoutWaitingForTheDisk(storage), sink }),
   });
+  const answered = async <T = Record<string, unknown>>(name: string, args: object, actor = 'ada') =>
+    toAnswer<T>(await call(name, args, actor));
   return {
     path,
     storage,
-    call: async <T>(name: string, args: object, actor = 'ada') => toAnswer<T>(await call(name, args, actor)),
+    call: answered,
+    together: (calls) => Promise.all(calls.map(([name, args, actor]) => answered(name, args, actor))),
     findings: () => findingsAt(path),
     close: () => storage.close(),
   };

@@ -208,6 +208,41 @@ const asking = fc
     (args) => new Step(`next ${JSON.stringify(args)}`, (model, real) => expectNext(model, real, given(args))),
   );
 
+/** Calls of a batch: their arguments are drawn before the first of them runs, so they may name what it is about to make. */
+const plannedCall = fc
+  .record({
+    what: fc.constantFrom('create', 'move', 'edit', 'edit', 'think', 'get', 'get'),
+    by: actor,
+    task: pick,
+    to: pick,
+    title: words,
+    dependsOn: some(fc.array(pick, { maxLength: 2 })),
+    progress: some(fc.integer({ min: 0, max: 100 })),
+  })
+  .map(({ what, by, task, to, title, dependsOn, progress }) => (model: BoardModel): Planned => {
+    const near = (at: Pick) => (at % 10 === 0 ? UNKNOWN : 1 + (at % (model.tasks.size + 3)));
+    const id = near(task);
+    const tied = given({ dependsOn: dependsOn?.map(near) });
+    if (what === 'create') return creation(by, { title, project: 'red', ...tied } as NewTask);
+    if (what === 'think') return thought(by, id);
+    if (what === 'get') return look(by, id);
+    if (what === 'edit') return change(by, id, { title, ...given({ progress }), ...tied });
+    const arrows = model.arrowsOf(id);
+    const status = (arrows.length > 0 ? arrows : STATUSES)[to % (arrows.length || STATUSES.length)] as string;
+    return change(by, id, given({ status, blockedReason: status === 'blocked' ? 'waits' : undefined }));
+  });
+
+const batching = fc.array(plannedCall, { minLength: 2, maxLength: 34, size: 'max' }).map(
+  (calls) =>
+    new Step(`${calls.length} calls together`, (model, real) =>
+      together(
+        model,
+        real,
+        calls.map((plan) => plan(model)),
+      ),
+    ),
+);
+
 const anySequence = fc.commands(
   [
     creating,
@@ -223,13 +258,14 @@ const anySequence = fc.commands(
     getting,
     listing,
     asking,
+    batching,
   ],
-  { maxCommands: tier(60, 200), size: 'max' },
+  { maxCommands: tier(50, 200), size: 'max' },
 );
 
 proves(
   ['tasks.model', 'tasks.effects'],
-  'R38: whatever is called in whatever order, with restarts, failing disks and jumping clocks between, the board is what the model says and the log is sound',
+  'R38: whatever is called in whatever order, alone or in batches of any size, with restarts, failing disks and jumping clocks between, the board is what the model says and the log is sound',
   async () => {
     const faults = new Map<string, number>();
     await fc.assert(
@@ -258,7 +294,7 @@ proves(
         }
       }),
       // Not shrunk: with a disk that fails here and there, that does not end. Seed and path repeat it.
-      { ...trials('task model', 50, 1_000), endOnFailure: true },
+      { ...trials('task model', 40, 1_000), endOnFailure: true },
     );
     figure('R38', Object.fromEntries(faults));
     expect([...faults.keys()].toSorted()).toEqual([...TROUBLES].toSorted());
@@ -266,79 +302,142 @@ proves(
   { timeoutMs: tier(120_000, 1_800_000) },
 );
 
+/** A call whose arguments are fixed, and what the model says of it when its turn has come. */
+interface Planned {
+  readonly tool: string;
+  readonly args: object;
+  readonly actor: string;
+  refusals(model: BoardModel): ReadonlySet<string>;
+  /** The task that it writes, if it is done. */
+  touches(model: BoardModel): number;
+  /** It was done: so says the model too. */
+  apply(model: BoardModel, data: Record<string, unknown>): void;
+}
+
 async function create(model: BoardModel, real: Real, task: NewTask): Promise<void> {
-  const refusals = model.refusalsOfCreate(task);
-  const touched = model.tasks.size + 1;
-  const args = {
-    title: task.title,
-    project: task.project,
-    ...given({
-      description: task.description,
-      workflow: task.workflow,
-      priority: task.priority,
-      assignee: task.assignee,
-    }),
-    ...given({ labels: task.labels, estimate_hours: task.estimate, proof_grade: task.proofGrade }),
-    ...given({ parent_id: optionalId(task.parent), depends_on: task.dependsOn?.map(idOf) }),
-  };
-  const answer = await callWatched(real, 'task_create', args, touched, refusals);
-  if (!answer.ok) return;
-  const made = model.create(task, answer.data.created_at as string, real.actor);
-  expect(answer.data).toEqual({
-    task_id: idOf(made.id),
-    status: made.status,
-    created_at: made.createdAt,
-    created_by: real.actor,
-    sequence: made.sequence,
-    workflow: made.workflow,
-  });
+  await alone(model, real, creation(real.actor, task));
 }
 
 async function update(model: BoardModel, real: Real, id: number, changes: Changes): Promise<void> {
-  if (Object.keys(changes).length === 0) return;
-  const refusals = model.refusalsOfUpdate(id, changes);
-  const before = model.tasks.get(id)?.status;
-  const args = {
-    task_id: idOf(id),
-    ...given({ status: changes.status, progress: changes.progress, title: changes.title }),
-    ...given({ description: changes.description, priority: changes.priority, labels: changes.labels }),
-    ...given({
-      assignee: changes.assignee,
-      estimate_hours: changes.estimate,
-      blocked_reason: changes.blockedReason,
-    }),
-    ...given({ depends_on: changes.dependsOn?.map(idOf) }),
+  if (Object.keys(changes).length > 0) await alone(model, real, change(real.actor, id, changes));
+}
+
+async function alone(model: BoardModel, real: Real, planned: Planned): Promise<void> {
+  const answer = await callWatched(model, real, planned);
+  if (answer.ok) planned.apply(model, answer.data);
+}
+
+/** Calls that come together: each is judged on what the ones before it left, and no other can be in between. */
+async function together(model: BoardModel, real: Real, batch: readonly Planned[]): Promise<void> {
+  const answers = await real.bench.together(
+    batch.map(({ tool, args, actor: by }) => [tool, args, by] as const),
+  );
+  for (const [i, planned] of batch.entries()) {
+    const answer = answers[i] as Answer;
+    expectRefusal(planned.refusals(model), answer);
+    if (answer.ok) planned.apply(model, answer.data);
+  }
+}
+
+function creation(by: string, task: NewTask): Planned {
+  return {
+    tool: 'task_create',
+    actor: by,
+    args: {
+      title: task.title,
+      project: task.project,
+      ...given({
+        description: task.description,
+        workflow: task.workflow,
+        priority: task.priority,
+        assignee: task.assignee,
+      }),
+      ...given({ labels: task.labels, estimate_hours: task.estimate, proof_grade: task.proofGrade }),
+      ...given({ parent_id: optionalId(task.parent), depends_on: task.dependsOn?.map(idOf) }),
+    },
+    refusals: (model) => model.refusalsOfCreate(task),
+    touches: (model) => model.tasks.size + 1,
+    apply(model, data) {
+      const made = model.create(task, data.created_at as string, by);
+      expect(data).toEqual({
+        task_id: idOf(made.id),
+        status: made.status,
+        created_at: made.createdAt,
+        created_by: by,
+        sequence: made.sequence,
+        workflow: made.workflow,
+      });
+    },
   };
-  const answer = await callWatched(real, 'task_update', args, id, refusals);
-  if (!answer.ok) return;
-  const task = model.update(id, changes, answer.data.updated_at as string, real.actor);
-  const { warnings: _, ...rest } = answer.data;
-  expect(rest).toEqual({
-    task_id: idOf(id),
-    status: task.status,
-    progress: task.progress,
-    updated_at: task.updatedAt,
-    updated_by: real.actor,
-    ...(changes.status !== undefined && { previous_status: before }),
-  });
+}
+
+function change(by: string, id: number, changes: Changes): Planned {
+  return {
+    tool: 'task_update',
+    actor: by,
+    args: {
+      task_id: idOf(id),
+      ...given({ status: changes.status, progress: changes.progress, title: changes.title }),
+      ...given({ description: changes.description, priority: changes.priority, labels: changes.labels }),
+      ...given({
+        assignee: changes.assignee,
+        estimate_hours: changes.estimate,
+        blocked_reason: changes.blockedReason,
+      }),
+      ...given({ depends_on: changes.dependsOn?.map(idOf) }),
+    },
+    refusals: (model) => model.refusalsOfUpdate(id, changes),
+    touches: () => id,
+    apply(model, data) {
+      const before = model.tasks.get(id)?.status;
+      const task = model.update(id, changes, data.updated_at as string, by);
+      const { warnings: _, ...rest } = data;
+      expect(rest).toEqual({
+        task_id: idOf(id),
+        status: task.status,
+        progress: task.progress,
+        updated_at: task.updatedAt,
+        updated_by: by,
+        ...(changes.status !== undefined && { previous_status: before }),
+      });
+    },
+  };
+}
+
+/** A point read, which sees what the calls before it in its batch have left. */
+function look(by: string, id: number): Planned {
+  return {
+    tool: 'task_get',
+    actor: by,
+    args: { task_id: idOf(id), include_dependents: true, include_thought_trail: true },
+    refusals: (model) => new Set(model.tasks.has(id) ? [] : ['ERR_TASK_NOT_FOUND']),
+    touches: () => id,
+    apply: (model, data) => expect(data).toEqual(viewOf(model, id)),
+  };
+}
+
+function thought(by: string, id: number): Planned {
+  return {
+    tool: 'thought_record',
+    actor: by,
+    args: { task_id: idOf(id), type: 'plan', content: 'why' },
+    refusals(model) {
+      const task = model.tasks.get(id);
+      if (task === undefined) return new Set(['ERR_TASK_NOT_FOUND']);
+      return new Set(task.proofGrade && task.session === undefined ? ['ERR_SESSION_REQUIRED'] : []);
+    },
+    touches: () => id,
+    apply(model) {
+      const task = model.tasks.get(id) as ModelTask;
+      task.thoughts += 1;
+      // The newest thought is in no seal until its session is finalized.
+      task.sealed = false;
+    },
+  };
 }
 
 async function think(model: BoardModel, real: Real, id: number): Promise<void> {
-  const answer = await real.bench.call(
-    'thought_record',
-    { task_id: idOf(id), type: 'plan', content: 'why' },
-    real.actor,
-  );
-  const task = model.tasks.get(id);
-  if (task === undefined) expect(codeOf(answer)).toMatch(/ERR_TASK_NOT_FOUND/);
-  else if (task.proofGrade && task.session === undefined)
-    expect(codeOf(answer)).toMatch(/ERR_SESSION_REQUIRED/);
-  else {
-    expect(answer.ok).toBe(true);
-    task.thoughts += 1;
-    // The newest thought is in no seal until its session is finalized.
-    task.sealed = false;
-  }
+  await together(model, real, [thought(real.actor, id)]);
 }
 
 /** One open session a task. */
@@ -364,43 +463,35 @@ async function seal(model: BoardModel, real: Real, id: number): Promise<void> {
 }
 
 async function expectTask(model: BoardModel, real: Real, id: number): Promise<void> {
-  const answer = await real.bench.call('task_get', {
-    task_id: idOf(id),
-    include_dependents: true,
-    include_thought_trail: true,
-  });
-  const task = model.tasks.get(id);
-  if (task === undefined) {
-    expect(codeOf(answer)).toBe('ERR_TASK_NOT_FOUND');
-    return;
-  }
+  await together(model, real, [look(real.actor, id)]);
+}
+
+function viewOf(model: BoardModel, id: number): object {
+  const task = model.tasks.get(id) as ModelTask;
   const children = [...model.tasks.values()]
     .filter((other) => other.parent === id)
     .map((other) => idOf(other.id));
-  expect(answer).toEqual({
-    ok: true,
-    data: {
-      ...summary(task),
-      description: task.description,
-      labels: task.labels,
-      created_by: task.createdBy,
-      updated_by: task.updatedBy,
-      sequence: task.sequence,
-      workflow: task.workflow,
-      proof_grade: task.proofGrade,
-      depends_on: task.dependsOn.map(idOf),
-      dependencies_unmet: model.unmet(id),
-      status_since: task.statusSince,
-      status_by: task.statusBy,
-      dependents: children,
-      thought_trail: expect.toSatisfy((trail: string[]) => trail.length === task.thoughts),
-      ...given({
-        estimate_hours: task.estimate,
-        parent_id: optionalId(task.parent),
-        blocked_reason: task.blockedReason,
-      }),
-    },
-  });
+  return {
+    ...summary(task),
+    description: task.description,
+    labels: task.labels,
+    created_by: task.createdBy,
+    updated_by: task.updatedBy,
+    sequence: task.sequence,
+    workflow: task.workflow,
+    proof_grade: task.proofGrade,
+    depends_on: task.dependsOn.map(idOf),
+    dependencies_unmet: model.unmet(id),
+    status_since: task.statusSince,
+    status_by: task.statusBy,
+    dependents: children,
+    thought_trail: expect.toSatisfy((trail: string[]) => trail.length === task.thoughts),
+    ...given({
+      estimate_hours: task.estimate,
+      parent_id: optionalId(task.parent),
+      blocked_reason: task.blockedReason,
+    }),
+  };
 }
 
 interface Filter {
@@ -500,24 +591,24 @@ async function expectNext(
 }
 
 /** A write, with the facts before and after: what changed must be what was to be touched, and what the log says. */
-async function callWatched(
-  real: Real,
-  tool: 'task_create' | 'task_update',
-  args: object,
-  touched: number,
-  refusals: ReadonlySet<string>,
-): Promise<Answer> {
+async function callWatched(model: BoardModel, real: Real, planned: Planned): Promise<Answer> {
+  const [refusals, touched] = [planned.refusals(model), planned.touches(model)];
   const before = await rowsOf(real.bench);
-  const answer = await real.bench.call(tool, args, real.actor);
+  const answer = await real.bench.call(planned.tool, planned.args, planned.actor);
   const after = await rowsOf(real.bench);
   const changed = [...after.keys()].filter((id) => after.get(id) !== before.get(id)).toSorted();
   const effects = await lastEffects(real.bench);
 
-  if (refusals.size > 0) expect([...refusals]).toContain(codeOf(answer));
-  else expect(answer).toMatchObject({ ok: true });
+  expectRefusal(refusals, answer);
   expect(changed).toEqual(answer.ok ? [idOf(touched)] : []);
   expect(effects).toEqual(changed.map((id) => [id, sha256(after.get(id) as string)]));
   return answer;
+}
+
+/** A call is refused with one of these codes, or done where there is none. */
+function expectRefusal(codes: ReadonlySet<string>, answer: Answer): void {
+  if (codes.size === 0) expect(answer).toMatchObject({ ok: true });
+  else expect([...codes]).toContain(codeOf(answer));
 }
 
 async function rowsOf(bench: Bench): Promise<Rows> {
@@ -569,7 +660,9 @@ function optionalId(id: number | undefined): string | undefined {
 }
 
 function codeOf(answer: Answer<unknown>): string {
-  return answer.ok ? 'ok' : answer.error.code === 'HANDLER_ERROR' ? answer.error.message : answer.error.code;
+  if (answer.ok) return 'ok';
+  const { code, message } = answer.error;
+  return code === 'HANDLER_ERROR' ? (/^ERR_\w+/.exec(message)?.[0] ?? message) : code;
 }
 
 /** Without what has no value. */

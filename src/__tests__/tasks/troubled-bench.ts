@@ -75,13 +75,22 @@ export async function openTroubledBench(
     return (await lookUp<T>(bench, name, before)) ?? (await bench.call<T>(name, args, actor));
   }
 
+  const callAlone = <T>(name: string, args: object, actor?: string) =>
+    random.oneIn(6) ? troubled<T>(name, args, actor) : bench.call<T>(name, args, actor);
+
   return {
     path: bench.path,
     get storage() {
       return bench.storage;
     },
-    call: (name, args, actor) =>
-      random.oneIn(6) ? troubled(name, args, actor) : bench.call(name, args, actor),
+    call: callAlone,
+    // What a failing disk does to a batch is another test's: which of its calls to repeat depends on how it was cut.
+    together: async (calls) => {
+      const [only, ...others] = calls;
+      if (only !== undefined && others.length === 0) return [await callAlone(...only)];
+      if (random.oneIn(6)) await restart();
+      return await bench.together(calls);
+    },
     findings: () => bench.findings(),
     close: () => bench.close(),
   };
