@@ -199,6 +199,11 @@ export class StdioTransport implements Transport {
 
   #write(message: object): void {
     if (this.#output.destroyed || this.#output.writableEnded) return;
+    // What is written before anything else happens leaves in one piece: the answers of a batch, in one system call.
+    if (this.#output.writableCorked === 0) {
+      this.#output.cork();
+      process.nextTick(() => this.#output.uncork());
+    }
     this.#output.write(`${JSON.stringify(message)}\n`);
     if (this.#isFull()) this.#hold();
   }

@@ -78,11 +78,28 @@ describe('what goes out', () => {
 
     await transport.send(answer(1));
     await transport.send({ jsonrpc: '2.0', method: 'notifications/message', params: { text: 'a\nb' } });
+    await turn();
 
     expect(written()).toEqual([
       answer(1),
       { jsonrpc: '2.0', method: 'notifications/message', params: { text: 'a\nb' } },
     ]);
+  });
+
+  test('leaves in one piece where several answers come together', async () => {
+    const pieces: number[] = [];
+    const writev: Writable['_writev'] = (chunks, done) => {
+      pieces.push(chunks.length);
+      done();
+    };
+    const { transport } = await started(new Writable({ writev }));
+
+    await Promise.all([1, 2, 3].map((id) => transport.send(answer(id))));
+    await turn();
+    await Promise.all([4, 5].map((id) => transport.send(answer(id))));
+    await turn();
+
+    expect(pieces).toEqual([3, 2]);
   });
 
   test('to a client that has gone is dropped without an error', async () => {
@@ -102,6 +119,7 @@ describe('what goes out', () => {
 
     await transport.send({ ...answer(1), result: { pad: 'x'.repeat(LIMITS.unsentBytesMax) } });
     const whileFull = input.isPaused();
+    await turn();
     held.shift()?.();
     await turn();
 
@@ -227,6 +245,7 @@ describe('room', () => {
 
     await transport.send({ ...answer(1), result: { pad: 'x'.repeat(LIMITS.unsentBytesMax) } });
     const room = transport.room();
+    await turn();
     held.shift()?.();
     await room;
 
