@@ -12,66 +12,83 @@ export async function calls({ bare, rounds, callsPerRound, pipelined }) {
     const [floor, colibri] = [connect(bare), connect(SERVER, { env })];
     await Promise.all([floor.initialize(), colibri.initialize()]);
     await colibri.call('task_create', { title: 'first', project: 'bench' });
-    const update = (i) => colibri.call('task_update', { task_id: 'T-0001', progress: i % 90 });
+    const noop = () => floor.request('tools/call', { name: 'noop', arguments: {} });
+    const kinds = {
+      task_get: () => colibri.call('task_get', { task_id: 'T-0001' }),
+      task_create: (i) =>
+        colibri.call('task_create', { title: `task ${i}`, project: 'bench', description: TEXT }),
+      task_update: (i) => colibri.call('task_update', { task_id: 'T-0001', progress: i % 90 }),
+      thought_record: (i) =>
+        colibri.call('thought_record', { task_id: 'T-0001', type: 'analysis', content: `${i}: ${TEXT}` }),
+    };
     const contenders = {
-      bare: () => timed(callsPerRound, () => floor.request('tools/call', { name: 'noop', arguments: {} })),
+      bare: () => timed(callsPerRound, noop),
       fsync: () => fsyncs(join(folder, 'fsync'), callsPerRound),
-      read: () => timed(callsPerRound, () => colibri.call('task_get', { task_id: 'T-0001' })),
-      write: () => timed(callsPerRound, update),
+      read: () => timed(callsPerRound, kinds.task_get),
+      write: () => timed(callsPerRound, kinds.task_update),
     };
     await inTurns(2, contenders);
     const samples = await inTurns(rounds, contenders);
-    const together = await inTurns(Math.ceil(rounds / 2), {
-      single: () => msPerCall(1, pipelined, update),
-      many: () => msPerCall(IN_FLIGHT, pipelined, update),
-    });
+    const inFlight = Object.fromEntries(
+      Object.entries({ bare: noop, ...kinds }).map(([name, call]) => [
+        name,
+        () => msPerCall(IN_FLIGHT, pipelined, call),
+      ]),
+    );
+    await inTurns(2, inFlight);
+    const together = await inTurns(Math.ceil(rounds / 2), inFlight);
     await Promise.all([floor.close(), colibri.close()]);
-    return { rows: [...figures(samples), togetherFigures(together)] };
+    const rows = Object.keys(kinds).map((kind) => inFlightFigures(together, kind));
+    return { rows: [...figures(samples), ...rows] };
   });
 }
+
+const TEXT =
+  'What a person would write about it: where it comes from, what has to be true when it is finished, and who ought to know.';
 
 function figures(samples) {
   const [call, fsync] = [p50(samples.bare), p50(samples.fsync)];
   return [
     {
       id: 'read',
-      what: 'audited read over stdio',
+      what: 'audited, signed read over stdio',
       unit: 'ms',
       reference: call,
       reference_is: 'call of the bare SDK server',
       p50: p50(samples.read),
       p99: p99(samples.read),
       ...byRound(samples, ({ read, bare }) => read / bare),
-      bar: 'at most 2 × the bare call',
-      limit: 2,
+      bar: 'at most 3 × the bare call',
+      limit: 3,
     },
     {
       id: 'write',
-      what: 'audited durable write over stdio',
+      what: 'audited, signed, durable write over stdio',
       unit: 'ms',
       reference: call + 1.5 * fsync,
       reference_is: `bare call ${call.toFixed(3)} + 1.5 × fsync ${fsync.toFixed(3)}`,
       p50: p50(samples.write),
       p99: p99(samples.write),
       ...byRound(samples, ({ write, bare, fsync }) => write / (bare + 1.5 * fsync)),
-      bar: 'at most bare call + 1.5 × fsync',
-      limit: 1,
+      bar: 'at most 2 × (bare call + 1.5 × fsync)',
+      limit: 2,
     },
   ];
 }
 
-function togetherFigures(together) {
-  const [single, many] = [p50(together.single), p50(together.many)];
+/** The share of the bare server's calls that Colibri serves when so many wait at once. */
+function inFlightFigures(together, kind) {
+  const share = kind === 'task_get' ? 0.4 : 0.3;
   return {
-    id: 'in-flight',
-    what: `durable writes, ${IN_FLIGHT} in flight`,
+    id: `in-flight-${kind}`,
+    what: `${kind}, ${IN_FLIGHT} in flight`,
     unit: 'calls/s',
-    reference: 1000 / single,
-    reference_is: 'one in flight',
-    p50: 1000 / many,
-    ...byRound(together, (round) => round.single / round.many),
-    bar: 'at least 3 × one in flight',
-    limit: 3,
+    reference: 1000 / p50(together.bare),
+    reference_is: `bare SDK server, ${IN_FLIGHT} in flight`,
+    p50: 1000 / p50(together[kind]),
+    ...byRound(together, (round) => round.bare / round[kind]),
+    bar: `at least ${share} × the bare server`,
+    limit: share,
     sense: 'at least',
   };
 }

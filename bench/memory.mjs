@@ -4,6 +4,7 @@ import { canReadMemory, peakMb, residentMb } from './processes.mjs';
 
 const START_MB_MAX = 80;
 const GROWTH_MB_MAX = 20;
+const UNREAD_MB_MAX = 150;
 
 /** Resident memory of the server process after its start, and after many calls, beside the bare server. */
 export async function memory({ bare, calls, starts }) {
@@ -16,6 +17,7 @@ export async function memory({ bare, calls, starts }) {
   }
   const worst = (samples, key) => Math.max(...samples.map((sample) => sample[key]));
   const peak = Math.round(worst(colibri, 'peak'));
+  const unread = await neverRead(calls);
   return {
     rows: [
       {
@@ -42,8 +44,34 @@ export async function memory({ bare, calls, starts }) {
         limit: GROWTH_MB_MAX,
         note: `the largest of ${starts} runs; at its peak the process had ${peak} MB`,
       },
+      {
+        id: 'memory-unread',
+        what: `memory with ${calls.toLocaleString('en')} listings sent by a client that does not read`,
+        unit: 'MB',
+        p50: unread,
+        value: unread,
+        bar: `at most ${UNREAD_MB_MAX} MB`,
+        limit: UNREAD_MB_MAX,
+        note: 'at its peak',
+      },
     ],
   };
+}
+
+/** A client that sends and never reads: what the server holds at its peak. */
+async function neverRead(calls) {
+  return await inScratch(async (_folder, env) => {
+    const client = connect(SERVER, { env });
+    await client.initialize();
+    for (let i = 0; i < 500; i += 1)
+      await client.call('task_create', { title: `task ${i}`, project: 'bench' });
+    client.child.stdout.pause();
+    for (let i = 0; i < calls; i += 1) client.call('task_list', { limit: 500 }).catch(() => undefined);
+    for (let i = 0; i < 10; i += 1) await settled();
+    const peak = peakMb(client.child.pid);
+    await client.kill();
+    return peak;
+  });
 }
 
 async function life(script, calls, call) {

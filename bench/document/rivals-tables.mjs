@@ -21,6 +21,7 @@ export function rivalsSpeed({ rivals }) {
         `writes/s, ${rivals.extent.together.inFlight} in flight`,
         ({ together }) => together?.per_second,
       ),
+      figure('writes/s, two processes', ({ two }) => two?.per_second),
       figure('MB at start', ({ memory }) => memory?.started),
       figure('MB when grown', ({ memory }) => memory?.after),
     ],

@@ -124,7 +124,7 @@ export async function killedBusy(desk, { tries, inFlight, acknowledged, limitMs 
 
 /** Two processes on one store, as two clients of one project make them; each writes one at a time. */
 export async function twoProcesses(desk, { tries, count, limitMs }) {
-  return await sum(tries, () =>
+  const { spent_ms, ...outcome } = await sum(tries, () =>
     onEmptyStore(desk, async ({ open, write, tryWrite, stored }) => {
       const first = await open();
       await mustWrite(write, first, 'warm');
@@ -141,10 +141,12 @@ export async function twoProcesses(desk, { tries, count, limitMs }) {
           }
         }),
       );
+      const spentMs = performance.now() - began;
       for (const client of clients) await client.close();
-      return { refused, ...compare(names, await stored()) };
+      return { refused, spent_ms: spentMs, ...compare(names, await stored()) };
     }),
   );
+  return { ...outcome, per_second: (outcome.acknowledged / spent_ms) * 1000 };
 }
 
 async function mustWrite(write, client, name) {
@@ -169,8 +171,6 @@ async function sum(tries, once) {
 /** The counts of several tries together. */
 export function total(outcomes) {
   const sumOf = (key) => outcomes.reduce((sum, outcome) => sum + (outcome[key] ?? 0), 0);
-  return {
-    tries: outcomes.length,
-    ...Object.fromEntries(['acknowledged', 'refused', 'lost', 'unreadable'].map((key) => [key, sumOf(key)])),
-  };
+  const counts = ['acknowledged', 'refused', 'lost', 'unreadable', 'spent_ms'];
+  return { tries: outcomes.length, ...Object.fromEntries(counts.map((key) => [key, sumOf(key)])) };
 }

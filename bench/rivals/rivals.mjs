@@ -59,9 +59,9 @@ export async function rivals({ quick }) {
   await Promise.all(
     desks.map((desk) => note(desk, 'growth', () => growth(desk, { ...extent.growth, turn }))),
   );
-  for (const desk of desks) {
-    for (let round = 0; round < extent.together.rounds; round += 1)
-      await note(desk, 'together', () => together(desk, extent.together));
+  for (let round = 0; round < extent.together.rounds; round += 1)
+    for (const desk of desks) await note(desk, 'together', () => together(desk, extent.together));
+  for (const desk of desks)
     for (const [name, phase] of Object.entries({
       killedIdle,
       killedBusy,
@@ -69,8 +69,43 @@ export async function rivals({ quick }) {
       syncsPerWrite,
     }))
       await note(desk, name, () => phase(desk, extent[name]));
-  }
-  return { tokens_by: by, extent, servers: desks.map((desk) => figures(desk, count)) };
+  const servers = desks.map((desk) => figures(desk, count));
+  return { rows: standings(servers), tokens_by: by, extent, servers };
+}
+
+/** Where Colibri stands among the servers that store: it must be first. */
+function standings([colibri, ...others]) {
+  const first = (id, what, of) => {
+    const [best] = others.filter((server) => of(server) !== undefined).sort((a, b) => of(b) - of(a));
+    if (best === undefined || of(colibri) === undefined) return [];
+    return {
+      id,
+      what,
+      unit: 'writes/s',
+      reference: of(best),
+      reference_is: `${best.name}, the fastest of the others`,
+      p50: of(colibri),
+      value: of(colibri) / of(best),
+      bar: 'more than any other server that stores',
+      limit: 1,
+      sense: 'at least',
+    };
+  };
+  const lost = ['together', 'killed', 'killed_in_burst', 'two'].map((phase) => colibri[phase]?.lost ?? 0);
+  const count = lost.reduce((sum, one) => sum + one, 0);
+  return [
+    first('rivals-in-flight', 'writes, 32 in flight', ({ together }) => together?.per_second),
+    first('rivals-two', 'writes by two processes, one in flight each', ({ two }) => two?.per_second),
+    {
+      id: 'rivals-lost',
+      what: 'acknowledged writes that were lost in all of these tests',
+      unit: 'writes',
+      p50: count,
+      value: count,
+      bar: 'none',
+      limit: 0,
+    },
+  ].flat();
 }
 
 /** Runs what it is given one after the other, in the order of asking. */
