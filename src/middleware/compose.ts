@@ -6,7 +6,7 @@ import type { CallSource } from '../log/row.ts';
 import { takeTexts } from '../log/texts.ts';
 import { capabilitiesFor, type RuntimeMode } from '../modes.ts';
 import { redactText } from '../secrets.ts';
-import type { StorageEngine } from '../storage/engine.ts';
+import type { Reader, StorageEngine } from '../storage/engine.ts';
 import type { Effect, Tool } from '../tool.ts';
 import { codeOf, type Envelope, fail, succeed } from './envelope.ts';
 import { createToolLock, NotBegunError, type Queued } from './tool-lock.ts';
@@ -224,18 +224,28 @@ async function writeSome(stages: Stages, calls: readonly Call[]): Promise<readon
     const failure = asError(thrown);
     // Nothing of it is stored, and what a read saw may be gone with it.
     const ended: Ended[] = [];
-    for (const call of calls) ended.push([call, await readApart(stages, call, failure)]);
+    for (const call of calls)
+      if (isWriting(call)) ended.push([call, { error: failure }]);
+      else ended.push(...(await readTogether(stages, [call])));
     // What an uncertain commit did nobody knows; the next start finds the open calls and explains them.
     if (codeOf(failure) !== 'ERR_STORAGE_UNCERTAIN') await recordExits(stages, ended);
     return ended;
   }
 }
 
-/** Stages 4 and 5 of calls that write nothing: each reads a snapshot, and their rows are one commit. */
+/** Stages 4 and 5 of calls that write nothing: they read one snapshot, and their rows are one commit. */
 async function readSome(stages: Stages, calls: readonly Call[]): Promise<readonly Ended[]> {
-  const ended = await forAWhile(stages, calls, (call) => readApart(stages, call));
+  const ended = await readTogether(stages, calls);
   await recordExits(stages, ended);
   return ended;
+}
+
+async function readTogether(stages: Stages, calls: readonly Call[]): Promise<readonly Ended[]> {
+  try {
+    return await stages.storage.read((tx) => forAWhile(stages, calls, (call) => runOn(stages, call, tx)));
+  } catch (thrown) {
+    return calls.map((call): Ended => [call, { error: call.refusal ?? asError(thrown) }]);
+  }
 }
 
 /** Runs the calls from the first on, until they have taken long enough for one commit. */
@@ -267,14 +277,14 @@ async function runIn({ clock }: Stages, call: Call, rows: OpenRows): Promise<Set
   return settled;
 }
 
-/** Runs a call on a snapshot; one that would write has `failure` as its end. */
-async function readApart({ clock, storage }: Stages, call: Call, failure?: Error): Promise<Settled> {
+/** Runs a reading call on a snapshot. */
+async function runOn({ clock }: Stages, call: Call, tx: Reader): Promise<Settled> {
   const { tool, entered, refusal } = call;
   return await settle(async () => {
-    if (tool?.effect !== 'reads' || refusal !== undefined) throw refusal ?? failure;
+    if (tool?.effect !== 'reads' || refusal !== undefined) throw refusal;
     const { args } = entered.kept ?? NOTHING_KEPT;
     const at = new Date(clock.now()).toISOString();
-    return { result: await storage.read(async (tx) => tool.handle(args, { ...entered, at }, tx)) };
+    return { result: await tool.handle(args, { ...entered, at }, tx) };
   });
 }
 
