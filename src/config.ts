@@ -91,6 +91,16 @@ export const VARIABLES = {
       .refine((text) => text.isWellFormed() && text.trim() !== '' && !/\p{Cc}/u.test(text))
       .optional(),
   },
+  COLIBRI_LEASE_MINUTES: {
+    means: 'how long a holder may be silent before its task counts as abandoned',
+    takes: 'whole minutes, 1 to 10080',
+    otherwise: '30',
+    schema: z
+      .stringFormat('minutes', /^\d{1,5}$/)
+      .transform(Number)
+      .pipe(z.int().min(1).max(10_080))
+      .default(30),
+  },
   COLIBRI_SKILLS_DIR: {
     means: 'skill folders; several are separated as in PATH',
     takes: 'paths',
@@ -135,6 +145,7 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     projects: names && Object.freeze(names),
     workflow: read('COLIBRI_WORKFLOW'),
     agentId: read('COLIBRI_AGENT_ID'),
+    leaseMinutes: read('COLIBRI_LEASE_MINUTES'),
     skillsDirs: Object.freeze(paths.map((path) => resolve(workspace, path))),
     startupTimeoutMs: read('COLIBRI_STARTUP_TIMEOUT_MS'),
     logLevel: read('COLIBRI_LOG_LEVEL'),

@@ -32,6 +32,9 @@ export const LIMITS = Object.freeze({
   tasksPageMax: 500,
   nextActionsMax: 100,
   thoughtsPageMax: 500,
+  /** Calls in the history of a task, and characters of each text in it; the whole texts are in the task and its trail. */
+  historyCallsMax: 50,
+  historyTextCharsMax: 200,
   /** Words of one search; the rest of a longer text is not looked at. */
   searchWordsMax: 64,
   searchCharsMax: 8_000,

@@ -17,6 +17,8 @@ export interface Outside {
   readonly git?: GitEvidence;
   /** Name and digest of each skill in force. */
   readonly skills?: readonly { readonly name: string; readonly digest: string }[];
+  /** Whether the process that holds the task was there, seen within the transaction. */
+  readonly holder?: { readonly present: boolean };
 }
 
 /** What is checked out. A new branch has no commit, a detached head no branch. */
@@ -34,6 +36,8 @@ export interface Lookup {
   awaitedBy(ids: readonly number[]): ReadonlyMap<number, readonly number[]>;
   /** How many of its children and of the tasks that this row depends on are unfinished. */
   unmet(task: TaskRow): number;
+  /** What is seen of a holder that is not the caller; a person at the command line has no process. */
+  holder(actor: string, process: string | null): SeenHolder;
   session(id: number): SessionRow | undefined;
   openSession(task: number): SessionRow | undefined;
   /** Every open session that covers the task, by id: its own, and deep ones of the tasks above it. */
@@ -48,6 +52,13 @@ export interface Lookup {
   nextId(table: StateTableName): number;
   /** The next number within a project. */
   nextSequence(project: string): number;
+}
+
+/** A person at the command line is not looked for and counts as present. */
+export interface SeenHolder {
+  readonly present: boolean;
+  /** The time of the last row of its process and name. */
+  readonly last_seen?: string | undefined;
 }
 
 /** `sealed`: whether it is a leaf of a finalized session. */

@@ -10,6 +10,7 @@ import {
   TASKS,
 } from '../log/tables.ts';
 import { type Report, rowFinding } from './finding.ts';
+import { LastSeen } from './last-seen.ts';
 import { type Entry, Memory, type RowsById } from './memory.ts';
 import { TaskCalls } from './named.ts';
 import { type Difference, forbidden, isRefused, NEWEST_RULES, replay, writingRule } from './replay.ts';
@@ -56,7 +57,7 @@ export class Walk {
   readonly #lost = new LostRows();
   readonly #times = new Times();
   readonly #pairing: Pairing;
-  readonly #lastSeen = new Map<string, string>();
+  readonly #lastSeen = new LastSeen();
   readonly #taskCalls = new TaskCalls();
   readonly #hashes = new Map<number, string>();
   #payloads = 0;
@@ -73,7 +74,7 @@ export class Walk {
     this.#report = report;
     this.links = new Links({ whole, lost: this.#lost, report, sizes });
     this.texts = new Texts(report);
-    this.#memory = new Memory(source, this.#lost);
+    this.#memory = new Memory(source, this.#lost, this.#lastSeen);
     this.#pairing = new Pairing(this.#lost, report);
   }
 
@@ -126,7 +127,7 @@ export class Walk {
       doubtful,
       /** Exit rows whose calls are not what they say: what was derived from them follows from that. */
       doubtfulExits: this.#doubtfulExits,
-      /** The time of the last row of each process; undefined where rows name one that cannot be theirs. */
+      /** The time of the last row of each process and actor; undefined where rows name one that cannot be theirs. */
       lastSeen: this.#lastUnpaired > 0 ? undefined : this.#lastSeen,
       /** How many rows each table of state must have: the largest id that was ever written. */
       created: this.#memory.created,
@@ -186,7 +187,7 @@ export class Walk {
     const mark = this.links.marks.get(row.position);
     if (mark !== undefined) mark.at = row.at;
     this.#times.follow(row.position, row.at, this.#report);
-    this.#lastSeen.set(row.process, row.at);
+    this.#lastSeen.note(row.process, row.actor, row.at);
     if (row.stage === 'enter') this.#judgeEnter(row, read, page);
     else this.#judgeExit(row, contentHash, read, page);
   }

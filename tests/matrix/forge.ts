@@ -22,6 +22,7 @@ import {
 } from '../../src/log/tables.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from '../../src/storage/sqlite/schema.ts';
 import { encodeSlot } from '../../src/trust/memory.ts';
+import { LastSeen } from '../../src/verify/last-seen.ts';
 import { type Database, openDatabase } from '../driver/database.ts';
 
 // A log in the hands of somebody who knows how it is made. It is taken apart into calls, changed, and put together again
@@ -580,11 +581,11 @@ export class ForgedLog {
         stage === 'exit' && sequence_no < position ? sequence_no : [],
       ),
     );
-    const lastSeen = new Map<string, string>();
+    const lastSeen = new LastSeen();
     const calls = new Set<string>();
     for (const row of this.rows) {
       const { fields } = row;
-      lastSeen.set(fields.process, fields.at);
+      lastSeen.note(fields.process, fields.actor, fields.at);
       const isOpen = fields.stage === 'enter' && !ended.has(fields.position);
       if (isOpen) insert('open_calls', { position: fields.position, process: fields.process });
       const task = this.#taskOf(row);
@@ -592,7 +593,7 @@ export class ForgedLog {
       calls.add(`${task} ${fields.position}`);
       insert('task_calls', { task_id: task, position: fields.position });
     }
-    for (const [process, last_seen] of lastSeen) insert('processes', { process, last_seen });
+    for (const [process, actor, last_seen] of lastSeen) insert('processes', { process, actor, last_seen });
     for (let block = 0; (block + 1) * 256 <= contents.length; block += 1)
       insert('log_blocks', { block, hash: treeRoot(contents.slice(block * 256, (block + 1) * 256)) });
   }
@@ -662,7 +663,7 @@ function derivedOf(row: Cells, tasks: readonly Cells[], finals: ReadonlyMap<numb
   return {
     unmet: [...awaited].filter((id) => finals.get(id) === false).length,
     is_final: finals.get(Number(row.id)) ? 1 : 0,
-    queue: queueOf(row.workflow as Workflow, row.status as Status),
+    queue: queueOf(row.status as Status),
   };
 }
 

@@ -98,6 +98,7 @@ function callerOn(
     workspace: '',
     isProject: false,
     workflow: 'kanban',
+    leaseMinutes: 30,
     projects,
   } as unknown as Config;
   const clock: Clock = systemClock;
@@ -133,6 +134,7 @@ function drawCall(random: Random, i: number): [tool: string, args: JsonObject] {
     () => ['task_update', { task_id: task, ...drawMove(random) }],
     () => ['task_update', { task_id: task, ...drawMove(random) }],
     () => ['task_update', { task_id: task, ...drawChange(random, i, other) }],
+    () => ['task_update', { task_id: task, takeover: true }],
     () => ['thought_record', drawThought(random, i, task, session)],
     () => ['thought_record', drawThought(random, i, task, session)],
     () => [
@@ -171,7 +173,7 @@ function drawMove(random: Random): JsonObject {
   return {
     status,
     ...(status === 'blocked' && { blocked_reason: 'waits' }),
-    ...maybe(random, { progress: random.between(0, 100) }),
+    ...maybe(random, { progress: random.between(0, 100), takeover: true }),
   };
 }
 

@@ -44,6 +44,7 @@ const leaving = (entered: ToolEnterEvent, facts: Partial<ToolExitEvent> = {}): T
     durationMs: 5,
     outcome: 'ok',
     effects: [],
+    outside: entered.outside,
     ...facts,
   });
 

@@ -34,7 +34,12 @@ export interface Bench {
   close(): Promise<void>;
 }
 
-const DEFAULTS: TaskSettings = { project: undefined, projects: undefined, workflow: 'kanban' };
+const DEFAULTS: TaskSettings = {
+  project: undefined,
+  projects: undefined,
+  workflow: 'kanban',
+  leaseMinutes: 30,
+};
 
 /** What a bench may stand on instead of the real thing. */
 export interface Ground {

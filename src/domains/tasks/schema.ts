@@ -48,6 +48,7 @@ export const UpdateInput = z
     title: title.optional(),
     ...Editable,
     blocked_reason: line(LIMITS.reasonCharsMax).optional(),
+    takeover: z.boolean().optional(),
   })
   .refine((update) => Object.keys(update).length > 1, 'give at least one field besides task_id')
   .refine((update) => update.status !== 'blocked' || update.blocked_reason !== undefined, {
@@ -55,17 +56,38 @@ export const UpdateInput = z
     message: 'required when status is blocked: say what the task waits for',
   });
 
+/** Who holds a task, or held it. A person at the command line is never seen, and counts as present. */
+const Holder = {
+  ...texts('held_by', 'since'),
+  last_seen: z.string().optional(),
+  present: z.boolean(),
+};
+
+const FormerHolder = z.strictObject(Holder);
+
 export const UpdateOutput = z.strictObject({
   ...texts('task_id', 'updated_at', 'updated_by'),
   status: z.enum(STATUSES),
   progress: z.number(),
   previous_status: z.enum(STATUSES).optional(),
+  taken_over_from: FormerHolder.optional(),
   warnings: z.array(z.string()).optional(),
 });
 
 export const GetInput = z.strictObject({
   task_id: recordId,
-  ...each(z.boolean().optional(), 'include_thought_trail', 'include_dependents'),
+  ...each(z.boolean().optional(), 'include_thought_trail', 'include_dependents', 'include_history'),
+});
+
+/** A call on the task: what it asked for, and how it ended. `position` is that of its exit row. */
+const PastCall = z.strictObject({
+  position: z.int(),
+  ...texts('at', 'actor', 'tool', 'outcome'),
+  error_code: z.string().optional(),
+  message: z.string().optional(),
+  args: z.record(z.string(), z.unknown()),
+  previous_status: z.string().optional(),
+  taken_over_from: z.record(z.string(), z.unknown()).optional(),
 });
 
 const Summary = {
@@ -86,7 +108,10 @@ export const GetOutput = z.strictObject({
   type: z.enum(TYPES).optional(),
   proof_grade: z.boolean(),
   erased: z.boolean().optional(),
+  holder: z.strictObject({ ...Holder, abandoned: z.boolean() }).optional(),
   ...each(z.array(z.string()).optional(), 'thought_trail', 'dependents'),
+  history: z.array(PastCall).optional(),
+  history_total: z.int().optional(),
 });
 
 export const ListInput = z.strictObject({
@@ -114,6 +139,8 @@ export const NextInput = z.strictObject({
   include_blocked: z.boolean().optional(),
 });
 
+const HeldTask = z.strictObject({ ...texts('task_id', 'title'), status: z.enum(STATUSES), ...Holder });
+
 export const NextOutput = z.strictObject({
   next_actions: z.array(
     z.strictObject({
@@ -122,15 +149,20 @@ export const NextOutput = z.strictObject({
       estimate_hours: z.number().optional(),
       parent_id: z.string().optional(),
       dependencies_unmet: z.int(),
+      status: z.enum(STATUSES).optional(),
     }),
   ),
   count: z.int(),
   project: z.string(),
   blocked: z.array(z.strictObject(texts('task_id', 'title', 'blocked_reason'))).optional(),
+  ...each(z.array(HeldTask).optional(), 'yours', 'abandoned'),
+  hint: z.string().optional(),
 });
 
 export type CreateArgs = z.output<typeof CreateInput>;
 export type Created = z.output<typeof CreateOutput>;
 export type UpdateArgs = z.output<typeof UpdateInput>;
 export type Updated = z.output<typeof UpdateOutput>;
+export type FormerHolder = z.output<typeof FormerHolder>;
+export type PastCall = z.output<typeof PastCall>;
 export type ListArgs = z.output<typeof ListInput>;

@@ -2,16 +2,28 @@ import type * as z from 'zod';
 import type { Config } from '../../config.ts';
 import { formatId, TASKS, THOUGHTS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
-import { type Tool, toolsOf } from '../../tool.ts';
+import { type CallContext, type Tool, toolsOf } from '../../tool.ts';
 import { idsFrom } from '../lookup.ts';
 import { given, pick } from '../records.ts';
+import type { SeenHolder } from '../rule.ts';
 import { requireRow, ruled } from '../ruled.ts';
-import { blockedTasks, listTasks, type NextAction, nextActions, SHOWN, type ShownTask } from './reads.ts';
+import { readHistory } from './history.ts';
+import { type HeldTask, heldTasks, type Looker, seeHolder } from './holders.ts';
+import {
+  blockedTasks,
+  byUrgency,
+  idleTasks,
+  listTasks,
+  type NextAction,
+  nextActions,
+  SHOWN,
+  type ShownTask,
+} from './reads.ts';
 import { projectNotFound, TASK_RULES } from './rules.ts';
 import * as schema from './schema.ts';
 
 /** What the owner decided for all tasks. */
-export type TaskSettings = Pick<Config, 'project' | 'projects' | 'workflow'>;
+export type TaskSettings = Pick<Config, 'project' | 'projects' | 'workflow' | 'leaseMinutes'>;
 
 const NEXT_DEFAULT = 20;
 const ALL_PROJECTS = '*';
@@ -21,6 +33,9 @@ const TRAIL = 'SELECT id FROM thoughts WHERE task_id = ? ORDER BY chain_position
 const tool = toolsOf('tasks');
 
 export function taskTools(settings: TaskSettings): Tool[] {
+  const looker = ({ actor, process, at }: CallContext): Looker => {
+    return { actor, process, at, leaseMinutes: settings.leaseMinutes };
+  };
   return [
     tool({
       name: 'task_create',
@@ -37,19 +52,27 @@ export function taskTools(settings: TaskSettings): Tool[] {
     tool({
       name: 'task_get',
       title: 'Get task',
-      summary: 'One task with all its fields; on request its thought ids and child ids.',
+      summary:
+        'One task with all its fields and its holder; on request its thought ids, child ids and history.',
       effect: 'reads',
-      kind: 'point',
+      kind: (sent) => (Reflect.has(Object(sent), 'include_history') ? 'snapshot' : 'point'),
       input: schema.GetInput,
       output: schema.GetOutput,
-      async handle(args, _call, tx) {
+      async handle(args, call, tx) {
         const task = await requireRow<ShownTask>(tx, TASKS, args.task_id, SHOWN);
+        const { held_by, held_process, held_since: since } = task;
+        const seen =
+          held_by !== null &&
+          since !== null &&
+          viewHolder(held_by, since, await seeHolder(tx, { held_by, held_process }, looker(call)));
         const trail = args.include_thought_trail && (await idsFrom(tx, TRAIL, task.id));
         const children = args.include_dependents && (await idsFrom(tx, CHILDREN, task.id));
         return {
           ...viewTask(task),
+          ...(seen && { holder: seen }),
           ...(trail && { thought_trail: trail.map((id) => formatId(THOUGHTS, id)) }),
           ...(children && { dependents: children.map(taskId) }),
+          ...(args.include_history && (await readHistory(tx, task))),
         };
       },
     }),
@@ -57,7 +80,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
       name: 'task_update',
       title: 'Update task',
       summary:
-        'Change fields or move a task one step; a refused step lists the allowed ones. Setting in_progress claims it: of two agents one is refused.',
+        'Change fields or move a task one step; a refused step lists the allowed ones. Setting in_progress (pipeline: GATHER) claims it: while you hold it, others cannot move it.',
       input: schema.UpdateInput,
       output: schema.UpdateOutput,
       ...ruled(TASK_RULES.task_update),
@@ -79,15 +102,20 @@ export function taskTools(settings: TaskSettings): Tool[] {
     tool({
       name: 'task_next_actions',
       title: 'Next actions',
-      summary: 'What to do next: ready tasks first, then by priority, then oldest.',
+      summary:
+        'What to do next: ready tasks first, then by priority, then oldest; with tasks you hold, tasks that were abandoned, and a hint where nothing is ready.',
       effect: 'reads',
       kind: 'snapshot',
       input: schema.NextInput,
       output: schema.NextOutput,
-      async handle(args, _call, tx) {
-        const project = await resolveProject(tx, args.project ?? settings.project, settings.projects);
+      async handle(args, call, tx) {
+        const project = await resolveProject(tx, args.project, settings);
         const limit = args.limit ?? NEXT_DEFAULT;
-        const actions = await nextActions(tx, project, limit);
+        const { yours, abandoned } = await heldTasks(tx, project, looker(call), limit);
+        const mine = yours.filter(({ status }) => status !== 'in_progress');
+        const queued = await nextActions(tx, project, limit);
+        const actions = mine.length === 0 ? queued : [...mine, ...queued].sort(byUrgency).slice(0, limit);
+        const isIdle = (actions[0]?.unmet ?? 1) > 0;
         const blocked = args.include_blocked && (await blockedTasks(tx, project, limit));
         return {
           next_actions: actions.map(viewAction),
@@ -98,6 +126,9 @@ export function taskTools(settings: TaskSettings): Tool[] {
               return { task_id: taskId(id), title, blocked_reason: why ?? '' };
             }),
           }),
+          ...(yours.length > 0 && { yours: yours.map(viewHeld) }),
+          ...(abandoned.length > 0 && { abandoned: abandoned.map(viewHeld) }),
+          ...(isIdle && { hint: await hint(tx, project, { yours, abandoned }, settings) }),
         };
       },
     }),
@@ -119,7 +150,53 @@ function viewAction(action: NextAction) {
   };
   if (action.estimate_hours !== null) view.estimate_hours = action.estimate_hours;
   if (action.parent_id !== null) view.parent_id = taskId(action.parent_id);
+  // Of a pipeline task only: what is next of the others is to be claimed from todo.
+  if (action.status !== 'todo') view.status = action.status;
   return view;
+}
+
+function viewHolder<S extends SeenHolder>(held_by: string, since: string, { last_seen, ...seen }: S) {
+  return { held_by, since, ...(last_seen !== undefined && { last_seen }), ...seen };
+}
+
+function viewHeld({ id, title, status, held_by, held_since, seen }: HeldTask) {
+  const { abandoned: _, ...shown } = seen;
+  return { task_id: taskId(id), title, status, ...viewHolder(held_by, held_since, shown) };
+}
+
+/** What to do where nothing is ready, with the call that brings something forward. */
+async function hint(
+  tx: Reader,
+  project: string | undefined,
+  { yours: [own], abandoned: [left] }: Record<'yours' | 'abandoned', readonly HeldTask[]>,
+  settings: TaskSettings,
+): Promise<string> {
+  const { backlog, review, waiting, blocked, isEmpty } = await idleTasks(tx, project);
+  const where = project === undefined ? '' : ` in project ${project}`;
+  const call = (tool: string, args: object) => `${tool} ${JSON.stringify(args)}`;
+  const move = (id: number, args: object) => call('task_update', { task_id: taskId(id), ...args });
+  const named = project ?? settings.projects?.[0] ?? 'my-project';
+  const said = [
+    own && `You hold ${taskId(own.id)}: go on with it.`,
+    isEmpty &&
+      `There are no tasks${where} yet. Make one: ${call('task_create', { title: 'What to do', project: named })}.`,
+    waiting > 0 &&
+      `${waiting} listed ${plural(waiting, 'task waits', 'tasks wait')} for others to be finished.`,
+    left && `${taskId(left.id)} was abandoned. Take it over: ${move(left.id, { takeover: true })}.`,
+    review.first !== undefined &&
+      `${review.count} ${plural(review.count, 'task is', 'tasks are')} in review${where}. Look at one and finish it: ${move(review.first, { status: 'done' })}.`,
+    backlog.first !== undefined &&
+      `${backlog.count} ${plural(backlog.count, 'task waits', 'tasks wait')} in backlog${where}. Bring one forward: ${move(backlog.first, { status: 'todo' })}, then claim it with status in_progress.`,
+    blocked > 0 &&
+      `${blocked} ${plural(blocked, 'task is', 'tasks are')} blocked; include_blocked lists them.`,
+  ].filter((sentence) => typeof sentence === 'string');
+  return (
+    said.join(' ') || `Nothing${where} is left to claim: every task is finished or held by somebody else.`
+  );
+}
+
+function plural(count: number, one: string, several: string): string {
+  return count === 1 ? one : several;
 }
 
 /** Every field of a task; what has no value is left out. */
@@ -140,8 +217,13 @@ function viewTask(task: ShownTask): z.input<typeof schema.GetOutput> {
 }
 
 /** The project a reading tool is about, which must exist. None means all. */
-async function resolveProject(tx: Reader, project: string | undefined, projects: TaskSettings['projects']) {
-  if (project === undefined) return undefined;
+async function resolveProject(
+  tx: Reader,
+  project: string | undefined,
+  { project: active, projects }: TaskSettings,
+) {
+  // The active project is there from the start: the owner has named it.
+  if (project === undefined || project === active) return project ?? active;
   const found = 'SELECT 1 AS found FROM tasks WHERE project = ? LIMIT 1';
   if (projects?.includes(project) ?? (await tx.get(found, project)) !== undefined) return project;
   const sql = 'SELECT DISTINCT project FROM tasks ORDER BY project LIMIT 50';

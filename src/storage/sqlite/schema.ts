@@ -95,10 +95,12 @@ export const SCHEMA = `
     process  TEXT NOT NULL
   ) STRICT;
 
-  -- Derived: when each server process last wrote a row.
+  -- Derived: when each server process last wrote a row for each actor it serves.
   CREATE TABLE processes (
-    process   TEXT PRIMARY KEY,
-    last_seen TEXT NOT NULL
+    process   TEXT NOT NULL,
+    actor     TEXT NOT NULL,
+    last_seen TEXT NOT NULL,
+    PRIMARY KEY (process, actor)
   ) STRICT, WITHOUT ROWID;
 
   -- Derived: the exit rows of writing calls by the task they name or made, refused ones included.
@@ -176,13 +178,21 @@ export const SCHEMA = `
   CREATE INDEX tasks_next ON tasks (
     queue, (unmet > 0),
     (CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END),
-    id, title, priority, assignee, estimate_hours, parent_id, unmet
+    id, title, priority, assignee, estimate_hours, parent_id, unmet, status
   ) WHERE queue > 0;
   CREATE INDEX tasks_next_in_project ON tasks (
     project, queue, (unmet > 0),
     (CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END),
-    id, title, priority, assignee, estimate_hours, parent_id, unmet
+    id, title, priority, assignee, estimate_hours, parent_id, unmet, status
   ) WHERE queue > 0;
+  -- For "yours" and "abandoned": the tasks of each holder.
+  CREATE INDEX tasks_held ON tasks (held_by, held_process, id) WHERE held_by IS NOT NULL;
+  -- For the hint where nothing is ready: what can be brought forward, in the order of "what next".
+  CREATE INDEX tasks_waiting ON tasks (
+    status, project, (unmet > 0),
+    (CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END),
+    id
+  ) WHERE status = 'backlog' OR status = 'review';
 
   -- Derived from tasks and their texts, kept by triggers and compared by the verifier.
   CREATE TABLE task_labels (label TEXT NOT NULL, task_id INTEGER NOT NULL, PRIMARY KEY (label, task_id)) STRICT, WITHOUT ROWID;

@@ -1,6 +1,6 @@
 import { formatId, TASKS } from '../../log/tables.ts';
 import { BLOCK_ROWS } from '../../log/tree.ts';
-import type { Row } from '../../storage/engine.ts';
+import type { Row, SqlList } from '../../storage/engine.ts';
 import { listIn } from '../../untrusted.ts';
 import { auditRow, type Finding } from '../finding.ts';
 import { inPages, isPlain, type Parts, type Rest } from './database-cells.ts';
@@ -19,17 +19,17 @@ interface About extends Pick<Finding, 'record' | 'position'> {
   readonly what: string;
 }
 
-/** Compares the two columns of a table with what they must be. `isExplained` tells what only follows from another finding. */
+/** Compares the columns of a table with what they must be; a key of several columns is their JSON. `isExplained` tells what only follows from another finding. */
 async function compare<K extends string | number>(
   { from, report }: Rest,
-  [table, key, column]: readonly [table: string, key: string, column: string],
+  [table, key, column]: readonly [table: string, key: string | readonly string[], column: string],
   expected: ReadonlyMap<K, string>,
   about: (key: K) => About,
   isExplained: (key: K, due: string | undefined, actual: string | undefined) => boolean = () => false,
 ): Promise<void> {
-  const sql = `SELECT ${key} AS key, ${column} AS value FROM ${table}`;
-  const rows = await from(table).all<{ key: K; value: string }>(sql);
-  const stored = new Map(rows.map((row) => [row.key, row.value]));
+  const rows = await from(table).lists(`SELECT ${column}, ${[key].flat().join(', ')} FROM ${table}`);
+  const keyOf = (parts: SqlList) => (typeof key === 'string' ? parts[0] : JSON.stringify(parts)) as K;
+  const stored = new Map(rows.map(([value, ...parts]) => [keyOf(parts), value as string]));
   for (const one of new Set([...expected.keys(), ...stored.keys()])) {
     const [due, actual] = [expected.get(one), stored.get(one)];
     if (due === actual || isExplained(one, due, actual)) continue;
@@ -64,8 +64,13 @@ async function checkOpenCalls(rest: Rest): Promise<void> {
 async function checkProcesses(rest: Rest): Promise<void> {
   const { lastSeen, isComplete } = rest.walked;
   if (!isComplete || lastSeen === undefined) return;
-  const about = (process: string) => ({ record: String(process), what: 'a process' });
-  await compare(rest, ['processes', 'process', 'last_seen'], lastSeen, about);
+  const due = new Map<string, string>();
+  for (const [process, actor, at] of lastSeen) due.set(JSON.stringify([process, actor]), at);
+  const about = (key: string) => {
+    const [process, actor] = listIn(key);
+    return { record: `${process} ${actor}`, what: 'a process with an actor' };
+  };
+  await compare(rest, ['processes', ['process', 'actor'], 'last_seen'], due, about);
 }
 
 async function checkBlocks(rest: Rest): Promise<void> {
