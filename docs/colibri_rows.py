@@ -38,6 +38,7 @@ class LogCheck(ToolRules, HeadRules):
         # Along the rows. `roots` is for the signatures: what the log was like at each size that was signed.
         self.size, self.chain_hash, self.tree, self.roots = 0, ZEROS, Tree(), {}
         self.row_hash, self.last_row = None, None
+        self.last_seen = {}  # The time of the last row of each process and actor.
         self.open_calls = {}  # The enter row and the arguments of each, by position.
         # What the calls left: the last effect on each row of state, and what its columns must hold.
         self.written, self.due, self.count = {}, {}, dict.fromkeys(TABLES, 0)
@@ -85,6 +86,7 @@ class LogCheck(ToolRules, HeadRules):
                 "size": self.size, "root": self.tree.root(), "frontier": "".join(self.tree.peaks),
                 "chain_hash": self.chain_hash, "at": row["at"],
             }
+        self.last_seen[row["process"], row["actor"]] = row["at"]
         if row["stage"] == "enter":
             self.open_calls[row["position"]] = (row, self.check_arguments(where, row, stored.payload))
         else:
