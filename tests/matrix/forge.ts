@@ -77,6 +77,7 @@ export interface CallSpec {
   readonly tool: string;
   readonly actor?: string;
   readonly source?: 'mcp' | 'cli';
+  readonly process?: string;
   readonly args: JsonObject;
   /** Free texts among the arguments; they are salted. */
   readonly texts?: Readonly<Record<string, unknown>>;
@@ -308,7 +309,7 @@ export class ForgedLog {
   }
 
   /** The enter row of a new call. */
-  begin({ tool, actor, source, args, texts = {} }: CallSpec): ForgedRow {
+  begin({ tool, actor, source, process, args, texts = {} }: CallSpec): ForgedRow {
     const { fields: before } = this.last;
     const kept: JsonObject = { ...args };
     for (const [name, value] of Object.entries(texts)) kept[name] = this.addText(value);
@@ -323,7 +324,7 @@ export class ForgedLog {
           rules: before.rules,
         },
         ...{ schema_valid: true, args_hash: null, outcome: 'running', error_code: null, duration_ms: null },
-        ...{ result_hash: null, effects: [], process: before.process, repaired: [] },
+        ...{ result_hash: null, effects: [], process: process ?? before.process, repaired: [] },
       },
       payload: { salt: newSalt(), body: kept },
       writes: [],

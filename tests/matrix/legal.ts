@@ -134,7 +134,8 @@ function heldBy({ actor, process, at }: Caller): Cells {
 function moved(before: Cells, to: string, caller: Caller): Cells {
   const isUnderWay =
     before.workflow === 'pipeline' ? !['INIT', 'DONE', 'CANCELLED'].includes(to) : to === 'in_progress';
-  const isHolder = before.held_by === caller.actor && [null, caller.process].includes(before.held_process as null);
+  const isHolder =
+    before.held_by === caller.actor && [null, caller.process].includes(before.held_process as null);
   return {
     ...{ status: to, status_since: caller.at, status_by: caller.actor, blocked_reason: null },
     ...(to.toLowerCase() === 'done' && { progress: 100 }),
@@ -336,6 +337,12 @@ export function former(log: ForgedLog, task: number, present = true): JsonObject
   const own = log.rows.filter(({ fields }) => fields.actor === held_by && fields.process === held_process);
   const last_seen = own.at(-1)?.fields.at;
   return { held_by, since: held_since, ...(last_seen !== undefined && { last_seen }), present };
+}
+
+/** A move by a holder whose process has ended meanwhile. */
+export function restarted(log: ForgedLog, task: number, actor: string): Deviation {
+  const taken_over_from = former(log, task, false);
+  return { actor, outside: { holder: { present: false } }, result: { taken_over_from } };
 }
 
 /** The owner accepts the log as it is, giving up a signed head where one is named. */

@@ -72,7 +72,22 @@ describe('logs that nobody has touched give no findings on any source', () => {
     legal.update(log, 8, { title: 'Other', progress: 5 });
     for (const status of ['todo', 'in_progress']) legal.update(log, 8, { status });
     legal.update(log, 8, { status: 'blocked', blocked_reason: 'Rain.' });
-    legal.update(log, 11, { status: 'ANALYZE' });
+    legal.update(log, 11, { status: 'ANALYZE' }, legal.restarted(log, 11, 'bob'));
+    legal.update(log, 11, { takeover: true }, { result: { taken_over_from: legal.former(log, 11) } });
+    legal.refuse(log, 'task_update', { task_id: 'T-0011', status: 'PLAN' }, 'ERR_TASK_HELD', {
+      actor: 'bob',
+    });
+    legal.update(log, 11, { assignee: 'bob' });
+    const handedOver = { actor: 'bob', result: { taken_over_from: legal.former(log, 11) } };
+    legal.update(log, 11, { status: 'PLAN' }, handedOver);
+    const person = { source: 'cli', actor: 'dora' } as const;
+    legal.update(
+      log,
+      11,
+      { status: 'APPLY', takeover: true },
+      { ...person, result: { taken_over_from: legal.former(log, 11) } },
+    );
+    legal.update(log, 11, { status: 'VERIFY' }, person);
     legal.think(log, 8, { tests_run: ['a'], metadata: { a: 1 } });
     legal.think(log, 8);
     legal.open(log, 8, { reason: 'r' });
