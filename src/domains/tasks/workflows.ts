@@ -78,7 +78,10 @@ export function assertArrow(task: Standing, to: Status): void {
   const task_id = formatId(TASKS, task.id);
   const first = firstStep(workflow, status, to);
   const refused = to === status ? `be set to ${to} a second time` : `move to ${to}`;
-  const held = held_by === null ? '' : ` ${held_by} has held it since ${task.held_since}.`;
+  const held =
+    held_by === null
+      ? ''
+      : ` ${held_by} has held it since ${task.held_since}: unless that is you, take another task.`;
   const next =
     allowed.length === 0
       ? 'It is final and never moves again.'
