@@ -1,4 +1,6 @@
+import { systemClock } from '../clock.ts';
 import type { TaskRow } from '../domains/facts.ts';
+import { type Looker, viewHolder } from '../domains/tasks/holders.ts';
 import { ARROWS } from '../domains/tasks/workflows.ts';
 import { formatId, TASKS } from '../log/tables.ts';
 import { ERASED, SHOWN_TEXT } from '../log/texts.ts';
@@ -24,7 +26,10 @@ const COLUMN_WIDTH_MAX = 36;
 const TITLE_LINES_MAX = 3;
 const GAP = 2;
 
-type Card = Pick<TaskRow, 'id' | 'title' | 'priority' | 'assignee' | 'progress'> & { readonly unmet: number };
+type Card = Pick<TaskRow, 'id' | 'title' | 'priority' | 'assignee' | 'progress'> & {
+  readonly unmet: number;
+  readonly holder?: NonNullable<Awaited<ReturnType<typeof viewHolder>>>;
+};
 type Column = Awaited<ReturnType<typeof readColumns>>[number];
 
 /** The tasks as columns, one per status. */
@@ -32,7 +37,7 @@ export const board = command({
   name: 'board',
   usage: '[--project NAME] [--all]',
   summary: 'the tasks as columns, one per status',
-  details: `Each column shows the ${CARDS_MAX} most urgent cards. ‼ critical, ! high, ↓ low; ⧗2 waits for two other tasks. Finished columns appear with --all. If the terminal is too narrow for all columns, empty ones are left out.`,
+  details: `Each column shows the ${CARDS_MAX} most urgent cards. ‼ critical, ! high, ↓ low; ⧗2 waits for two other tasks. A task in progress shows who holds it; one whose holder is gone, or silent for COLIBRI_LEASE_MINUTES, is abandoned. Finished columns appear with --all. If the terminal is too narrow for all columns, empty ones are left out.`,
   options: {
     project: { value: 'NAME', help: 'only this project' },
     all: { help: 'also finished and cancelled tasks' },
@@ -40,7 +45,11 @@ export const board = command({
   async run({ values, out, config }) {
     const project = values.project ?? config.project;
     const [columns, projects] = await withDatabase(config, (storage) =>
-      storage.read(async (tx) => [await readColumns(tx, project ?? null), await readProjects(tx)] as const),
+      storage.read(async (tx) => {
+        const at = new Date(systemClock.now()).toISOString();
+        const looker = { actor: '', process: '', at, leaseMinutes: config.leaseMinutes };
+        return [await readColumns(tx, project ?? null, looker), await readProjects(tx)] as const;
+      }),
     );
     const strange = columns.find(({ workflow }) => workflow === STRANGE);
     const shown = columns.filter(({ status }) => values.all === true || !FINISHED.includes(status));
@@ -72,7 +81,7 @@ async function readProjects(tx: Reader): Promise<string[]> {
 }
 
 /** Every status of each workflow that is in use. */
-async function readColumns(tx: Reader, project: string | null) {
+async function readColumns(tx: Reader, project: string | null, looker: Looker) {
   const counts = await tx.all<{ workflow: string; status: string; count: number }>(
     'SELECT workflow, status, count(*) AS count FROM tasks WHERE project = coalesce(?, project) GROUP BY workflow, status',
     project,
@@ -82,7 +91,17 @@ async function readColumns(tx: Reader, project: string | null) {
     const own = counts.filter((one) => one.workflow === workflow);
     for (const status of own.length === 0 ? [] : Object.keys(arrows)) {
       const count = own.find((one) => one.status === status)?.count ?? 0;
-      const cards = await tx.all<Card>(CARDS, workflow, status, project, CARDS_MAX);
+      const cards: Card[] = [];
+      for (const { held_by, held_process, held_since, ...card } of await tx.all<Found>(
+        CARDS,
+        workflow,
+        status,
+        project,
+        CARDS_MAX,
+      )) {
+        const holder = await viewHolder(tx, { held_by, held_process, held_since }, looker);
+        cards.push({ ...card, ...(holder && { holder }) });
+      }
       columns.push({ workflow, status, count, cards });
     }
   }
@@ -92,7 +111,10 @@ async function readColumns(tx: Reader, project: string | null) {
   return columns;
 }
 
-const CARDS = `SELECT id, coalesce(${SHOWN_TEXT}, '${ERASED}') AS title, priority, assignee, progress, unmet
+type Found = Omit<Card, 'holder'> & Pick<TaskRow, 'held_by' | 'held_process' | 'held_since'>;
+
+const CARDS = `SELECT id, coalesce(${SHOWN_TEXT}, '${ERASED}') AS title, priority, assignee, progress, unmet,
+    held_by, held_process, held_since
   FROM tasks LEFT JOIN texts x ON x.digest = tasks.title
   WHERE workflow = ? AND status = ? AND project = coalesce(?, project) ORDER BY unmet > 0, urgency, id LIMIT ?`;
 
@@ -126,7 +148,8 @@ function drawColumns(columns: readonly Column[], width: number, out: Output): vo
   if (hidden.some((count) => count > 0)) row(more);
 }
 
-function cardLines({ id, title, priority, unmet, progress, assignee }: Card, width: number, out: Output) {
+function cardLines(card: Card, width: number, out: Output) {
+  const { id, title, priority, unmet, progress, assignee, holder } = card;
   const lines: string[] = [];
   // One line too many shows that the rest was cut.
   for (const line of wrap(visibleLine(title), width, 0)) if (lines.push(line) > TITLE_LINES_MAX) break;
@@ -138,7 +161,12 @@ function cardLines({ id, title, priority, unmet, progress, assignee }: Card, wid
   return [
     out.paint(colour, toWidth(head, width)),
     ...[...lines.slice(0, TITLE_LINES_MAX - 1), rest].filter(Boolean).map((line) => toWidth(line, width)),
-    out.paint('dim', toWidth(visibleLine(assignee), width)),
+    ...(holder?.held_by === assignee ? [] : [out.paint('dim', toWidth(visibleLine(assignee), width))]),
+    ...(holder === undefined
+      ? []
+      : [
+          ...wrap(`${holder.abandoned ? 'abandoned' : 'held'} by ${visibleLine(holder.held_by)}`, width, 0),
+        ].map((line) => out.paint(holder.abandoned ? 'yellow' : 'dim', toWidth(line, width)))),
   ];
 }
 

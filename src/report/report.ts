@@ -3,7 +3,9 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../clock.ts';
+import { heldTasks } from '../domains/tasks/holders.ts';
 import { type BundleRequest, writeBundle } from '../export/bundle.ts';
+import { formatId, TASKS } from '../log/tables.ts';
 import {
   isThere,
   makePrivateFolder,
@@ -37,7 +39,11 @@ export function reportPage(): string | undefined {
  * Writes the page with a bundle inside as one file. The bundle is the very zip that `colibri export` makes, so that the
  * page has one kind of input and can hand it out again.
  */
-export async function writeReport(storage: StorageEngine, request: BundleRequest, path: string) {
+export async function writeReport(
+  storage: StorageEngine,
+  request: BundleRequest & { readonly leaseMinutes: number },
+  path: string,
+) {
   const target = resolve(path);
   // Only a report of ours may be overwritten.
   if (isThere(target) && readStart(target, HEAD_BYTES)?.includes('<title>Colibri report</title>') !== true)
@@ -52,15 +58,29 @@ export async function writeReport(storage: StorageEngine, request: BundleRequest
     const zip = join(folder, 'bundle.zip');
     const written = await writeBundle(storage, { ...request, page }, zip);
     makePrivateFolder(dirname(target), false);
-    await writePage(target, page, zip);
+    await writePage(target, page, zip, await readAbandoned(storage, request.leaseMinutes));
     return { ...written, bytes: statSync(target).size };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
+/** What only this machine can see and no log can prove: whose holders are gone or silent now. The page says when that was. */
+async function readAbandoned(storage: StorageEngine, leaseMinutes: number) {
+  const at = new Date(systemClock.now()).toISOString();
+  const looker = { actor: '', process: '', at, leaseMinutes };
+  const all = Number.MAX_SAFE_INTEGER;
+  const { abandoned } = await storage.read((tx) => heldTasks(tx, undefined, looker, all));
+  return { at, tasks: abandoned.map(({ id }) => formatId(TASKS, id)) };
+}
+
 /** The file appears at the target only when it is complete. Only its owner may read it: calls may have been given secrets. */
-async function writePage(target: string, page: string, zip: string): Promise<void> {
+async function writePage(
+  target: string,
+  page: string,
+  zip: string,
+  abandoned: { readonly at: string; readonly tasks: readonly string[] },
+): Promise<void> {
   const [before, after, more] = page.split(NO_BUNDLE);
   if (after === undefined || more !== undefined)
     throw new Error('verify.html has no place for a bundle, or more than one');
@@ -68,7 +88,7 @@ async function writePage(target: string, page: string, zip: string): Promise<voi
   const name = jsonText(`${basename(target).replace(/\.html?$/i, '')}.zip`).replaceAll('<', '\\u003c');
   const making = join(dirname(target), `.${basename(target)}.${systemClock.salt()}.new`);
   async function* parts() {
-    yield `${before}${OPEN}${name},"zip":"`;
+    yield `${before}${OPEN}${name},"abandoned":${JSON.stringify(abandoned)},"zip":"`;
     yield* createReadStream(zip, 'base64');
     yield `"}</script>${after}`;
   }

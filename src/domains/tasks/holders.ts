@@ -4,6 +4,7 @@ import type { Reader } from '../../storage/engine.ts';
 import type { CallContext } from '../../tool.ts';
 import type { TaskRow } from '../facts.ts';
 import { lastSeen, shown } from '../lookup.ts';
+import { given, pick } from '../records.ts';
 import type { SeenHolder } from '../rule.ts';
 
 // What a reader sees of holders. What is allowed is decided by the rules, which look for themselves.
@@ -13,19 +14,30 @@ export interface Looker extends Pick<CallContext, 'actor' | 'process' | 'at'> {
   readonly leaseMinutes: number;
 }
 
+/** A holder as it is shown to agents and people. */
+export async function viewHolder(
+  tx: Reader,
+  { held_by, held_process, held_since }: Pick<TaskRow, 'held_by' | 'held_process' | 'held_since'>,
+  looker: Looker,
+) {
+  if (held_by === null || held_since === null) return undefined;
+  const seen = await seeHolder(tx, { held_by, held_process }, looker);
+  return { held_by, since: held_since, ...given(seen, 'last_seen'), ...pick(seen, 'present', 'abandoned') };
+}
+
 /** Whose tasks they are: a name and the process that serves it; from the command line there is none. */
 interface Holder {
   readonly held_by: string;
   readonly held_process: string | null;
 }
 
-export interface SeenNow extends SeenHolder {
+interface SeenNow extends SeenHolder {
   /** Its process is gone, or has made no call for as long as the lease. A person at the command line has no lease. */
   readonly abandoned: boolean;
 }
 
 /** What is seen of a holder now. The one who asks is there. */
-export async function seeHolder(tx: Reader, holder: Holder, looker: Looker): Promise<SeenNow> {
+async function seeHolder(tx: Reader, holder: Holder, looker: Looker): Promise<SeenNow> {
   const { held_by, held_process } = holder;
   if (held_process === null) return { present: true, abandoned: false };
   const isOurs = held_process === looker.process;

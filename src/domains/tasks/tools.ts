@@ -5,10 +5,9 @@ import type { Reader } from '../../storage/engine.ts';
 import { type CallContext, type Tool, toolsOf } from '../../tool.ts';
 import { idsFrom } from '../lookup.ts';
 import { given, pick } from '../records.ts';
-import type { SeenHolder } from '../rule.ts';
 import { requireRow, ruled } from '../ruled.ts';
 import { readHistory } from './history.ts';
-import { type HeldTask, heldTasks, type Looker, seeHolder } from './holders.ts';
+import { type HeldTask, heldTasks, type Looker, viewHolder } from './holders.ts';
 import {
   blockedTasks,
   byUrgency,
@@ -60,16 +59,12 @@ export function taskTools(settings: TaskSettings): Tool[] {
       output: schema.GetOutput,
       async handle(args, call, tx) {
         const task = await requireRow<ShownTask>(tx, TASKS, args.task_id, SHOWN);
-        const { held_by, held_process, held_since: since } = task;
-        const seen =
-          held_by !== null &&
-          since !== null &&
-          viewHolder(held_by, since, await seeHolder(tx, { held_by, held_process }, looker(call)));
+        const holder = await viewHolder(tx, task, looker(call));
         const trail = args.include_thought_trail && (await idsFrom(tx, TRAIL, task.id));
         const children = args.include_dependents && (await idsFrom(tx, CHILDREN, task.id));
         return {
           ...viewTask(task),
-          ...(seen && { holder: seen }),
+          ...(holder && { holder }),
           ...(trail && { thought_trail: trail.map((id) => formatId(THOUGHTS, id)) }),
           ...(children && { dependents: children.map(taskId) }),
           ...(args.include_history && (await readHistory(tx, task))),
@@ -155,13 +150,9 @@ function viewAction(action: NextAction) {
   return view;
 }
 
-function viewHolder<S extends SeenHolder>(held_by: string, since: string, { last_seen, ...seen }: S) {
-  return { held_by, since, ...(last_seen !== undefined && { last_seen }), ...seen };
-}
-
 function viewHeld({ id, title, status, held_by, held_since, seen }: HeldTask) {
-  const { abandoned: _, ...shown } = seen;
-  return { task_id: taskId(id), title, status, ...viewHolder(held_by, held_since, shown) };
+  const shown = { ...given(seen, 'last_seen'), present: seen.present };
+  return { task_id: taskId(id), title, status, held_by, since: held_since, ...shown };
 }
 
 /** What to do where nothing is ready, with the call that brings something forward. */
@@ -183,10 +174,10 @@ async function hint(
     waiting > 0 &&
       `${waiting} listed ${plural(waiting, 'task waits', 'tasks wait')} for others to be finished.`,
     left && `${taskId(left.id)} was abandoned. Take it over: ${move(left.id, { takeover: true })}.`,
-    review.first !== undefined &&
-      `${review.count} ${plural(review.count, 'task is', 'tasks are')} in review${where}. Look at one and finish it: ${move(review.first, { status: 'done' })}.`,
     backlog.first !== undefined &&
       `${backlog.count} ${plural(backlog.count, 'task waits', 'tasks wait')} in backlog${where}. Bring one forward: ${move(backlog.first, { status: 'todo' })}, then claim it with status in_progress.`,
+    review.first !== undefined &&
+      `${review.count} ${plural(review.count, 'task is', 'tasks are')} in review${where}. Look at one and finish it: ${move(review.first, { status: 'done' })}.`,
     blocked > 0 &&
       `${blocked} ${plural(blocked, 'task is', 'tasks are')} blocked; include_blocked lists them.`,
   ].filter((sentence) => typeof sentence === 'string');

@@ -1,4 +1,4 @@
-import { type Embedded, embeddedBundle, openDropped, openFiles } from './given.ts';
+import { type Abandoned, type Embedded, embeddedBundle, openDropped, openFiles } from './given.ts';
 import { boardView } from './view/board.ts';
 import { checksView } from './view/checks.ts';
 import { detailBox } from './view/detail.ts';
@@ -28,7 +28,10 @@ function start(): void {
   const embedded = embeddedBundle();
   document.body.append(header(embedded), h('main.grid', banner.element, content), detail.element);
   acceptDrops();
-  if (embedded !== undefined) return void open({ zip: embedded.zip }, embedded.name);
+  if (embedded !== undefined) {
+    const { zip, abandoned } = embedded;
+    return void open({ zip }, embedded.name, abandoned);
+  }
   banner.idle();
   replace(content, welcome());
 }
@@ -86,14 +89,17 @@ function header(embedded: Embedded | undefined): HTMLElement {
 function chooser(label: string, props: Readonly<Record<string, string | boolean>>): HTMLElement {
   const input = h('input', { type: 'file', hidden: true, ...props });
   input.addEventListener('change', async () => {
-    await openFiles([...(input.files ?? [])], open);
+    await openFiles([...(input.files ?? [])], openGiven);
     input.value = '';
   });
   return h('div', input, h('button', { click: () => input.click() }, label));
 }
 
+/** Of what somebody opens, nobody has said whose holders are gone. */
+const openGiven = (given: Given, title: string) => open(given, title);
+
 /** Nothing of what was open before is left on the page while something else is being checked. */
-async function open(given: Given, title: string): Promise<void> {
+async function open(given: Given, title: string, abandoned?: Abandoned): Promise<void> {
   document.body.dataset.ready = 'false';
   if (detail.element.open) detail.element.close();
   replace(content);
@@ -101,7 +107,7 @@ async function open(given: Given, title: string): Promise<void> {
   banner.progress(0, 0);
   try {
     const opened = await ask('open', given);
-    show(opened);
+    show(opened, abandoned);
     banner.conclude(opened.verdict);
   } catch (error) {
     banner.unreadable(error instanceof Error ? error.message : String(error));
@@ -109,7 +115,7 @@ async function open(given: Given, title: string): Promise<void> {
   document.body.dataset.ready = 'true';
 }
 
-function show(opened: Opened): void {
+function show(opened: Opened, abandoned: Abandoned | undefined): void {
   const byPosition = new Map(
     opened.calls.flatMap((call) => [[call.position, call] as const, [call.exit, call] as const]),
   );
@@ -124,7 +130,7 @@ function show(opened: Opened): void {
   const trail = trailView(opened.calls, openCall);
   const bar = tabs({
     Summary: summaryView(opened, openTask),
-    Board: boardView(opened.tasks, openTask),
+    Board: boardView(opened.tasks, openTask, abandoned),
     Trail: trail.element,
     Sessions: sessionsView(opened.sessions, (position) => openCall(byPosition.get(position))),
     Checks: checksView(opened.verdict, (text) => ask('compare', text)),
@@ -144,6 +150,6 @@ function acceptDrops(): void {
   body.addEventListener('dragover', (event) => event.preventDefault());
   body.addEventListener('drop', async (event) => {
     event.preventDefault();
-    if (event.dataTransfer !== null) await openDropped(event.dataTransfer, open);
+    if (event.dataTransfer !== null) await openDropped(event.dataTransfer, openGiven);
   });
 }
