@@ -161,7 +161,9 @@ function cardLines(card: Card, width: number, out: Output) {
   return [
     out.paint(colour, toWidth(head, width)),
     ...[...lines.slice(0, TITLE_LINES_MAX - 1), rest].filter(Boolean).map((line) => toWidth(line, width)),
-    ...(holder?.held_by === assignee ? [] : [out.paint('dim', toWidth(visibleLine(assignee), width))]),
+    ...(holder !== undefined && [holder.held_by, 'unassigned'].includes(assignee)
+      ? []
+      : [out.paint('dim', toWidth(visibleLine(assignee), width))]),
     ...(holder === undefined
       ? []
       : [
