@@ -1,5 +1,4 @@
 import { isHash } from '../integrity/digest.ts';
-import { isPresent } from '../log/process-identity.ts';
 import { SESSIONS, type StateTable, TASKS, tableNamed } from '../log/tables.ts';
 import { ERASED, SHOWN_TEXT } from '../log/texts.ts';
 import type { Reader, SqlValue } from '../storage/engine.ts';
@@ -34,7 +33,7 @@ export function transactionLookup(tx: Reader, call: WritingContext): AsyncLookup
     holder: async (actor, process) => {
       if (process === null) return { present: true };
       const isOurs = process === call.process;
-      const present = isOurs || isPresent(process);
+      const present = isOurs || (await tx.isPresent(process));
       if (!isOurs) call.outside.holder = { present };
       const last_seen = (isOurs ? call.lastSeen(actor) : undefined) ?? (await lastSeen(tx, actor, process));
       return { present, last_seen };

@@ -13,6 +13,8 @@ export interface Reader {
   all<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T[]>;
   /** Each row as the list of its columns: half the cost of objects, which counts where a million are read. */
   lists(sql: string, ...params: readonly SqlValue[]): Promise<SqlList[]>;
+  /** Whether a process is there now. One that cannot be seen from here counts as present. */
+  isPresent(process: string): Promise<boolean>;
   readonly dialect: Dialect;
 }
 
@@ -150,7 +152,15 @@ export interface StorageFacts {
 export function createNoStorage(): StorageEngine {
   const refuse = () => Promise.reject(new Error('there is no database in this mode'));
   const tx: Transaction = {
-    ...{ get: refuse, all: refuse, lists: refuse, run: refuse, change: refuse, indexWords: refuse },
+    ...{
+      get: refuse,
+      all: refuse,
+      lists: refuse,
+      isPresent: refuse,
+      run: refuse,
+      change: refuse,
+      indexWords: refuse,
+    },
     savepoint: (work) => work(),
     dialect: NO_DIALECT,
   };

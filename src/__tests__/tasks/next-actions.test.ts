@@ -25,6 +25,7 @@ function listener(): Reader & { readonly asked: Asked[] } {
       return Promise.resolve([]);
     },
     lists: () => Promise.reject(new Error('nobody reads lists here')),
+    isPresent: () => Promise.reject(new Error('nobody holds anything here')),
     dialect: SQLITE_DIALECT,
   };
 }

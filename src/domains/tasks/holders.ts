@@ -1,4 +1,3 @@
-import { isPresent } from '../../log/process-identity.ts';
 import { TASKS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
 import type { CallContext } from '../../tool.ts';
@@ -42,7 +41,7 @@ async function seeHolder(tx: Reader, holder: Holder, looker: Looker): Promise<Se
   if (held_process === null) return { present: true, abandoned: false };
   const isOurs = held_process === looker.process;
   if (isOurs && held_by === looker.actor) return { present: true, last_seen: looker.at, abandoned: false };
-  const present = isOurs || isPresent(held_process);
+  const present = isOurs || (await tx.isPresent(held_process));
   const last_seen = await lastSeen(tx, held_by, held_process);
   const silentMs = Date.parse(looker.at) - Date.parse(last_seen ?? looker.at);
   return { present, last_seen, abandoned: !present || silentMs > looker.leaseMinutes * 60_000 };

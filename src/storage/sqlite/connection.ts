@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../limits.ts';
 import { notOne, type Row, type SqlList, type SqlValue, type Transaction } from '../engine.ts';
+import { isPresent } from '../process-identity.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
 import { resultOf, type SqliteConnection, type SqliteDriver, type SqliteStatement } from './driver.ts';
 
@@ -101,6 +102,10 @@ export class Connection implements Transaction {
       if (found !== wanted)
         throw new Error(`SQLite did not take PRAGMA ${name} = ${wanted} (it reads ${found})`);
     }
+  }
+
+  async isPresent(process: string): Promise<boolean> {
+    return isPresent(process);
   }
 
   // SQLite answers at once; promises only so that the port can be served by an engine that does not.
