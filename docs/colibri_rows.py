@@ -43,8 +43,8 @@ class LogCheck(ToolRules, HeadRules):
         # What the calls left: the last effect on each row of state, and what its columns must hold.
         self.written, self.due, self.count = {}, {}, dict.fromkeys(TABLES, 0)
         self.tasks, self.sessions, self.sealed_thoughts = {}, {}, set()
-        # Texts that calls name, texts that are absent, texts that the owner erased.
-        self.named, self.missing, self.erased = set(), {}, {}
+        # Texts that calls name, texts that are absent, texts that the owner erased, and what carried each.
+        self.named, self.missing, self.erased, self.carriers = set(), {}, {}, {}
         # The owner's acts: (position, key) of each trusted key, (position, size) of each head given up.
         self.trusted, self.given_up, self.vouched = [], [], 0
 
@@ -184,9 +184,7 @@ class LogCheck(ToolRules, HeadRules):
     def check_texts(self):
         """A text is absent only if the owner erased it. An erased text, or one of no call, is not there."""
         for digest, where in self.missing.items():
-            if digest in self.erased:
-                self.remarks.append(f"{where} was erased by the owner in {self.erased[digest]}")
-            else:
+            if digest not in self.erased:
                 self.finding(where, "the text is missing")
         for digest in self.source.text_digests():
             if digest in self.erased or digest not in self.named:
@@ -208,6 +206,11 @@ class LogCheck(ToolRules, HeadRules):
         sealed = [{"seal": None, **effect} for effect in found]
         if len(found) != len(due) or sealed != [{**one, **other} for one, other in zip(sealed, due)]:
             self.finding(where, "its effects are not those that this call has")
+        wrote = found[0]["id"] if found and row["outcome"] == "ok" else None
+        task = args.get("task_id", wrote if tool == "task_create" else None)
+        carrier = {"position": row["sequence_no"], "tool": tool, "task": task, "wrote": wrote}
+        for name in WRITING_TOOLS.get(tool, []):
+            self.carriers[str(args.get(name))] = carrier
         for effect in found:
             call = {"position": row["position"], "at": row["at"], "actor": row["actor"]}
             self.written[effect["table"], effect["id"]] = {**effect, **call}

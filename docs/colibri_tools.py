@@ -10,6 +10,7 @@ WRITING_TOOLS = {
     "audit_session_start": ["reason"],
     "merkle_finalize": [],
     "owner_adopt": ["reason"],
+    "owner_erase": ["reason"],
 }
 
 # What the ids of each table of state begin with.
@@ -50,6 +51,23 @@ def record_id(table, number):
 def texts_of(args, tool):
     """The digests of texts that a new row holds."""
     return {name: args.get(name) for name in WRITING_TOOLS[tool]}
+
+
+# What the ids of the records begin with that a tool makes.
+MAKES = {"task_create": "T-", "thought_record": "\u0398-", "audit_session_start": "A-"}
+
+
+def is_text_of(record, task, carrier):
+    """Whether erasing a record takes the texts of a call: those that wrote it, and refused calls about it."""
+    if carrier is None or carrier["tool"].startswith("owner_"):
+        return False
+    if record.startswith("#"):
+        return carrier["wrote"] is None and record == f"#{carrier['position']}"
+    if carrier["task"] is None or carrier["task"] != task:
+        return False
+    if carrier["wrote"] is not None:
+        return carrier["wrote"] == record
+    return record == task or record.startswith(MAKES.get(carrier["tool"], "?"))
 
 
 class ToolRules:
@@ -190,8 +208,21 @@ class ToolRules:
         if row["tool"] == "owner_adopt" and "lost" in args:
             self.given_up.append((row["position"], args["lost"]["size"]))
         if row["tool"] == "owner_erase":
-            self.erased.update(dict.fromkeys(answer["outside"]["digests"], where))
+            self.check_erasure(where, row, args, answer["result"])
         return []
+
+    def check_erasure(self, where, row, args, result):
+        """An erasure lists texts that earlier calls carried for the record, each of them once."""
+        record, digests = args["record"], result["digests"]
+        if set(result) != {"record", "digests"} or result["record"] != record or not digests:
+            self.finding(where, "its answer is not that of an erasure")
+        for digest in digests:
+            carrier = self.carriers.get(digest)
+            if digest in self.erased or not is_text_of(record, args.get("task_id"), carrier):
+                self.finding(where, f"no call carried the text {digest} for {record}, or it is gone already")
+            self.erased[digest] = where
+        reason = self.source.text(args["reason"]) or (None, "[missing]")
+        self.remarks.append(f"{record} was erased by {row['actor']} because: {reason[1]}")
 
     # -- What the functions above share --
 

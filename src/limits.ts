@@ -50,6 +50,8 @@ export const LIMITS = Object.freeze({
   batchBytesMax: 262_144,
   /** How long a writer waits for another process that holds the database. */
   lockWaitMsMax: 10_000,
+  /** How long an erasure waits for readers of an older state to end. */
+  purgeWaitMsMax: 10_000,
   /** Pause between two tries for the lock, drawn at random below this; below ten times this after many tries. */
   lockRetryMsMax: 5,
   /** Size of the write-ahead log from which on each commit tries to merge it into the file and start it over. */

@@ -5,6 +5,7 @@ import { checkpoint } from './checkpoint.ts';
 import type { Command, Options } from './command.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
+import { erase } from './erase.ts';
 import { exportBundle } from './export.ts';
 import { init } from './init.ts';
 import { log } from './log.ts';
@@ -29,6 +30,7 @@ export const COMMANDS: readonly Command[] = [
   prove,
   report,
   obsidian,
+  erase,
   doctor,
 ];
 

@@ -71,9 +71,16 @@ function openOutput(json: boolean): Output {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });
-  const { stdout, stderr } = process;
+  const { stdin, stdout, stderr } = process;
   const { NO_COLOR, TERM, COLUMNS } = process.env;
-  return createOutput({ json, stdout, stderr, colour: !NO_COLOR && TERM !== 'dumb', columns: COLUMNS });
+  return createOutput({
+    json,
+    stdin,
+    stdout,
+    stderr,
+    colour: !NO_COLOR && TERM !== 'dumb',
+    columns: COLUMNS,
+  });
 }
 
 async function serve(): Promise<number> {

@@ -45,7 +45,8 @@ async function collect(tx: Reader, signed: SignedLog, table: StateTable, id: num
   const [row = stored] = await restoreTexts(tx, [[stored, table.texts]]);
   const writer = Number(row.position);
   const concerns = await concerning(tx, record);
-  const isBehind = (call: PastCall) => effectsOf(call.row).length > 0 && concerns(call);
+  const isBehind = (call: PastCall) =>
+    (effectsOf(call.row).length > 0 || call.row.tool === 'owner_erase') && concerns(call);
   // The records of a session need not mention it.
   const calls = await newestCalls(tx, isBehind, HISTORY_MAX, table === SESSIONS ? undefined : record);
   const { calls: history } = await proveCalls(signed, tx, calls);
@@ -97,7 +98,8 @@ async function anchorsOf(tx: Reader, signed: SignedLog, positions: readonly numb
   return [...found.values()];
 }
 
-async function describeMissing(tx: Reader, dbPath: string, table: StateTable, record: string) {
+/** Says that there is no such record, and which is the newest. */
+export async function describeMissing(tx: Reader, dbPath: string, table: StateTable, record: string) {
   const { last } = (await tx.get<{ last: number | null }>(`SELECT max(id) AS last FROM ${table.name}`)) ?? {};
   const others = last == null ? `There is no ${table.noun} yet` : `The newest is ${formatId(table, last)}`;
   return `There is no ${table.noun} ${record} in ${dbPath}. ${others}.`;

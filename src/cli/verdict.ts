@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts';
 import { keyId } from '../trust/opening.ts';
 import type { Finding } from '../verify/finding.ts';
-import type { Anchoring, Verdict } from '../verify/verdict.ts';
+import { type Anchoring, erasureLine, type Verdict } from '../verify/verdict.ts';
 import type { Against } from './brought.ts';
 import type { Output } from './output.ts';
 
@@ -48,6 +48,7 @@ export function showVerified(verified: Verified, { path, out }: ToVerify): numbe
     if (!ok) out.line();
     if (verdict) printRanges(verdict, whole, out);
     if (against) out.line(`against               ${against.verdict}: ${against.message}`);
+    for (const erasure of verdict?.erased ?? []) out.line(erasureLine(erasure));
     print?.();
     for (const remark of remarks) out.line(out.paint('yellow', remark));
     const count = findings.length === 1 ? 'One thing is wrong.' : `${findings.length} things are wrong.`;

@@ -3,6 +3,7 @@ import { SESSIONS, type StateTable, TASKS, tableNamed } from '../log/tables.ts';
 import { ERASED, SHOWN_TEXT } from '../log/texts.ts';
 import type { Reader, SqlValue } from '../storage/engine.ts';
 import type { WritingContext } from '../tool.ts';
+import { carriedTexts, presentAmong } from './carried-texts.ts';
 import type { SessionRecordRow, SessionRow, TaskRow } from './facts.ts';
 import { thoughtHash } from './records.ts';
 import type { AsyncLookup, NewestThought } from './rule.ts';
@@ -71,6 +72,13 @@ export function transactionLookup(tx: Reader, call: WritingContext): AsyncLookup
       if (content === undefined) throw new Error('the text of a thought is not among those of its call');
       return thoughtHash({ ...thought, content });
     },
+    textsOf: async (erasable) => {
+      const carried = await carriedTexts(tx, erasable);
+      return await presentAmong(
+        tx,
+        carried.map(({ digest }) => digest),
+      );
+    },
     nextId: async (name) =>
       (await numberFrom(tx, `SELECT max(id) AS value FROM ${tableNamed(name).name}`)) + 1,
     nextSequence: async (project) =>
@@ -103,6 +111,12 @@ export function shownColumns(table: StateTable): string {
 export function shown({ name }: StateTable, column: string): string {
   const text = `coalesce((SELECT ${SHOWN_TEXT} FROM texts WHERE digest = ${name}.${column}), '${ERASED}')`;
   return `CASE WHEN ${name}.${column} IS NULL THEN NULL ELSE ${text} END AS ${column}`;
+}
+
+/** Whether the owner has erased one of these texts, as the column `erased`. */
+export function erasedAmong({ name }: StateTable, ...columns: readonly string[]): string {
+  const digests = columns.map((column) => `${name}.${column}`).join(', ');
+  return `EXISTS (SELECT 1 FROM erased_texts WHERE digest IN (${digests})) AS erased`;
 }
 
 /** Placeholders for a list. An empty list is one that nothing is in. */

@@ -1,6 +1,7 @@
 import type { StateTableName } from '../log/tables.ts';
 import type { WritingContext } from '../tool.ts';
 import type { SessionRecordRow, SessionRow, TaskRow, ThoughtRow } from './facts.ts';
+import type { Erasable } from './owner/rules.ts';
 
 // A rule is a pure function of a call and of what it asks for. The writer answers from a transaction
 // (domains/lookup.ts), the verifier from memory (verify/memory.ts): both run the same rule.
@@ -49,6 +50,8 @@ export interface Lookup {
   leaves(session: number, onlyTask: number | null): readonly string[];
   /** The hash of a thought that is about to be recorded. */
   thoughtHash(thought: HashedThought): string;
+  /** The digests of the texts that erasing this takes with it, as far as they are still there. */
+  textsOf(erasable: Erasable): readonly string[];
   nextId(table: StateTableName): number;
   /** The next number within a project. */
   nextSequence(project: string): number;

@@ -81,7 +81,7 @@ const TELLINGS = new Map(
       return ['session', 'session sealed', count === '' ? id : `${id} with ${count} records`];
     },
     owner_adopt: owner('adopted'),
-    owner_erase: owner('erased'),
+    owner_erase: ({ record, reason }) => ['owner', 'erased', `${textOf(record)} because ${textOf(reason)}`],
     owner_trust: owner('trusted'),
     owner_transfer: owner('transferred'),
     owner_receive: owner('received'),

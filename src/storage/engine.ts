@@ -90,6 +90,11 @@ export interface StorageEngine {
   sync(options?: { readonly alone: boolean }): Promise<void>;
   /** Rejects once what is open is no longer the database that others will find: an answer from it would not be true. */
   assertInPlace(): Promise<void>;
+  /**
+   * Rewrites everything, so that what was deleted is nowhere in the bytes. Answers whether it came to its end: it cannot
+   * while somebody still reads an older state. To be repeated until it did.
+   */
+  purge(): Promise<boolean>;
   /** What is wrong with the schema, the indexes or the pages. */
   selfCheck(tx: Reader): Promise<StorageProblem[]>;
   /** Whether the process of this name can no longer end a call that it began so long ago. */
@@ -169,6 +174,7 @@ export function createNoStorage(): StorageEngine {
     write: (work) => work(tx),
     sync: () => Promise.resolve(),
     assertInPlace: () => Promise.resolve(),
+    purge: refuse,
     selfCheck: refuse,
     isGone: refuse,
     close: () => Promise.resolve(),

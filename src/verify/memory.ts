@@ -17,7 +17,7 @@ import { listIn } from '../untrusted.ts';
 import type { LastSeen } from './last-seen.ts';
 import { ownText } from './own-text.ts';
 import type { LostRows } from './rules/links.ts';
-import { type JsonObject, objectIn } from './rules/payloads.ts';
+import { type JsonObject, objectIn, textsIn } from './rules/payloads.ts';
 import type { ReadEffect, ReadRow } from './rules/row-form.ts';
 import type { Source } from './source.ts';
 
@@ -234,6 +234,11 @@ export class Memory implements Lookup {
     const claimed = this.#call?.result?.hash;
     if (typeof claimed === 'string') return claimed;
     throw new UnknownFact('text of a thought');
+  }
+
+  /** Which texts were erased only the call can say. That they were this record's is for the texts to judge. */
+  textsOf(): readonly string[] {
+    return textsIn(this.#call?.result?.digests);
   }
 
   nextId(table: StateTableName): number {

@@ -19,9 +19,9 @@ import { checkEffects, checkStateRow, differingColumns } from './rules/effects.t
 import type { KeyAct } from './rules/heads.ts';
 import { Links, LostRows } from './rules/links.ts';
 import { type OpenCall, Pairing } from './rules/pairing.ts';
-import { checkPayload, type JsonObject, objectIn, parseBody } from './rules/payloads.ts';
+import { checkPayload, type JsonObject, objectIn, parseBody, textsIn } from './rules/payloads.ts';
 import { FormError, type ReadEffect, type ReadRow, readRow } from './rules/row-form.ts';
-import { erasedDigests, Texts } from './rules/texts.ts';
+import { type Erasing, Texts } from './rules/texts.ts';
 import { Times } from './rules/times.ts';
 import type { Source, SourceRow, SourceText } from './source.ts';
 
@@ -38,7 +38,7 @@ interface Page {
   readonly texts: ReadonlyMap<string, SourceText>;
   readonly states: ReadonlyMap<StateTableName, ReadonlyMap<number, string>>;
   readonly differences: Difference[];
-  readonly erasing: { readonly exit: ReadRow; readonly digests: readonly string[] }[];
+  readonly erasing: Erasing[];
 }
 
 /**
@@ -85,8 +85,7 @@ export class Walk {
     read.reverse();
     for (let one = read.pop(); one !== undefined; one = read.pop()) this.#judge(one, page);
     for (const difference of page.differences) await this.#tellDifference(difference);
-    for (const { exit, digests } of page.erasing)
-      this.texts.erase(exit, digests, await this.#source.texts(digests));
+    for (const erasing of page.erasing) await this.#erase(erasing);
   }
 
   /** The source broke off: what follows is unknown. */
@@ -99,7 +98,7 @@ export class Walk {
   /** After the last row. */
   async end(now: number): Promise<void> {
     this.#times.end(now, this.#report);
-    if (!this.#isNewer && !this.#isDamaged) this.texts.end();
+    if (!this.#isNewer && !this.#isDamaged) this.texts.finish();
     for (const table of STATE_TABLES) if (!table.appendOnly) await this.#checkFinal(table);
   }
 
@@ -135,6 +134,8 @@ export class Walk {
       texts: this.#lostArguments ? undefined : this.texts.present,
       /** Texts that are not what was said. */
       badTexts: this.texts.bad,
+      /** The texts that the owner has erased, with the exit row that says so and the task it names. */
+      erasedTexts: this.texts.erasedBy,
       /** How many payloads there are beside rows. */
       payloads: this.#payloads,
       /** Exit positions of writing calls by the task they name or made; undefined where lost rows leave gaps in them. */
@@ -254,8 +255,14 @@ export class Walk {
       const lacks = call?.args === undefined || (exit.outcome !== 'crashed' && body === undefined);
       if (difference !== undefined || (exit.schema_valid && lacks)) this.#doubtfulExits.add(position);
     }
-    if (exit.tool === 'owner_erase' && exit.outcome === 'ok' && body !== undefined)
-      page.erasing.push({ exit, digests: erasedDigests(body) });
+    this.texts.end(exit, call?.args);
+    if (exit.tool === 'owner_erase' && exit.outcome === 'ok' && call?.args !== undefined)
+      page.erasing.push({ exit, args: call.args, digests: textsIn(objectIn(body?.result)?.digests) });
+  }
+
+  async #erase(erasing: Erasing): Promise<void> {
+    const asked = [...erasing.digests, ...textsIn([erasing.args.reason])];
+    this.texts.erase(erasing, await this.#source.texts(asked), this.#memory.isStrict);
   }
 
   #runAgain(

@@ -98,6 +98,8 @@ export interface NewCall {
 export class ForgedLog {
   readonly rows: ForgedRow[] = [];
   readonly texts = new Map<string, { salt: string; text: string }>();
+  /** Texts that are gone; the hashes of thoughts are still made of them. */
+  readonly gone = new Map<string, { salt: string; text: string }>();
   readonly signer: NoteSigner;
   origin: string;
   heads: HeadRow[];
@@ -259,6 +261,14 @@ export class ForgedLog {
       if (where.rows) for (const write of row.writes) swap(write.row, digest, fresh);
     }
     return fresh;
+  }
+
+  /** Takes texts away, as an erasure does. */
+  takeAway(...digests: readonly string[]): void {
+    for (const digest of digests) {
+      this.gone.set(digest, must(this.texts.get(digest), `the text ${digest}`));
+      this.texts.delete(digest);
+    }
   }
 
   /** Both rows of a new call, at the end. */
@@ -469,7 +479,8 @@ export class ForgedLog {
     const shown = isObject(result) ? result : {};
     if (table === THOUGHTS) {
       const task = Number(row.task_id);
-      const content = this.texts.get(String(row.content))?.text ?? '';
+      const digest = String(row.content);
+      const content = (this.texts.get(digest) ?? this.gone.get(digest))?.text ?? '';
       row.previous_hash = run.chains.get(task) ?? null;
       row.hash = thoughtHash({ ...row, content } as unknown as Parameters<typeof thoughtHash>[0]);
       if ('hash' in shown) Object.assign(shown, { hash: row.hash, previous_hash: row.previous_hash });
@@ -584,12 +595,18 @@ export class ForgedLog {
     );
     const lastSeen = new LastSeen();
     const calls = new Set<string>();
+    const erased = new Set<unknown>();
     for (const row of this.rows) {
       const { fields } = row;
       lastSeen.note(fields.process, fields.actor, fields.at);
       const isOpen = fields.stage === 'enter' && !ended.has(fields.position);
       if (isOpen) insert('open_calls', { position: fields.position, process: fields.process });
       const task = this.#taskOf(row);
+      for (const digest of erasedIn(row)) {
+        if (!erased.has(digest))
+          insert('erased_texts', { digest, task_id: task ?? null, position: fields.position });
+        erased.add(digest);
+      }
       if (task === undefined || calls.has(`${task} ${fields.position}`)) continue;
       calls.add(`${task} ${fields.position}`);
       insert('task_calls', { task_id: task, position: fields.position });
@@ -620,6 +637,13 @@ export class ForgedLog {
     if (head !== undefined)
       writeFileSync(join(signed, 'initial'), encodeSlot(head.chain_hash, head.checkpoint), { mode: 0o600 });
   }
+}
+
+/** The texts that an owner_erase says it erased, each once. */
+function erasedIn(row: ForgedRow): Set<unknown> {
+  const { tool, stage, outcome } = row.fields;
+  const result = tool === 'owner_erase' && stage === 'exit' && outcome === 'ok' ? bodyOf(row)?.result : {};
+  return new Set(isObject(result) && Array.isArray(result.digests) ? result.digests : []);
 }
 
 /** Everything that is written and not a row of state. */

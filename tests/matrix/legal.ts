@@ -1,6 +1,16 @@
+import { isTextOf } from '../../src/domains/owner/rules.ts';
+import { RULES } from '../../src/domains/rules.ts';
 import { canonicalJson } from '../../src/integrity/canonical-json.ts';
 import { formatId, SESSION_RECORDS, SESSIONS, TASKS, THOUGHTS } from '../../src/log/tables.ts';
-import { type Cells, type ForgedLog, type ForgedRow, type JsonObject, must, type NewCall } from './forge.ts';
+import {
+  type Cells,
+  type ForgedLog,
+  type ForgedRow,
+  isWriting,
+  type JsonObject,
+  must,
+  type NewCall,
+} from './forge.ts';
 
 // Calls as the server would have recorded them, at the end of the log. Each takes what shall be different: in the row it
 // writes (`cells`), in its result (`result`), or in what it was told from outside (`outside`).
@@ -359,6 +369,44 @@ export function adopt(log: ForgedLog, source: 'mcp' | 'cli' = 'cli', lostSize?: 
     },
     result: { adopted_rows: log.rows.length + 1, key },
   });
+}
+
+/** What an erasure of a record takes: the texts of the calls that wrote it, and of refused ones about it. */
+export function textsOf(log: ForgedLog, record: string, task_id?: string): string[] {
+  return log.rows.flatMap(({ fields, writes }) => {
+    if (fields.stage !== 'exit' || !fields.schema_valid || !isWriting(fields.tool)) return [];
+    const args = log.argsOf(log.at(fields.sequence_no));
+    const [first] = fields.outcome === 'ok' ? writes : [];
+    const wrote = first && formatId(first.table, Number(first.row.id));
+    const task = args.task_id === undefined ? wrote : String(args.task_id);
+    const call = { position: fields.sequence_no, tool: fields.tool, wrote, task };
+    if (!isTextOf({ record, task_id }, call)) return [];
+    const names: readonly string[] = RULES[1]?.[fields.tool]?.texts ?? [];
+    return names.map((name) => String(args[name])).filter((digest) => log.texts.has(digest));
+  });
+}
+
+/** The owner erases a record. `digests`: what the call says; `gone`: what is really taken away. */
+export function erase(
+  log: ForgedLog,
+  record: string,
+  task_id: string | undefined,
+  { digests = textsOf(log, record, task_id), gone = digests, source = 'cli', result = {} }: Erasing = {},
+): ForgedRow {
+  log.takeAway(...gone);
+  return log.append({
+    ...{ tool: 'owner_erase', actor: ALICE, source },
+    args: { record, ...(task_id !== undefined && { task_id }) },
+    texts: { reason: 'They asked for it.' },
+    result: { record, digests, ...result },
+  });
+}
+
+export interface Erasing {
+  readonly digests?: string[];
+  readonly gone?: readonly string[];
+  readonly source?: 'mcp' | 'cli';
+  readonly result?: JsonObject;
 }
 
 /** A call that only reads. */

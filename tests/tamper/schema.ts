@@ -109,6 +109,7 @@ const NAMES: Readonly<Record<string, ((row: Cells) => string) | undefined>> = {
   log_heads: (row) => `the head of key ${keyId(row.key)}`,
   checkpoints: (row) => `the kept checkpoint ${row.size} of key ${keyId(row.key)}`,
   texts: (row) => String(row.digest).slice(0, DIGEST_SHOWN),
+  erased_texts: (row) => String(row.digest).slice(0, DIGEST_SHOWN),
   processes: (row) => `${row.process} ${row.actor}`,
   task_calls: (row) => task(row.task_id),
   tasks: (row) => task(row.id),

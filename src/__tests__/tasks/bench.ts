@@ -106,6 +106,7 @@ function withoutWaitingForTheDisk(storage: StorageEngine): StorageEngine {
     write: (work, durable) => storage.write(work, durable),
     sync: async () => undefined,
     assertInPlace: async () => undefined,
+    purge: () => storage.purge(),
     selfCheck: (tx) => storage.selfCheck(tx),
     isGone: (tx, process, ageMs) => storage.isGone(tx, process, ageMs),
     close: () => storage.close(),

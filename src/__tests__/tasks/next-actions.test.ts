@@ -31,7 +31,7 @@ function listener(): Reader & { readonly asked: Asked[] } {
 }
 
 const TEXT_STEP =
-  /^(CORRELATED SCALAR SUBQUERY \d+|SEARCH texts USING INDEX sqlite_autoindex_texts_1 \(digest=\?\))$/;
+  /^(CORRELATED SCALAR SUBQUERY \d+|SEARCH (texts USING INDEX sqlite_autoindex_texts_1|erased_texts USING PRIMARY KEY) \(digest=\?\))$/;
 
 const WALKS = [
   {

@@ -1,5 +1,7 @@
 import * as z from 'zod';
 import { LIMITS } from '../../limits.ts';
+import { parseId, TASKS } from '../../log/tables.ts';
+import { eraseTexts } from '../../log/texts.ts';
 import { type Tool, toolsOf } from '../../tool.ts';
 import { line } from '../fields.ts';
 import { ruled } from '../ruled.ts';
@@ -17,9 +19,28 @@ export const AdoptInput = z.strictObject({
 
 const AdoptOutput = z.strictObject({ adopted_rows: z.int(), key: z.string() });
 
+export const EraseInput = z.strictObject({
+  /** A task, a thought or a session by its id, or a call that wrote none of them by its enter row: `#12`. */
+  record: line(32),
+  /** The task that the record is about; none for a call. */
+  task_id: line(32).optional(),
+  reason: line(LIMITS.reasonCharsMax),
+});
+
+const EraseOutput = z.strictObject({ record: z.string(), digests: z.array(hash) });
+
 export type AdoptArgs = z.output<typeof AdoptInput>;
+export type EraseArgs = z.output<typeof EraseInput>;
 
 const tool = toolsOf('owner');
+const erasing = ruled(OWNER_RULES.owner_erase);
+
+const erase: typeof erasing.handle = async (args, call, tx) => {
+  const erased = await erasing.handle(args, call, tx);
+  const task = parseId(TASKS, String(args.task_id)) ?? null;
+  await eraseTexts(tx, erased.digests, task, call.position);
+  return erased;
+};
 
 /** What only the owner does, from the command line: none of it can be reached over MCP. */
 export function ownerTools(): Tool[] {
@@ -31,6 +52,15 @@ export function ownerTools(): Tool[] {
       input: AdoptInput,
       output: AdoptOutput,
       ...ruled(OWNER_RULES.owner_adopt),
+    }),
+    tool({
+      name: 'owner_erase',
+      title: 'Erase texts',
+      summary: 'Remove the texts of a record and of the calls that carried them.',
+      input: EraseInput,
+      output: EraseOutput,
+      ...erasing,
+      handle: erase,
     }),
   ];
 }

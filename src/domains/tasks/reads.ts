@@ -3,7 +3,7 @@ import { LIMITS } from '../../limits.ts';
 import { TASKS } from '../../log/tables.ts';
 import type { Condition, Dialect, Reader, SqlValue, TaskSearch } from '../../storage/engine.ts';
 import type { TaskRow } from '../facts.ts';
-import { idsFrom, marks, numberFrom, shown, shownColumns } from '../lookup.ts';
+import { erasedAmong, idsFrom, marks, numberFrom, shown, shownColumns } from '../lookup.ts';
 import type { ListArgs } from './schema.ts';
 import { QUEUE } from './workflows.ts';
 
@@ -21,8 +21,17 @@ const ORDERS = {
 } as const;
 
 type ListedTask = Pick<
-  TaskRow,
-  'id' | 'title' | 'project' | 'status' | 'priority' | 'progress' | 'assignee' | 'created_at' | 'updated_at'
+  ShownTask,
+  | 'id'
+  | 'title'
+  | 'project'
+  | 'status'
+  | 'priority'
+  | 'progress'
+  | 'assignee'
+  | 'created_at'
+  | 'updated_at'
+  | 'erased'
 >;
 
 /** One page and the number of all that match. */
@@ -33,7 +42,8 @@ export async function listTasks(tx: Reader, args: ListArgs) {
   const where = conditions.length === 0 ? '' : `WHERE ${plan.conditions.map(({ sql }) => sql).join(' AND ')}`;
   const params = plan.conditions.flatMap((condition) => condition.params);
   const rows = await tx.all<ListedTask>(
-    `SELECT id, ${shown(TASKS, 'title')}, project, status, priority, progress, assignee, created_at, updated_at
+    `SELECT id, ${shown(TASKS, 'title')}, project, status, priority, progress, assignee, created_at, updated_at,
+       ${erasedAmong(TASKS, 'title')}
      FROM tasks ${where} ORDER BY ${ORDERS[sort_by][sort_order]} LIMIT ? OFFSET ?`,
     ...params,
     limit,
@@ -107,27 +117,26 @@ export function searchConditions(text: string, dialect: Dialect): Asked[] {
 /** A task as people and agents see it: its texts in place of their digests, and what is derived. */
 export interface ShownTask extends TaskRow {
   readonly unmet: number;
-  /** 1 if the owner has erased its title. */
+  /** 1 if the owner has erased one of its texts. */
   readonly erased: number;
 }
 
 /** The columns of a `ShownTask`. */
-export const SHOWN = `${shownColumns(TASKS)}, unmet,
-  NOT EXISTS (SELECT 1 FROM texts WHERE digest = tasks.title) AS erased`;
+export const SHOWN = `${shownColumns(TASKS)}, unmet, ${erasedAmong(TASKS, ...TASKS.texts)}`;
 
 export type NextAction = Pick<
   ShownTask,
-  'id' | 'title' | 'priority' | 'assignee' | 'estimate_hours' | 'parent_id' | 'unmet' | 'status'
+  'id' | 'title' | 'priority' | 'assignee' | 'estimate_hours' | 'parent_id' | 'unmet' | 'status' | 'erased'
 >;
 
 export const nextActions = queued<NextAction>(
   QUEUE.next,
-  `id, ${shown(TASKS, 'title')}, priority, assignee, estimate_hours, parent_id, unmet, status`,
+  `id, ${shown(TASKS, 'title')}, priority, assignee, estimate_hours, parent_id, unmet, status, ${erasedAmong(TASKS, 'title')}`,
 );
 
-export const blockedTasks = queued<Pick<ShownTask, 'id' | 'title' | 'blocked_reason'>>(
+export const blockedTasks = queued<Pick<ShownTask, 'id' | 'title' | 'blocked_reason' | 'erased'>>(
   QUEUE.blocked,
-  `id, ${shown(TASKS, 'title')}, ${shown(TASKS, 'blocked_reason')}`,
+  `id, ${shown(TASKS, 'title')}, ${shown(TASKS, 'blocked_reason')}, ${erasedAmong(TASKS, 'title', 'blocked_reason')}`,
 );
 
 /** The same order as that of the queues. */

@@ -129,7 +129,7 @@ export const ListInput = z.strictObject({
 });
 
 export const ListOutput = z.strictObject({
-  tasks: z.array(z.strictObject(Summary)),
+  tasks: z.array(z.strictObject({ ...Summary, erased: z.boolean().optional() })),
   ...each(z.int(), 'total_count', 'returned_count', 'offset', 'limit'),
 });
 
@@ -150,11 +150,14 @@ export const NextOutput = z.strictObject({
       parent_id: z.string().optional(),
       dependencies_unmet: z.int(),
       status: z.enum(STATUSES).optional(),
+      erased: z.boolean().optional(),
     }),
   ),
   count: z.int(),
   project: z.string(),
-  blocked: z.array(z.strictObject(texts('task_id', 'title', 'blocked_reason'))).optional(),
+  blocked: z
+    .array(z.strictObject({ ...texts('task_id', 'title', 'blocked_reason'), erased: z.boolean().optional() }))
+    .optional(),
   ...each(z.array(HeldTask).optional(), 'yours', 'abandoned'),
   hint: z.string().optional(),
 });

@@ -90,7 +90,10 @@ export function taskTools(settings: TaskSettings): Tool[] {
       output: schema.ListOutput,
       async handle(args, _call, tx) {
         const { rows, ...page } = await listTasks(tx, { ...args, project: args.project ?? settings.project });
-        const tasks = rows.map(({ id, ...row }) => ({ task_id: taskId(id), ...row }));
+        const tasks = rows.map(({ id, erased, ...row }) => ({
+          ...{ task_id: taskId(id), ...row },
+          ...(erased === 1 && { erased: true }),
+        }));
         return { tasks, returned_count: rows.length, ...page };
       },
     }),
@@ -117,8 +120,9 @@ export function taskTools(settings: TaskSettings): Tool[] {
           count: actions.length,
           project: project ?? ALL_PROJECTS,
           ...(blocked && {
-            blocked: blocked.map(({ id, title, blocked_reason: why }) => {
-              return { task_id: taskId(id), title, blocked_reason: why ?? '' };
+            blocked: blocked.map(({ id, title, blocked_reason: why, erased }) => {
+              const isErased = erased === 1 && { erased: true };
+              return { task_id: taskId(id), title, blocked_reason: why ?? '', ...isErased };
             }),
           }),
           ...(yours.length > 0 && { yours: yours.map(viewHeld) }),
@@ -147,6 +151,7 @@ function viewAction(action: NextAction) {
   if (action.parent_id !== null) view.parent_id = taskId(action.parent_id);
   // Of a pipeline task only: what is next of the others is to be claimed from todo.
   if (action.status !== 'todo') view.status = action.status;
+  if (action.erased === 1) view.erased = true;
   return view;
 }
 

@@ -4,7 +4,7 @@ import { ERASED } from '../../log/texts.ts';
 import type { Reader } from '../../storage/engine.ts';
 import { type CallContext, type Tool, toolsOf } from '../../tool.ts';
 import type { ThoughtRow } from '../facts.ts';
-import { numberFrom, shownColumns } from '../lookup.ts';
+import { erasedAmong, numberFrom, shownColumns } from '../lookup.ts';
 import { given, pick } from '../records.ts';
 import type { GitEvidence } from '../rule.ts';
 import { requireRow, ruled } from '../ruled.ts';
@@ -105,8 +105,7 @@ type ShownThought = ThoughtRow & { readonly erased: number };
 /** By the session's records, so that a child's thought in a deep session is included. */
 const IN_SESSION = "id IN (SELECT ref FROM session_records WHERE session_id = ? AND kind = 'thought')";
 
-const SHOWN = `${shownColumns(THOUGHTS)},
-  NOT EXISTS (SELECT 1 FROM texts WHERE digest = thoughts.content) AS erased`;
+const SHOWN = `${shownColumns(THOUGHTS)}, ${erasedAmong(THOUGHTS, ...THOUGHTS.texts)}`;
 
 /** One page of those of a task, those that are records of a session, both, or all; and the number of all that match. */
 export async function listThoughts(

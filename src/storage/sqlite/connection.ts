@@ -247,6 +247,29 @@ export class Connection implements Transaction {
     }
   }
 
+  /**
+   * Builds the index of words and the whole file anew: of a deleted row, the index keeps its words, and pages keep copies
+   * of it from when they were split.
+   */
+  async rebuild(): Promise<void> {
+    await this.alone(() => this.run("INSERT INTO task_words (task_words) VALUES ('rebuild')"));
+    await whileBusy(
+      () => this.#prepared('VACUUM').run(),
+      undefined,
+      () => this.#commitsOfOthers(),
+    );
+  }
+
+  /** Merges the write-ahead log and cuts it off, and says whether it could: it waits some time for whoever reads from it. */
+  async cutLog(): Promise<boolean> {
+    const since = performance.now();
+    for (let tries = 0; !this.mergeLog('TRUNCATE'); tries += 1) {
+      if (performance.now() - since > LIMITS.purgeWaitMsMax) return false;
+      await shortPause(tries);
+    }
+    return true;
+  }
+
   /** Pages in the write-ahead log, each once per commit that wrote it. Undefined while a transaction is open. */
   logFrames(): number | undefined {
     try {

@@ -70,6 +70,13 @@ export const SCHEMA = `
     text   TEXT NOT NULL
   ) STRICT;
 
+  -- Derived: the texts that the owner has erased, the task each was about, and the exit row that says so.
+  CREATE TABLE erased_texts (
+    digest   TEXT PRIMARY KEY,
+    task_id  INTEGER,
+    position INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
   -- The newest signed head of each key, renewed by every commit that adds rows.
   CREATE TABLE log_heads (
     key        TEXT PRIMARY KEY,
@@ -125,8 +132,18 @@ export const SCHEMA = `
   CREATE TRIGGER action_payloads_no_delete BEFORE DELETE ON action_payloads BEGIN
     SELECT RAISE(ABORT, 'action_payloads is append-only');
   END;
-  -- Deleting a text is how the owner erases it; it never changes.
+  -- A text never changes. It is deleted when the owner erases it, which is written down first.
   CREATE TRIGGER texts_no_update BEFORE UPDATE ON texts BEGIN SELECT RAISE(ABORT, 'a text never changes'); END;
+  CREATE TRIGGER texts_no_delete BEFORE DELETE ON texts
+  WHEN NOT EXISTS (SELECT 1 FROM erased_texts WHERE digest = old.digest) BEGIN
+    SELECT RAISE(ABORT, 'only the owner erases a text');
+  END;
+  CREATE TRIGGER erased_texts_no_update BEFORE UPDATE ON erased_texts BEGIN
+    SELECT RAISE(ABORT, 'erased_texts is append-only');
+  END;
+  CREATE TRIGGER erased_texts_no_delete BEFORE DELETE ON erased_texts BEGIN
+    SELECT RAISE(ABORT, 'erased_texts is append-only');
+  END;
   CREATE TRIGGER log_no_update BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the name of a log never changes'); END;
   CREATE TRIGGER log_no_delete BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the name of a log never changes'); END;
 
@@ -219,6 +236,17 @@ export const SCHEMA = `
       title = coalesce((SELECT text FROM texts WHERE digest = new.title), ''),
       description = coalesce((SELECT text FROM texts WHERE digest = new.description), '')
     WHERE rowid = new.id;
+  END;
+  CREATE TRIGGER texts_erased AFTER DELETE ON texts BEGIN
+    UPDATE task_words SET
+      title = coalesce((SELECT x.text FROM tasks t JOIN texts x ON x.digest = t.title WHERE t.id = task_words.rowid), ''),
+      description = coalesce(
+        (SELECT x.text FROM tasks t JOIN texts x ON x.digest = t.description WHERE t.id = task_words.rowid), ''
+      )
+    WHERE rowid IN (
+      SELECT t.id FROM erased_texts e JOIN tasks t ON t.id = e.task_id
+      WHERE e.digest = old.digest AND old.digest IN (t.title, t.description)
+    );
   END;
   CREATE TRIGGER tasks_relabelled AFTER UPDATE OF labels ON tasks WHEN new.labels IS NOT old.labels BEGIN
     DELETE FROM task_labels WHERE task_id = new.id AND label IN (SELECT value FROM json_each(old.labels));

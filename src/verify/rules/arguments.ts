@@ -143,6 +143,11 @@ export const FORMS: Readonly<Record<number, Readonly<Record<string, Forms>>>> = 
     },
     merkle_finalize: { required: ['session_id'], fields: { session_id: id, task_id: id }, texts: {} },
     owner_adopt: { required: ['reason', 'key'], fields: { lost: lostHead, key }, texts: { reason } },
+    owner_erase: {
+      required: ['record', 'reason'],
+      fields: { record: line(32), task_id: line(32) },
+      texts: { reason },
+    },
   },
 };
 

@@ -1,4 +1,4 @@
-import { formatId, TASKS } from '../../log/tables.ts';
+import { formatId, parseId, TASKS } from '../../log/tables.ts';
 import { BLOCK_ROWS } from '../../log/tree.ts';
 import type { Row, SqlList } from '../../storage/engine.ts';
 import { listIn } from '../../untrusted.ts';
@@ -11,6 +11,7 @@ export const DERIVED: Parts = {
   processes: checkProcesses,
   log_blocks: checkBlocks,
   task_calls: checkTaskCalls,
+  erased_texts: checkErasedTexts,
   tasks: checkTasks,
 };
 
@@ -125,6 +126,36 @@ async function checkTaskCalls({ from, walked, report }: Rest): Promise<void> {
     if (task === before[0] && position <= before[1]) break;
   }
   isDue(Number.POSITIVE_INFINITY, 0);
+}
+
+/** Each text that an owner_erase lists, and nothing else. */
+async function checkErasedTexts({ from, walked, report }: Rest): Promise<void> {
+  const { erasedTexts, isComplete } = walked;
+  const table = 'erased_texts';
+  const stored = new Set<unknown>();
+  const select = 'SELECT digest, task_id, position FROM erased_texts WHERE';
+  for await (const { digest, task_id, position } of inPages<Row>(from(table), select, 'digest', [], '')) {
+    stored.add(digest);
+    const due = erasedTexts.get(String(digest));
+    const record = /^[0-9a-f]{16}/.exec(String(digest))?.[0] ?? 'without a digest';
+    if (due === undefined) {
+      const message = `erased_texts says that the text ${record} was erased, and no row of the log does.`;
+      if (isComplete) report({ kind: 'stray', table, record, message });
+      continue;
+    }
+    const task = due.task === undefined ? null : (parseId(TASKS, due.task) ?? null);
+    const columns = [
+      ...(task === task_id ? [] : ['task_id']),
+      ...(due.position === position ? [] : ['position']),
+    ];
+    const message = `erased_texts has another ${columns.join(', ')} for the text ${record} than the log.`;
+    if (columns.length > 0) report({ kind: 'altered', table, record, columns, message });
+  }
+  for (const digest of erasedTexts.keys()) {
+    const record = digest.slice(0, 16);
+    const message = `erased_texts does not say that the text ${record} was erased.`;
+    if (!stored.has(digest)) report({ kind: 'missing', table, record, message });
+  }
 }
 
 /** Lists of a task, each with the table that has a row for each of its entries. */
