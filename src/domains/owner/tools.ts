@@ -1,8 +1,10 @@
 import * as z from 'zod';
 import { LIMITS } from '../../limits.ts';
 import { parseId, TASKS } from '../../log/tables.ts';
-import { eraseTexts } from '../../log/texts.ts';
+import { eraseTexts, readTexts } from '../../log/texts.ts';
+import type { Reader } from '../../storage/engine.ts';
 import { type Tool, toolsOf } from '../../tool.ts';
+import type { TaskRow } from '../facts.ts';
 import { line } from '../fields.ts';
 import { ruled } from '../ruled.ts';
 import { OWNER_RULES } from './rules.ts';
@@ -39,8 +41,16 @@ const erase: typeof erasing.handle = async (args, call, tx) => {
   const erased = await erasing.handle(args, call, tx);
   const task = parseId(TASKS, String(args.task_id)) ?? null;
   await eraseTexts(tx, erased.digests, task, call.position);
+  if (task !== null) await tx.indexWords(task, () => wordsLeft(tx, task));
   return erased;
 };
+
+/** The texts that a task is still found by. */
+async function wordsLeft(tx: Reader, task: number): Promise<string[]> {
+  const sql = 'SELECT title, description FROM tasks WHERE id = ?';
+  const row = await tx.get<Pick<TaskRow, 'title' | 'description'>>(sql, task);
+  return [...(await readTexts(tx, [row?.title ?? null, row?.description ?? null])).values()];
+}
 
 /** What only the owner does, from the command line: none of it can be reached over MCP. */
 export function ownerTools(): Tool[] {
