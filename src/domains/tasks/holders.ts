@@ -2,7 +2,7 @@ import { TASKS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
 import type { CallContext } from '../../tool.ts';
 import type { TaskRow } from '../facts.ts';
-import { lastSeen, shown } from '../lookup.ts';
+import { erasedAmong, lastSeen, shown } from '../lookup.ts';
 import { given, pick } from '../records.ts';
 import type { SeenHolder } from '../rule.ts';
 
@@ -54,6 +54,8 @@ export interface HeldTask extends Pick<TaskRow, Columns> {
   readonly unmet: number;
   readonly held_by: string;
   readonly held_since: string;
+  /** 1 if the owner has erased its title. */
+  readonly erased: number;
   readonly seen: SeenNow;
 }
 
@@ -116,4 +118,5 @@ async function tasksOf(
   return rows.map((row) => ({ ...row, seen }));
 }
 
-const HELD = `id, ${shown(TASKS, 'title')}, status, priority, assignee, estimate_hours, parent_id, unmet, held_by, held_since`;
+const HELD = `id, ${shown(TASKS, 'title')}, status, priority, assignee, estimate_hours, parent_id, unmet, held_by, held_since,
+  ${erasedAmong(TASKS, 'title')}`;

@@ -139,7 +139,12 @@ export const NextInput = z.strictObject({
   include_blocked: z.boolean().optional(),
 });
 
-const HeldTask = z.strictObject({ ...texts('task_id', 'title'), status: z.enum(STATUSES), ...Holder });
+const HeldTask = z.strictObject({
+  ...texts('task_id', 'title'),
+  status: z.enum(STATUSES),
+  ...Holder,
+  erased: z.boolean().optional(),
+});
 
 export const NextOutput = z.strictObject({
   next_actions: z.array(

@@ -155,8 +155,8 @@ function viewAction(action: NextAction) {
   return view;
 }
 
-function viewHeld({ id, title, status, held_by, held_since, seen }: HeldTask) {
-  const shown = { ...given(seen, 'last_seen'), present: seen.present };
+function viewHeld({ id, title, status, held_by, held_since, seen, erased }: HeldTask) {
+  const shown = { ...given(seen, 'last_seen'), present: seen.present, ...(erased === 1 && { erased: true }) };
   return { task_id: taskId(id), title, status, held_by, since: held_since, ...shown };
 }
 
