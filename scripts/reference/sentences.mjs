@@ -196,6 +196,8 @@ const TOOLS = {
     input: {
       search: 'a part of the name or the description, in any case',
       capability: 'exactly this capability',
+      limit: 'size of the page; 50 unless said otherwise',
+      offset: 'how many to leave out from the front',
     },
     output: {
       skills: 'the skills that match, by name',
@@ -204,10 +206,13 @@ const TOOLS = {
       'skills[].description': 'when to use it',
       'skills[].capabilities': 'as its file lists them',
       'skills[].path': 'its `SKILL.md`, from the workspace',
-      'skills[].digest': 'SHA-256 over everything in its folder',
+      'skills[].digest': 'SHA-256 over everything in its folder, by [this formula](skills.md#digest)',
       total_count: 'how many match',
     },
-    rules: ['Disk is the truth: every answer is about the files as they are now.'],
+    rules: [
+      'Disk is the truth: every answer is about the files as they are now.',
+      'A page is kept within 30,000 bytes, so it may be shorter than `limit`. The next one begins at `offset` plus the number returned.',
+    ],
     errors: [],
   },
   server_ping: { input: {}, errors: [] },

@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { type Config, readConfig } from '../config.ts';
+import { createSkillRegistry } from '../domains/skills/registry.ts';
 import { asError } from '../errors.ts';
 import { openFolders, readWhole } from '../private-files.ts';
 import { type StorageEngine, UnusableStorage } from '../storage/engine.ts';
@@ -61,7 +62,7 @@ async function* examine(): AsyncGenerator<Check> {
   for (const warning of warnings) yield note('settings', warning);
   yield ok('workspace', workspace);
   yield checkClient(config);
-  yield* checkSkills(config);
+  yield* await checkSkills(config);
   // Without SQLite there is nothing more to say of the database.
   if (runtime.state === 'ok') yield* checkDatabase(config);
 }
@@ -74,10 +75,16 @@ async function checkRuntime(): Promise<Check> {
   }
 }
 
-function checkSkills({ skillsDirs }: Config): Check[] {
-  const present = skillsDirs.filter((folder) => existsSync(folder));
-  if (present.length > 0) return present.map((folder) => ok('skills', folder));
-  return [note('skills', `none found in ${skillsDirs.join(', ')}`)];
+/** Everything that is not in force is named: an answer to an agent has no room for all of it. */
+async function checkSkills({ skillsDirs, workspace }: Config): Promise<Check[]> {
+  const { skills, skipped } = await createSkillRegistry({ roots: skillsDirs, workspace }).list();
+  const present = skillsDirs.filter((folder) => existsSync(folder)).join(', ');
+  return [
+    present === ''
+      ? note('skills', `none found in ${skillsDirs.join(', ')}`)
+      : ok('skills', `${skills.length} in force, from ${present}`),
+    ...skipped.map(({ path, reason }) => note('skills', `${path}: ${reason}`)),
+  ];
 }
 
 /** Claude Code’s file, because it is in the project; other clients keep theirs elsewhere. */
