@@ -3,6 +3,7 @@ import { userInfo } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import * as z from 'zod';
 import { asError, ColibriError, didYouMean } from './errors.ts';
+import { findWorktree } from './git-folder.ts';
 import { LIMITS } from './limits.ts';
 import { MODES } from './modes.ts';
 import { redactText } from './secrets.ts';
@@ -58,8 +59,8 @@ export const VARIABLES = {
   COLIBRI_DB_PATH: {
     means: 'database file; a relative path starts at the workspace',
     takes: 'a path',
-    otherwise: '.colibri/colibri.db in the workspace',
-    schema: z.string().default(join('.colibri', 'colibri.db')),
+    otherwise: '.colibri/colibri.db in the workspace; in a git worktree, that of the main worktree',
+    schema: z.string().optional(),
   },
   COLIBRI_PROJECT: {
     means: 'project used where a tool’s `project` is optional',
@@ -132,6 +133,7 @@ export function readConfig(env: Environment = process.env, cwd: string = process
   const read = <N extends Variable>(name: N) => readVariable(env, name, complaints);
 
   const workspace = findWorkspace(env, cwd);
+  const named = read('COLIBRI_DB_PATH');
   const names = read('COLIBRI_PROJECTS');
   const paths = read('COLIBRI_SKILLS_DIR').split(delimiter).filter(Boolean);
   const config = Object.freeze({
@@ -139,7 +141,9 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     workspace,
     /** False where no project folder was found and the per-user data folder is used instead. */
     isProject: workspace !== userFolder(env, 'data'),
-    dbPath: resolve(workspace, read('COLIBRI_DB_PATH')),
+    ...(named === undefined
+      ? defaultDatabase(workspace)
+      : { dbPath: resolve(workspace, named), dbReason: 'COLIBRI_DB_PATH names it' }),
     project: read('COLIBRI_PROJECT'),
     /** When set, only these projects exist. */
     projects: names && Object.freeze(names),
@@ -194,6 +198,24 @@ function findWorkspace(env: Environment, cwd: string): string {
     if (existsSync(join(folder, '.colibri')) || existsSync(join(folder, '.git'))) return folder;
     if (dirname(folder) === folder) return userFolder(env, 'data');
   }
+}
+
+/** The database of a workspace for which none is named, why it is this one, and why it must not be created if that is so. */
+function defaultDatabase(workspace: string): { dbPath: string; dbReason: string; dbProblem?: string } {
+  const pathIn = (folder: string) => join(folder, '.colibri', 'colibri.db');
+  const dbPath = pathIn(workspace);
+  const worktree = findWorktree(workspace);
+  if (worktree.kind === 'none') return { dbPath, dbReason: 'the default in the workspace' };
+  if (worktree.kind === 'linked') {
+    const unused = existsSync(dbPath) ? `; ${dbPath} is not used` : '';
+    const dbReason = `this is a git worktree, and all worktrees of a repository share one database${unused}`;
+    return { dbPath: pathIn(worktree.folder), dbReason };
+  }
+  const dbReason = `the default in the workspace, not shared with other worktrees: ${worktree.reason}`;
+  if (worktree.kind === 'alone' || existsSync(dbPath)) return { dbPath, dbReason };
+  const remedy = 'Run "git worktree repair" in the main worktree, or set COLIBRI_DB_PATH.';
+  const dbProblem = `The database of this git worktree was not found: ${worktree.reason}. ${remedy} Nothing was created at ${dbPath}.`;
+  return { dbPath, dbReason, dbProblem };
 }
 
 /**

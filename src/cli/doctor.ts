@@ -113,8 +113,9 @@ async function* checkDatabase(config: Config): AsyncGenerator<Check> {
   const { dbPath } = config;
   const size = statSync(dbPath, { throwIfNoEntry: false })?.size;
   try {
-    if (size === undefined) yield note('database', `${dbPath} does not exist yet; the first start makes it`);
-    else yield* await withDatabase(config, (storage) => checkLog(storage, config, size));
+    if (size === undefined && config.dbProblem === undefined)
+      yield note('database', `${chosen(config)} does not exist yet; the first start makes it`);
+    else yield* await withDatabase(config, (storage) => checkLog(storage, config, size ?? 0));
     yield* checkFolder(config);
   } catch (error) {
     // The message about an unusable file already says what to do.
@@ -152,13 +153,16 @@ function* checkFolder({ dbPath, configDir }: Config): Generator<Check> {
   }
 }
 
+/** Which database is used, and why this one. */
+const chosen = ({ dbPath, dbReason }: Config) => `${dbPath} (${dbReason})`;
+
 async function checkLog(storage: StorageEngine, config: Config, bytes: number): Promise<Check[]> {
   const { origin, last, heads } = await storage.read(readView);
   // What the signer checks before it goes on. `colibri verify` checks everything.
   const { folder, refused } = await signability(storage, config);
   const signed = Math.max(0, ...heads.map(({ size }) => size));
   return [
-    ok('database', `${config.dbPath}, schema ${storage.facts.schemaVersion}, ${bytes} bytes`),
+    ok('database', `${chosen(config)}, schema ${storage.facts.schemaVersion}, ${bytes} bytes`),
     last.position === 0
       ? note('log', 'empty')
       : ok('log', `${origin ?? 'without a name'}, ${last.position} rows, signed through ${signed}`),

@@ -1,5 +1,5 @@
 import { lstatSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { makeDataFolder, oddity, readText, replaceFile } from '../private-files.ts';
 import { storageRuntime } from '../storage/open.ts';
@@ -50,10 +50,12 @@ export const init = command({
       const [{ name, file }, snippet] = [client, client.snippet(start)];
       return out.data({ client: name, file, snippet }, () => out.verbatim(snippet));
     }
-    const { workspace: found, isProject } = given.config;
+    const { workspace: found, isProject, dbPath } = given.config;
     // A folder that is not in a project becomes one now.
     const workspace = isProject ? found : process.cwd();
-    const folder = join(workspace, '.colibri');
+    // In a git worktree, the folder is that of the main worktree.
+    const used = dirname(dbPath);
+    const folder = isProject && basename(used) === '.colibri' ? used : join(workspace, '.colibri');
     const path = join(workspace, '.mcp.json');
     const { before, after, mode } = mergeMcpJson(path, start);
     // Whatever is refused is refused before anything is written.
