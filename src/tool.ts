@@ -59,6 +59,8 @@ interface ToolParts<I extends z.ZodObject, O extends z.ZodObject> {
   readonly summary: string;
   readonly input: I;
   readonly output: O;
+  /** A first call that is right, where the schema alone does not show one. */
+  readonly example?: z.input<I>;
 }
 
 /** A tool that reads. By its type, its handler cannot write. */

@@ -5,7 +5,7 @@
 const TOOLS = {
   task_create: {
     input: {
-      title: 'what is to be done, in one line; not blank',
+      title: 'what is to be done, in one line',
       project: 'where it belongs; a name not used before opens a project, unless `COLIBRI_PROJECTS` is set',
       description: 'the details; Markdown is kept as it is',
       parent_id: 'the task this one is a part of; the parent then waits for it',
@@ -50,7 +50,7 @@ const TOOLS = {
       task_id: 'the task',
       status: 'the next step of its workflow',
       progress: 'percent done',
-      title: 'a new title; not blank',
+      title: 'a new title',
       description: 'replaces the whole description',
       priority: 'a new priority',
       assignee: 'who does it',
@@ -119,12 +119,13 @@ const TOOLS = {
     input: {
       task_id: 'the task the thought is about',
       type: 'kind of thought',
-      content: 'the thought; not blank',
+      content: 'the thought',
       branch: 'git branch; read from the workspace where it is left out',
       commit_sha: 'git commit; read from the workspace where it is left out',
       tests_run: 'tests that were run',
       blockers: 'what stands in the way',
-      metadata: 'any JSON object of at most 16,384 bytes',
+      metadata:
+        'any JSON object of at most 16,384 bytes, or its text; `tools/list` asks for the text, because strict clients refuse an object of unknown fields',
       session_id: 'the session it belongs to; otherwise the task’s open one, otherwise none',
     },
     output: {},

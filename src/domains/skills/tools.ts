@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { type Tool, toolsOf } from '../../tool.ts';
-import { pageOffset, texts } from '../fields.ts';
+import { otherwise, pageOffset, texts } from '../fields.ts';
 import type { SkillListing, SkillRegistry } from './registry.ts';
 import { SKILL_LIMITS } from './skill-folder.ts';
 
@@ -9,9 +9,9 @@ const SEARCH_CHARS_MAX = 256;
 const PAGE_DEFAULT = 50;
 
 const SkillListInput = z.strictObject({
-  search: z.string().max(SEARCH_CHARS_MAX).optional(),
-  capability: z.string().max(SEARCH_CHARS_MAX).optional(),
-  limit: z.int().min(1).max(SKILL_LIMITS.pageMax).optional(),
+  search: z.string().max(SEARCH_CHARS_MAX).optional().describe('part of the name or description'),
+  capability: z.string().max(SEARCH_CHARS_MAX).optional().describe('exact name of one'),
+  limit: otherwise(z.int().min(1).max(SKILL_LIMITS.pageMax), PAGE_DEFAULT),
   offset: pageOffset,
 });
 
@@ -38,6 +38,7 @@ export function skillTools(registry: SkillRegistry): Tool[] {
       kind: 'snapshot',
       input: SkillListInput,
       output: SkillListOutput,
+      example: { search: 'review' },
       handle: async (args) => answer(await registry.list(), args),
     }),
   ];

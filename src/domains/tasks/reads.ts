@@ -4,10 +4,9 @@ import { TASKS } from '../../log/tables.ts';
 import type { Condition, Dialect, Reader, SqlValue, TaskSearch } from '../../storage/engine.ts';
 import type { TaskRow } from '../facts.ts';
 import { erasedAmong, idsFrom, marks, numberFrom, shown, shownColumns } from '../lookup.ts';
-import type { ListArgs } from './schema.ts';
+import { type ListArgs, PAGE_DEFAULT } from './schema.ts';
 import { QUEUE } from './workflows.ts';
 
-const PAGE_DEFAULT = 50;
 const PRIORITIES = ['critical', 'high', 'normal', 'low'];
 const IN_ORDER =
   "ORDER BY unmet > 0, CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END, id";

@@ -24,7 +24,6 @@ import * as schema from './schema.ts';
 /** What the owner decided for all tasks. */
 export type TaskSettings = Pick<Config, 'project' | 'projects' | 'workflow' | 'leaseMinutes'>;
 
-const NEXT_DEFAULT = 20;
 const ALL_PROJECTS = '*';
 const CHILDREN = 'SELECT id FROM tasks WHERE parent_id = ? ORDER BY id';
 const TRAIL = 'SELECT id FROM thoughts WHERE task_id = ? ORDER BY chain_position';
@@ -42,6 +41,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
       summary: 'Create a task. Kanban tasks start in backlog, pipeline tasks in INIT.',
       input: schema.CreateInput,
       output: schema.CreateOutput,
+      example: { title: 'Fix the login', project: 'web' },
       prepare: async (args) => ({
         args: { workflow: settings.workflow, ...args },
         outside: settings.projects === undefined ? {} : { projects: settings.projects },
@@ -57,6 +57,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
       kind: (sent) => (Reflect.has(Object(sent), 'include_history') ? 'snapshot' : 'point'),
       input: schema.GetInput,
       output: schema.GetOutput,
+      example: { task_id: 'T-0001' },
       async handle(args, call, tx) {
         const task = await requireRow<ShownTask>(tx, TASKS, args.task_id, SHOWN);
         const holder = await viewHolder(tx, task, looker(call));
@@ -78,6 +79,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
         'Change fields or move a task one step; a refused step lists the allowed ones. Setting in_progress (pipeline: GATHER) claims it: while you hold it, others cannot move it.',
       input: schema.UpdateInput,
       output: schema.UpdateOutput,
+      example: { task_id: 'T-0001', status: 'todo' },
       ...ruled(TASK_RULES.task_update),
     }),
     tool({
@@ -88,6 +90,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
       kind: 'snapshot',
       input: schema.ListInput,
       output: schema.ListOutput,
+      example: { search: 'login' },
       async handle(args, _call, tx) {
         const { rows, ...page } = await listTasks(tx, { ...args, project: args.project ?? settings.project });
         const tasks = rows.map(({ id, erased, ...row }) => ({
@@ -106,9 +109,10 @@ export function taskTools(settings: TaskSettings): Tool[] {
       kind: 'snapshot',
       input: schema.NextInput,
       output: schema.NextOutput,
+      example: { project: 'web' },
       async handle(args, call, tx) {
         const project = await resolveProject(tx, args.project, settings);
-        const limit = args.limit ?? NEXT_DEFAULT;
+        const limit = args.limit ?? schema.NEXT_DEFAULT;
         const { yours, abandoned } = await heldTasks(tx, project, looker(call), limit);
         const mine = yours.filter(({ status }) => status !== 'in_progress');
         const queued = await nextActions(tx, project, limit);

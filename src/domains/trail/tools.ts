@@ -34,8 +34,6 @@ export interface TrailDeps {
   verifyChain(tx: Reader, subject: Subject, options: { readonly trace: boolean }): Promise<ChainReport>;
 }
 
-const PAGE_DEFAULT = 100;
-
 const tool = toolsOf('trail');
 
 export function trailTools(deps: TrailDeps): Tool[] {
@@ -47,6 +45,7 @@ export function trailTools(deps: TrailDeps): Tool[] {
         'Append a thought on a task to its tamper-evident trail: why you do what you do. It cannot be edited later.',
       input: schema.RecordInput,
       output: schema.RecordOutput,
+      example: { task_id: 'T-0001', type: 'decision', content: 'Use cookies because …' },
       prepare: async (args) => ({ args, outside: await observe(deps, args) }),
       ...ruled(TRAIL_RULES.thought_record),
     }),
@@ -54,22 +53,24 @@ export function trailTools(deps: TrailDeps): Tool[] {
       name: 'thought_record_list',
       title: 'List thoughts',
       summary:
-        'The thoughts of a task, of a session, or all, in order; verify_chain also checks every record and link.',
+        'The thoughts of a task, of a session, or all, in order (both ids: that task within that session); verify_chain also checks every record and link.',
       effect: 'reads',
       kind: (sent) => (Reflect.has(Object(sent), 'verify_chain') ? 'long' : 'snapshot'),
       input: schema.ListInput,
       output: schema.ListOutput,
+      example: { task_id: 'T-0001' },
       handle: (args, _call, tx) => list(deps, tx, args),
     }),
     tool({
       name: 'audit_verify_chain',
       title: 'Verify chain',
       summary:
-        'Check every record and audit row of a task or a session. Lists every break; with full_trace, every hash.',
+        'Check every record and audit row of a task or a session; give exactly one of the two. Lists every break; with full_trace, every hash.',
       effect: 'reads',
       kind: 'long',
       input: schema.VerifyInput,
       output: schema.VerifyOutput,
+      example: { task_id: 'T-0001' },
       handle: (args, call, tx) => verify(deps, tx, call, args),
     }),
   ];
@@ -82,7 +83,7 @@ async function observe(deps: TrailDeps, { branch, commit_sha }: schema.RecordArg
 }
 
 async function list(deps: TrailDeps, tx: Reader, args: schema.ListArgs) {
-  const { session_id, task_id, type, limit = PAGE_DEFAULT, offset = 0 } = args;
+  const { session_id, task_id, type, limit = schema.PAGE_DEFAULT, offset = 0 } = args;
   const session = session_id === undefined ? undefined : await requireSubject(tx, 'session', session_id);
   const task = task_id === undefined ? undefined : await requireSubject(tx, 'task', task_id);
   const filter = { task: task?.id, session: session?.id, type };
