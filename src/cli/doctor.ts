@@ -1,5 +1,6 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
+import { systemClock } from '../clock.ts';
 import { type Config, readConfig } from '../config.ts';
 import { createSkillRegistry } from '../domains/skills/registry.ts';
 import { asError } from '../errors.ts';
@@ -59,6 +60,11 @@ async function* examine(): AsyncGenerator<Check> {
   }
   const { mode, workflow, agentId = 'as the client names itself', warnings, workspace } = config;
   yield ok('settings', `mode ${mode}, workflow ${workflow}, actor ${agentId}`);
+  if (config.agentId?.toLowerCase() === OWN_NAME)
+    yield note(
+      'settings',
+      `COLIBRI_AGENT_ID is ${OWN_NAME}, the name of this server; set the agent's own name`,
+    );
   for (const warning of warnings) yield note('settings', warning);
   yield ok('workspace', workspace);
   yield checkClient(config);
@@ -168,5 +174,34 @@ async function checkLog(storage: StorageEngine, config: Config, bytes: number): 
       : ok('log', `${origin ?? 'without a name'}, ${last.position} rows, signed through ${signed}`),
     ...(folder === undefined ? [] : [ok('key', folder)]),
     ...(refused === undefined ? [] : [wrong('signing', `refused: ${refused}`)]),
+    ...(await checkActors(storage, last.position)),
   ];
+}
+
+/** How far back the log is searched for agents: far enough for a day's work of several. */
+const RECENT_ROWS = 5_000;
+/** OpenAI's and Mastra's clients call themselves what their configuration calls the server. */
+const OWN_NAME = 'colibri';
+
+/** Names that say less than they seem to: one that several running processes have, and our own. */
+async function checkActors(storage: StorageEngine, newest: number): Promise<Check[]> {
+  const sql = `SELECT actor, process, max(at) AS at FROM audit_rows
+    WHERE position > ? AND source = 'mcp' GROUP BY actor, process ORDER BY actor`;
+  const running = new Map<string, number>();
+  await storage.read(async (tx) => {
+    const since = Math.max(0, newest - RECENT_ROWS);
+    for (const { actor, process, at } of await tx.all(sql, since)) {
+      // A damaged row may hold anything.
+      if (typeof actor !== 'string' || typeof process !== 'string' || typeof at !== 'string') continue;
+      const isGone = await storage.isGone(tx, process, systemClock.now() - Date.parse(at));
+      running.set(actor, (running.get(actor) ?? 0) + (isGone ? 0 : 1));
+    }
+  });
+  const fix = 'give each its own COLIBRI_AGENT_ID; docs/guides/several-agents.md shows how';
+  return [...running].flatMap(([actor, count]) => [
+    ...(count > 1 ? [note('agents', `${count} running processes are recorded as ${actor}`, fix)] : []),
+    ...(actor.toLowerCase() === OWN_NAME
+      ? [note('agents', `an agent is recorded as ${OWN_NAME}, which is the name of this server`, fix)]
+      : []),
+  ]);
 }

@@ -6,15 +6,19 @@ import { storageRuntime } from '../storage/open.ts';
 import { isObject } from '../verify/rules/payloads.ts';
 import { command, orUsage, UsageError } from './command.ts';
 
-/** What starts the server. */
-type Start = { readonly command: string; readonly args: readonly string[] };
+/** What starts the server, and under which name its client's calls are recorded. */
+type Start = {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: { readonly COLIBRI_AGENT_ID: string };
+};
 
 const toJson = (value: object) => JSON.stringify(value, null, 2);
 const mcpServers = (start: Start) => toJson({ mcpServers: { colibri: start } });
 const servers = (start: Start) => toJson({ servers: { colibri: { type: 'stdio', ...start } } });
 // A JSON string is also a TOML basic string: both escape in the same way.
-const toml = ({ command, args }: Start) =>
-  `[mcp_servers.colibri]\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}`;
+const toml = ({ command, args, env }: Start) =>
+  `[mcp_servers.colibri]\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}\nenv = { COLIBRI_AGENT_ID = ${JSON.stringify(env.COLIBRI_AGENT_ID)} }`;
 const DESKTOP_FILE = 'claude_desktop_config.json (Settings, Developer, Edit Config)';
 
 /**
@@ -42,12 +46,13 @@ export const init = command({
     // A client must not be set up for a server that cannot run here.
     await storageRuntime();
     // This installation, so that it works without a network and without a package name.
-    const start = { command: 'node', args: [fileURLToPath(new URL('server.js', import.meta.url))] };
+    const args = [fileURLToPath(new URL('server.js', import.meta.url))];
+    const startFor = (name: string): Start => ({ command: 'node', args, env: { COLIBRI_AGENT_ID: name } });
     if (values.client !== undefined) {
       const client = CLIENTS.find(({ name }) => name === values.client);
       if (client === undefined)
         throw new UsageError(`There is no client "${values.client}". Clients: ${NAMES}.`);
-      const [{ name, file }, snippet] = [client, client.snippet(start)];
+      const [{ name, file }, snippet] = [client, client.snippet(startFor(client.name))];
       return out.data({ client: name, file, snippet }, () => out.verbatim(snippet));
     }
     const { workspace: found, isProject, dbPath } = given.config;
@@ -57,7 +62,7 @@ export const init = command({
     const used = dirname(dbPath);
     const folder = isProject && basename(used) === '.colibri' ? used : join(workspace, '.colibri');
     const path = join(workspace, '.mcp.json');
-    const { before, after, mode } = mergeMcpJson(path, start);
+    const { before, after, mode } = mergeMcpJson(path, startFor('claude-code'));
     // Whatever is refused is refused before anything is written.
     makeDataFolder(folder);
     if (before !== after) replaceFile(path, after, true, mode);
@@ -68,10 +73,10 @@ export const init = command({
       for (const line of done) out.line(`${out.paint('green', '✓')} ${line}`, 2);
       out.line();
       out.line('Start Claude Code here, or configure another client:');
-      for (const { title, file, snippet } of CLIENTS.slice(1)) {
+      for (const { name, title, file, snippet } of CLIENTS.slice(1)) {
         out.line();
         out.line(`${out.paint('bold', title)}: ${file}`);
-        out.verbatim(snippet(start));
+        out.verbatim(snippet(startFor(name)));
       }
     });
   },
@@ -95,7 +100,10 @@ function mergeMcpJson(path: string, start: Start) {
     throw new UsageError(
       `${path} has no object "mcpServers". Fix it, or add the snippet from "colibri init --client claude-code" by hand.`,
     );
-  const merged = { ...existing, mcpServers: { ...mcpServers, colibri: start } };
+  const { colibri } = mcpServers as { colibri?: unknown };
+  // A name that somebody chose stays, and so does every other setting.
+  const env = { ...start.env, ...(isObject(colibri) && isObject(colibri.env) ? colibri.env : {}) };
+  const merged = { ...existing, mcpServers: { ...mcpServers, colibri: { ...start, env } } };
   const after = orUsage(`${path} is nested too deeply`, () => `${toJson(merged)}\n`, hint);
   return { before, after, mode: stat && stat.mode & 0o777 };
 }

@@ -217,6 +217,18 @@ describe('colibri init', () => {
     expect(readFileSync(join(workspace, '.mcp.json'), 'utf8')).toBe(text);
   });
 
+  test('keeps the name and the settings that somebody chose', async () => {
+    const workspace = colibri.path('project');
+    mkdirSync(join(workspace, '.git'), { recursive: true });
+    const env = { COLIBRI_AGENT_ID: 'ada', COLIBRI_PROJECT: 'web' };
+    writeFileSync(join(workspace, '.mcp.json'), JSON.stringify({ mcpServers: { colibri: { env } } }));
+
+    await runColibri(colibri, ['init'], { cwd: workspace });
+
+    const { mcpServers } = JSON.parse(readFileSync(join(workspace, '.mcp.json'), 'utf8'));
+    expect(mcpServers.colibri).toMatchObject({ command: 'node', env });
+  });
+
   test('leaves a file it cannot read as it is', async () => {
     const workspace = colibri.path('project');
     mkdirSync(join(workspace, '.git'), { recursive: true });
@@ -234,7 +246,12 @@ describe('colibri init', () => {
 
     expect(code).toBe(0);
     if (name === 'codex')
-      expect(stdout).toMatch(/^\[mcp_servers\.colibri\]\ncommand = "node"\nargs = \[".*server\.js"\]\n$/);
-    else expect(Object.values(JSON.parse(stdout) as object)[0]).toHaveProperty('colibri.command', 'node');
+      expect(stdout).toMatch(
+        /^\[mcp_servers\.colibri\]\ncommand = "node"\nargs = \[".*server\.js"\]\nenv = \{ COLIBRI_AGENT_ID = "codex" \}\n$/,
+      );
+    else
+      expect(Object.values(JSON.parse(stdout) as object)[0]).toMatchObject({
+        colibri: { command: 'node', env: { COLIBRI_AGENT_ID: name } },
+      });
   });
 });
