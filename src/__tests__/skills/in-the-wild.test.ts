@@ -33,6 +33,11 @@ describe('K1: a file whose description a person can read is loaded', () => {
       'Use when asked.',
     ],
     ['a text that is not indented', ['description: Use when', 'asked.', 'license: x'], 'Use when asked.'],
+    [
+      'the text of the file',
+      ['description: Use when', 'asked.', '', '# Title', 'Text: x'],
+      'Use when asked.',
+    ],
     ['a first field that is indented', [' name: demo', 'description: Use when asked.'], 'Use when asked.'],
     ['a field that is there twice', ['tags: a', 'description: d', 'tags: b'], 'd'],
   ])('%s', (_, lines, description) => {

@@ -192,10 +192,13 @@ function readField({ key, lines }: Field, read: (text: string) => Fields | Refus
   const [first = '', ...others] = lines;
   const asWritten = read(lines.join('\n'));
   if (isMap(asWritten)) return asWritten.get(key);
-  // A plain name or version does not go on in a line that is not indented.
-  const goesOn = key === 'description' || /:[ \t]*(["'[{|>]|$)/.test(first);
-  if (!goesOn && others.some((other) => /^\S/.test(other))) return asWritten;
-  const indented = [first, ...others.map((other) => other.replace(/^(?=\S)/, ' '))].join('\n');
+  // A plain name or version does not go on in a line that is not indented; a plain description does, up to a blank line.
+  const isPlain = !/:[ \t]*(["'[{|>]|$)/.test(first);
+  const isTop = (line: string | undefined) => line !== undefined && /^\S/.test(line);
+  if (isPlain && key !== 'description' && others.some(isTop)) return asWritten;
+  const end = isPlain ? others.findIndex((line, i) => line.trim() === '' && isTop(others[i + 1])) : -1;
+  const own = others.slice(0, end === -1 ? undefined : end);
+  const indented = [first, ...own.map((line) => line.replace(/^(?=\S)/, ' '))].join('\n');
   const asOthersRead = read(indented);
   if (isMap(asOthersRead)) return asOthersRead.get(key);
   const asText = read(quotePlainValues(indented, read));

@@ -41,7 +41,7 @@ export const SKILL_LIMITS = Object.freeze({
   quoteCharsMax: 120,
   /**
    * One page of `skill_list`, which an answer holds twice, and what of it may name skipped files. Clients stop at
-   * 25,000 tokens, and a token of such a page is at least 2.4 bytes.
+   * 25,000 tokens, and a token of such a page is more than 2.4 bytes in all but the rarest scripts.
    */
   pageMax: 200,
   pageBytesMax: 30_000,
