@@ -56,6 +56,12 @@ function oneOf<const W extends readonly [string, ...string[]]>(words: W, otherwi
 /** Each variable with what it does and what it takes; docs/reference/environment.md is generated from here. */
 export const VARIABLES = {
   COLIBRI_MODE: { means: 'which tools are admitted and where records live', ...oneOf(MODES, 'FULL') },
+  COLIBRI_WORKSPACE: {
+    means: 'the folder whose work is governed',
+    takes: 'an absolute path',
+    otherwise: 'the project that the client names, or the nearest folder with .git or .colibri',
+    schema: z.string().refine(isAbsolute).optional(),
+  },
   COLIBRI_DB_PATH: {
     means: 'database file; a relative path starts at the workspace',
     takes: 'a path',
@@ -132,7 +138,7 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     .map((name) => `${name} is ${shown(name)}, but Colibri reads COLIBRI_* variables only. Unset it.`);
   const read = <N extends Variable>(name: N) => readVariable(env, name, complaints);
 
-  const workspace = findWorkspace(env, cwd);
+  const workspace = read('COLIBRI_WORKSPACE') ?? findWorkspace(env, cwd);
   const named = read('COLIBRI_DB_PATH');
   const names = read('COLIBRI_PROJECTS');
   const paths = read('COLIBRI_SKILLS_DIR').split(delimiter).filter(Boolean);
@@ -218,14 +224,23 @@ function defaultDatabase(workspace: string): { dbPath: string; dbReason: string;
   return { dbPath, dbReason, dbProblem };
 }
 
+/** Where a user's programs keep what is theirs. */
+export interface UserFolders {
+  readonly home: string;
+  /** For settings: what is in `~/.config` on Linux. */
+  readonly settings: string;
+}
+
+export function userFolders(env: Environment = process.env): UserFolders {
+  return { home: homeFolder(env), settings: dirname(userFolder(env, 'config')) };
+}
+
 /**
  * The platform's per-user folder for settings or for data. A variable that is empty or relative would lead into the
  * workspace, and one below /proc (`/proc/self/cwd`) somewhere else for each process.
  */
 function userFolder(env: Environment, kind: 'config' | 'data'): string {
-  const isFull = (path: string) => isAbsolute(path) && !resolve(path).startsWith('/proc/');
-  const full = (path = '') => (isFull(path) ? path : undefined);
-  const home = () => full(env.HOME) ?? homeOnRecord(env.HOME);
+  const home = () => homeFolder(env);
   const isConfig = kind === 'config';
   if (process.platform === 'darwin') return join(home(), 'Library', 'Application Support', 'colibri');
   if (process.platform === 'win32')
@@ -235,6 +250,14 @@ function userFolder(env: Environment, kind: 'config' | 'data'): string {
     );
   const base = full(isConfig ? env.XDG_CONFIG_HOME : env.XDG_DATA_HOME);
   return join(base ?? join(home(), ...(isConfig ? ['.config'] : ['.local', 'share'])), 'colibri');
+}
+
+function homeFolder(env: Environment): string {
+  return full(env.HOME) ?? homeOnRecord(env.HOME);
+}
+
+function full(path = ''): string | undefined {
+  return isAbsolute(path) && !resolve(path).startsWith('/proc/') ? path : undefined;
 }
 
 /** What the system knows, whatever the environment says. */

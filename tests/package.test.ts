@@ -70,6 +70,61 @@ describe('the package', () => {
   });
 });
 
+describe('what other programs read', () => {
+  const json = <T>(path: string) => JSON.parse(read(path)) as T;
+
+  test('is what package.json and the code say, all of one version', () => {
+    const { status, stderr } = spawnSync(process.execPath, ['scripts/formats.mjs', '--check'], {
+      cwd: ROOT,
+      encoding: 'utf8',
+    });
+
+    expect([status, stderr]).toEqual([0, '']);
+    const server = json<{ version: string; packages: { version: string }[] }>('server.json');
+    const versions = [server.version, ...server.packages.map((entry) => entry.version)];
+    for (const file of ['mcpb/manifest.json', 'plugin/.claude-plugin/plugin.json'])
+      versions.push(json<Manifest>(file).version);
+    for (const file of ['plugin/.mcp.json', 'plugin/hooks/hooks.json'])
+      versions.push(/colibri-mcp@([\d.]+)/.exec(read(file))?.[1] ?? file);
+    expect(new Set(versions)).toEqual(new Set([manifest.version]));
+  });
+
+  test('the entry in the MCP registry is the package, with a sentence short enough', () => {
+    const server = json<{ name: string; description: string; packages: { identifier: string }[] }>(
+      'server.json',
+    );
+
+    expect(server.name).toBe(manifest.mcpName);
+    expect(server.description.length).toBeLessThanOrEqual(100);
+    expect(server.packages.map(({ identifier }) => identifier)).toEqual([manifest.name]);
+  });
+
+  test('the container file ends as a user without rights, with nothing secret in it', () => {
+    const steps = read('Dockerfile')
+      .split('\n')
+      .filter((line) => /^[A-Z]+ /.test(line));
+    const last = steps.slice(steps.findLastIndex((line) => line.startsWith('FROM ')));
+
+    expect(last.filter((line) => line.startsWith('USER '))).toEqual(['USER node']);
+    expect(last.findIndex((line) => line.startsWith('USER'))).toBeLessThan(
+      last.findIndex((line) => /^(ENTRYPOINT|CMD)/.test(line)),
+    );
+    for (const copied of ['package.json', 'package-lock.json', '.npmrc'])
+      expect(read('Dockerfile')).toContain(copied);
+    expect(read('.dockerignore').split('\n')).toEqual(
+      expect.arrayContaining(['.git', '.colibri', 'node_modules']),
+    );
+  });
+
+  test('the workflows name no secret, and publish with provenance what release:check passed', () => {
+    const [ci, release] = ['ci', 'release'].map((name) => read(`.github/workflows/${name}.yml`));
+
+    expect(`${ci}${release}`).not.toMatch(/secrets\.|_TOKEN: '(?!\$\{\{ github\.token)/);
+    expect(release).toMatch(/release:check[\s\S]*npm publish --provenance/);
+    expect(release).toContain('id-token: write');
+  });
+});
+
 describe('S5: the lockfile', () => {
   const lock = JSON.parse(read('package-lock.json')) as {
     readonly version: string;

@@ -9,8 +9,10 @@ import { erase } from './erase.ts';
 import { exportBundle } from './export.ts';
 import { init } from './init.ts';
 import { log } from './log.ts';
+import { mcp } from './mcp.ts';
 import { obsidian } from './obsidian.ts';
 import { prove } from './prove.ts';
+import { remind } from './remind.ts';
 import { report } from './report.ts';
 import { show } from './show.ts';
 import { verify } from './verify.ts';
@@ -18,6 +20,7 @@ import { verify } from './verify.ts';
 /** Every command, in the order the help lists them. */
 export const COMMANDS: readonly Command[] = [
   init,
+  mcp,
   demo,
   call,
   board,
@@ -32,6 +35,7 @@ export const COMMANDS: readonly Command[] = [
   obsidian,
   erase,
   doctor,
+  remind,
 ];
 
 /** The help of the whole program, from the command table. */

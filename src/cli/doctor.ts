@@ -97,7 +97,7 @@ async function checkSkills({ skillsDirs, workspace }: Config): Promise<Check[]> 
 function checkClient({ workspace, isProject }: Config): Check {
   const path = join(workspace, '.mcp.json');
   if (!isProject) return note('client', 'this folder is not in a project; "colibri init" makes it one');
-  const absent = `${path} does not exist; "colibri init" writes it, and prints what other clients need`;
+  const absent = `${path} does not exist; "colibri init" writes it, with --client also for other clients`;
   if (!existsSync(path)) return note('client', absent);
   const args = argumentsIn(path);
   if (args === undefined) return note('client', `${path} does not start Colibri; "colibri init" adds it`);

@@ -6,6 +6,7 @@ import { UnknownToolError } from '../middleware/compose.ts';
 import { NoEngineError } from '../storage/engine.ts';
 import { type Command, EXIT, type Invocation, type OptionSpec, UsageError } from './command.ts';
 import { COMMANDS, COMMON, commandHelp, generalHelp, helpHang } from './commands.ts';
+import { serve } from './mcp.ts';
 import { createOutput, type Output } from './output.ts';
 
 const code = await main(process.argv.slice(2));
@@ -81,13 +82,6 @@ function openOutput(json: boolean): Output {
     colour: !NO_COLOR && TERM !== 'dumb',
     columns: COLUMNS,
   });
-}
-
-async function serve(): Promise<number> {
-  // A module of its own next to this one: importing it must not start it for the other commands.
-  const server = (await import(new URL('server.js', import.meta.url).href)) as { main(): Promise<void> };
-  await server.main();
-  return EXIT.fine;
 }
 
 function help(text: string, out: Output): number {
