@@ -64,7 +64,7 @@ describe.skipIf(!isAsked)('one database on every Node (skipped: npm run test:nod
   /** A task with a thought. */
   async function work(server: ServerProcess, title: string): Promise<unknown> {
     const made = await server.call('task_create', { title, project: 'nodes' });
-    const { task_id } = (made.envelope ?? {}).data as { task_id: string };
+    const { task_id } = Object(made.envelope?.data) as { task_id: string };
     const thought = await server.call('thought_record', { task_id, type: 'analysis', content: title });
     expect([made.envelope?.ok, thought.envelope?.ok]).toEqual([true, true]);
     return task_id;
