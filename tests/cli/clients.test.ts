@@ -298,6 +298,17 @@ describe('init', () => {
   });
 });
 
+test('S7: colibri mcp serves, as colibri does without arguments, and ends with its input', async () => {
+  const input = `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'server_ping' } })}\n`;
+
+  for (const args of [['mcp'], []]) {
+    const { code, stdout } = await runColibri(colibri, args, { input });
+
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ id: 1, result: { structuredContent: { ok: true } } });
+  }
+});
+
 describe('a change of a text', () => {
   const names = fc.constantFrom('a', 'b', 'servers', 'colibri', '', 'ü"\\');
   const objects = fc.dictionary(names, fc.jsonValue({ maxDepth: 3 }), { maxKeys: 5 });
