@@ -212,6 +212,7 @@ function current(
 function write({ client, path, before, after, mode }: Change, backupIn: string, workspace: string): void {
   if (before === after) return;
   if (before !== undefined) {
+    if (client.of === 'project') makeDataFolder(backupIn);
     const backup = join(backupIn, 'backup');
     makePrivateFolder(backup);
     replaceFile(join(backup, `${client.name}-${basename(path)}`), before);

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -194,13 +195,42 @@ describe.skipIf(!isAsked)('shipped (skipped: npm run test:ship needs the registr
     expect(stdout).toContain('does not contain types');
   });
 
-  test('the container file builds (checked only where there is an engine)', { timeout: 1_200_000 }, () => {
-    if (spawnSync('docker', ['info']).status !== 0) return;
-    succeed('docker', ['build', '-t', 'colibri-mcp-test', ROOT], { env: process.env });
-    const { stdout } = succeed('docker', ['run', '--rm', 'colibri-mcp-test', '--version'], {
-      env: process.env,
-    });
-    expect(stdout.trim()).toBe(version);
+  const hasEngine = isAsked && spawnSync('docker', ['info']).status === 0;
+
+  test.skipIf(!hasEngine)(
+    'the container file builds (skipped without an engine)',
+    { timeout: 1_200_000 },
+    () => {
+      succeed('docker', ['build', '-t', 'colibri-mcp-test', ROOT], { env: process.env });
+      const { stdout } = succeed('docker', ['run', '--rm', 'colibri-mcp-test', '--version'], {
+        env: process.env,
+      });
+
+      expect(stdout.trim()).toBe(version);
+    },
+  );
+
+  test.each([
+    ['linux', 'x64'],
+    ['darwin', 'arm64'],
+    ['win32', 'x64'],
+  ])('S5: npm ci resolves every package from the lockfile for %s on %s', { timeout: LONG_MS }, (os, cpu) => {
+    const clone = join(scratch, `clone-${os}`);
+    mkdirSync(clone);
+    for (const file of ['package.json', 'package-lock.json', '.npmrc'])
+      copyFileSync(join(ROOT, file), join(clone, file));
+
+    const { stdout } = succeed(
+      'npm',
+      ['ci', '--dry-run', '--ignore-scripts', '--loglevel=notice', `--os=${os}`, `--cpu=${cpu}`],
+      {
+        cwd: clone,
+        env: process.env,
+      },
+    );
+
+    expect(stdout).toContain(`add @esbuild/${os}-${cpu}`);
+    expect(stdout).toContain(`add @biomejs/cli-${os}-${cpu}`);
   });
 
   test('uninstalled, it leaves what it said it would: the log and the keys', { timeout: LONG_MS }, () => {
