@@ -17,6 +17,7 @@ import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { install } from '../../bench/npm.mjs';
+import { NODE } from '../driver/server-process.ts';
 
 /*
  * What a stranger gets: the packed tarball, in an empty folder with an empty home. Its PATH holds node, npm, a shell and git and
@@ -45,10 +46,13 @@ describe.skipIf(!isAsked)('shipped (skipped: npm run test:ship needs the registr
     for (const folder of [home, project, bin]) mkdirSync(folder);
     for (const program of ['node', 'npm', 'npx', 'sh', 'env', 'git'])
       symlinkSync(found(program), join(bin, program));
-    // An empty home has no settings of npm; where packages come from is this machine's own affair.
+    // An empty home has no settings of npm; where packages come from, and whom to trust there, is this
+    // machine's own affair.
     env.npm_config_registry = spawnSync('npm', ['config', 'get', 'registry'], {
       encoding: 'utf8',
     }).stdout.trim();
+    if (process.env.NODE_EXTRA_CA_CERTS !== undefined)
+      env.NODE_EXTRA_CA_CERTS = process.env.NODE_EXTRA_CA_CERTS;
     env.npm_config_update_notifier = 'false';
     succeed('npm', ['pack', '--ignore-scripts', '--pack-destination', scratch], {
       cwd: ROOT,
@@ -253,7 +257,7 @@ describe.skipIf(!isAsked)('shipped (skipped: npm run test:ship needs the registr
 
   function found(program: string): string {
     const folder = process.env.PATH?.split(delimiter).find((place) => existsSync(join(place, program)));
-    if (program === 'node') return process.execPath;
+    if (program === 'node') return NODE;
     return realpathSync(join(folder ?? '', program));
   }
 
