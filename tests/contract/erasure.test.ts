@@ -321,7 +321,7 @@ proves(
     });
     await server.closeInput();
 
-    const { code, stderr } = await erase(colibri, ['A-0001', '#4']);
+    const { code, stderr } = await erase(colibri, ['A-0001', 'a-1', '#4', '#3']);
 
     expect(code, stderr).toBe(0);
     expect(wordsLeft(colibri, ['Brimborion', 'Gloubiboulga'])).toEqual([]);
