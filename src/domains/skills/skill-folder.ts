@@ -12,7 +12,7 @@ import { closing, WARILY } from '../../private-files.ts';
 export const SKILL_LIMITS = Object.freeze({
   /** One SKILL.md. The format advises 5,000 tokens, about 20 KB. */
   skillFileBytesMax: 1_048_576,
-  /** YAML is read at about 2.5 MB/s, so this is 25 ms at worst. */
+  /** YAML is read at about 2.5 MB/s, and what is not YAML a few times: 25 ms, 0.2 s at worst. */
   frontMatterBytesMax: 65_536,
   yamlDepthMax: 32,
   /** How often parts of one front matter are read on their own, where the whole of it is not YAML. */
