@@ -22,6 +22,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   prove: ['T-0001', '-o', 'proof.json'],
   report: ['-o', 'report.html'],
   obsidian: ['--vault', 'vault'],
+  erase: ['T-0001', '--reason', 'asked for', '--yes'],
 };
 
 /** They have an answer of their own: two below, one serves, and one says nothing rather than disturb an agent. */
