@@ -130,6 +130,8 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     /** False where no project folder was found and the per-user data folder is used instead. */
     isProject: workspace !== userFolder(env, 'data'),
     dbPath: resolve(workspace, read('COLIBRI_DB_PATH')),
+    /** Whether the database is where it is because nobody named another place. */
+    isDefaultPath: !env.COLIBRI_DB_PATH,
     project: read('COLIBRI_PROJECT'),
     /** When set, only these projects exist. */
     projects: names && Object.freeze(names),
@@ -202,6 +204,15 @@ function userFolder(env: Environment, kind: 'config' | 'data'): string {
     );
   const base = full(isConfig ? env.XDG_CONFIG_HOME : env.XDG_DATA_HOME);
   return join(base ?? join(home(), ...(isConfig ? ['.config'] : ['.local', 'share'])), 'colibri');
+}
+
+/** The name under which the user logged in; empty for a user without an entry, as in some containers. */
+export function loginName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return '';
+  }
 }
 
 /** What the system knows, whatever the environment says. */

@@ -12,6 +12,8 @@ import { isObject } from '../verify/rules/payloads.ts';
 import { members } from '../verify/sources/forms.ts';
 import { command } from './command.ts';
 import { withDatabase } from './open.ts';
+import type { Output } from './output.ts';
+import { lookForTrouble, ROWS_ASIDE_MAX } from './trouble.ts';
 
 /** One thing that was checked: fine, worth knowing, or wrong with a remedy. */
 type Check = ReturnType<typeof ok>;
@@ -32,7 +34,7 @@ export const doctor = command({
   summary: 'show what is configured, what was found, what is wrong, and how to fix it',
   async run({ out }) {
     const checks: Check[] = [];
-    for await (const check of examine()) checks.push(check);
+    for await (const check of examine(out)) checks.push(check);
     const printChecks = () => {
       for (const { what, state, found, fix } of checks) {
         const [colour, mark] = MARKS[state];
@@ -46,7 +48,7 @@ export const doctor = command({
   },
 });
 
-async function* examine(): AsyncGenerator<Check> {
+async function* examine(out: Output): AsyncGenerator<Check> {
   const runtime = await checkRuntime();
   yield runtime;
   let config: Config;
@@ -63,7 +65,7 @@ async function* examine(): AsyncGenerator<Check> {
   yield checkClient(config);
   yield* checkSkills(config);
   // Without SQLite there is nothing more to say of the database.
-  if (runtime.state === 'ok') yield* checkDatabase(config);
+  if (runtime.state === 'ok') yield* checkDatabase(config, out);
 }
 
 async function checkRuntime(): Promise<Check> {
@@ -102,12 +104,12 @@ function argumentsIn(path: string): string[] | undefined {
   return Array.isArray(entry.args) ? entry.args.filter((arg) => typeof arg === 'string') : [];
 }
 
-async function* checkDatabase(config: Config): AsyncGenerator<Check> {
+async function* checkDatabase(config: Config, out: Output): AsyncGenerator<Check> {
   const { dbPath } = config;
   const size = statSync(dbPath, { throwIfNoEntry: false })?.size;
   try {
     if (size === undefined) yield note('database', `${dbPath} does not exist yet; the first start makes it`);
-    else yield* await withDatabase(config, (storage) => checkLog(storage, config, size));
+    else yield* await withDatabase(config, (storage) => checkLog(storage, config, size, out));
     yield* checkFolder(config);
   } catch (error) {
     // The message about an unusable file already says what to do.
@@ -145,10 +147,16 @@ function* checkFolder({ dbPath, configDir }: Config): Generator<Check> {
   }
 }
 
-async function checkLog(storage: StorageEngine, config: Config, bytes: number): Promise<Check[]> {
+async function checkLog(
+  storage: StorageEngine,
+  config: Config,
+  bytes: number,
+  out: Output,
+): Promise<Check[]> {
   const { origin, last, heads } = await storage.read(readView);
-  // What the signer checks before it goes on. `colibri verify` checks everything.
+  // What the signer checks before it goes on.
   const { folder, refused } = await signability(storage, config);
+  const { trouble, unverified } = await lookForTrouble(config, storage, out, ROWS_ASIDE_MAX);
   const signed = Math.max(0, ...heads.map(({ size }) => size));
   return [
     ok('database', `${config.dbPath}, schema ${storage.facts.schemaVersion}, ${bytes} bytes`),
@@ -157,5 +165,10 @@ async function checkLog(storage: StorageEngine, config: Config, bytes: number): 
       : ok('log', `${origin ?? 'without a name'}, ${last.position} rows, signed through ${signed}`),
     ...(folder === undefined ? [] : [ok('key', folder)]),
     ...(refused === undefined ? [] : [wrong('signing', `refused: ${refused}`)]),
+    // What a refusal says need not be said twice.
+    ...(trouble === undefined || refused !== undefined ? [] : [wrong('records', trouble)]),
+    ...(unverified === undefined
+      ? []
+      : [note('records', `not verified: "colibri verify" checks all ${unverified} rows`)]),
   ];
 }

@@ -14,6 +14,7 @@ import {
 } from '../private-files.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { jsonText } from '../untrusted.ts';
+import type { Period } from './glance.ts';
 
 /** The empty page holds this once; the data replaces it. */
 const NO_BUNDLE = '<script type="application/json" id="bundle">null</script>';
@@ -37,7 +38,13 @@ export function reportPage(): string | undefined {
  * Writes the page with a bundle inside as one file. The bundle is the very zip that `colibri export` makes, so that the
  * page has one kind of input and can hand it out again.
  */
-export async function writeReport(storage: StorageEngine, request: BundleRequest, path: string) {
+export async function writeReport(
+  storage: StorageEngine,
+  request: BundleRequest,
+  path: string,
+  /** What the summary looks at more closely. */
+  period?: Period,
+) {
   const target = resolve(path);
   // Only a report of ours may be overwritten.
   if (isThere(target) && readStart(target, HEAD_BYTES)?.includes('<title>Colibri report</title>') !== true)
@@ -52,7 +59,7 @@ export async function writeReport(storage: StorageEngine, request: BundleRequest
     const zip = join(folder, 'bundle.zip');
     const written = await writeBundle(storage, { ...request, page }, zip);
     makePrivateFolder(dirname(target), false);
-    await writePage(target, page, zip);
+    await writePage(target, page, zip, period);
     return { ...written, bytes: statSync(target).size };
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -60,7 +67,7 @@ export async function writeReport(storage: StorageEngine, request: BundleRequest
 }
 
 /** The file appears at the target only when it is complete. Only its owner may read it: calls may have been given secrets. */
-async function writePage(target: string, page: string, zip: string): Promise<void> {
+async function writePage(target: string, page: string, zip: string, period?: Period): Promise<void> {
   const [before, after, more] = page.split(NO_BUNDLE);
   if (after === undefined || more !== undefined)
     throw new Error('verify.html has no place for a bundle, or more than one');
@@ -68,7 +75,8 @@ async function writePage(target: string, page: string, zip: string): Promise<voi
   const name = jsonText(`${basename(target).replace(/\.html?$/i, '')}.zip`).replaceAll('<', '\\u003c');
   const making = join(dirname(target), `.${basename(target)}.${systemClock.salt()}.new`);
   async function* parts() {
-    yield `${before}${OPEN}${name},"zip":"`;
+    const more = period === undefined ? '' : `,"period":${jsonText(period)}`;
+    yield `${before}${OPEN}${name}${more},"zip":"`;
     yield* createReadStream(zip, 'base64');
     yield `"}</script>${after}`;
   }

@@ -1,3 +1,4 @@
+import type { Period } from '../glance.ts';
 import type { Given } from './worker/open.ts';
 
 /** The bundle that `colibri report` put into the page. */
@@ -7,13 +8,14 @@ const STEP = 1_048_576;
 
 export function embeddedBundle() {
   const text = document.getElementById('bundle')?.textContent ?? 'null';
-  const value: { name: string; zip: string } | null = JSON.parse(text);
+  const value: { name: string; zip: string; period?: Period } | null = JSON.parse(text);
   if (value === null) return undefined;
   // In steps, because a text of a hundred megabytes would be held three times over.
   const parts: Uint8Array<ArrayBuffer>[] = [];
   for (let at = 0; at < value.zip.length; at += STEP)
     parts.push(Buffer.from(value.zip.slice(at, at + STEP), 'base64'));
-  return { name: value.name, zip: new Blob(parts, { type: 'application/zip' }) };
+  const { name, period } = value;
+  return { name, period, zip: new Blob(parts, { type: 'application/zip' }) };
 }
 
 type Open = (given: Given, title: string) => Promise<void>;

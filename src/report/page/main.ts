@@ -1,3 +1,4 @@
+import type { Period } from '../glance.ts';
 import { type Embedded, embeddedBundle, openDropped, openFiles } from './given.ts';
 import { boardView } from './view/board.ts';
 import { checksView } from './view/checks.ts';
@@ -28,7 +29,7 @@ function start(): void {
   const embedded = embeddedBundle();
   document.body.append(header(embedded), h('main.grid', banner.element, content), detail.element);
   acceptDrops();
-  if (embedded !== undefined) return void open({ zip: embedded.zip }, embedded.name);
+  if (embedded !== undefined) return void open({ zip: embedded.zip }, embedded.name, embedded.period);
   banner.idle();
   replace(content, welcome());
 }
@@ -93,7 +94,7 @@ function chooser(label: string, props: Readonly<Record<string, string | boolean>
 }
 
 /** Nothing of what was open before is left on the page while something else is being checked. */
-async function open(given: Given, title: string): Promise<void> {
+async function open(given: Given, title: string, period?: Period): Promise<void> {
   document.body.dataset.ready = 'false';
   if (detail.element.open) detail.element.close();
   replace(content);
@@ -101,7 +102,7 @@ async function open(given: Given, title: string): Promise<void> {
   banner.progress(0, 0);
   try {
     const opened = await ask('open', given);
-    show(opened);
+    show(opened, period);
     banner.conclude(opened.verdict);
   } catch (error) {
     banner.unreadable(error instanceof Error ? error.message : String(error));
@@ -109,7 +110,7 @@ async function open(given: Given, title: string): Promise<void> {
   document.body.dataset.ready = 'true';
 }
 
-function show(opened: Opened): void {
+function show(opened: Opened, period: Period | undefined): void {
   const byPosition = new Map(
     opened.calls.flatMap((call) => [[call.position, call] as const, [call.exit, call] as const]),
   );
@@ -123,7 +124,7 @@ function show(opened: Opened): void {
     });
   const trail = trailView(opened.calls, openCall);
   const bar = tabs({
-    Summary: summaryView(opened, openTask),
+    Summary: summaryView(opened, openTask, period),
     Board: boardView(opened.tasks, openTask),
     Trail: trail.element,
     Sessions: sessionsView(opened.sessions, (position) => openCall(byPosition.get(position))),

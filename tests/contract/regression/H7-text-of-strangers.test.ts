@@ -203,7 +203,7 @@ test.each(RUNS)(
 test('H7: JSON gives back exactly the text that was recorded', async () => {
   const { stdout } = await run('given', ['show', 'TH-1', '--json']);
 
-  expect((JSON.parse(stdout) as { row: { content: string } }).row.content).toBe(HOSTILE_GIVEN);
+  expect((JSON.parse(stdout) as { record: { content: string } }).record.content).toBe(HOSTILE_GIVEN);
 });
 
 test('H7: the server says why it cannot open a database, and the names in it do nothing', async () => {
