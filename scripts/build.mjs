@@ -1,6 +1,6 @@
 // Bundles the server into one file that starts with plain `node`: half the cold start of loose modules.
 import { createHash } from 'node:crypto';
-import { readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { build, transform } from 'esbuild';
 
@@ -31,6 +31,14 @@ if (realpathSync(process.argv[1] ?? '') === fileURLToPath(import.meta.url)) {
   });
   await build({ ...bundleOptions, entryPoints: ['src/cli/main.ts'], outfile: 'dist/cli.js' });
   writeFileSync(new URL('../dist/verify.html', import.meta.url), await buildPage());
+  // Bundles carry the scripts that check them without Colibri.
+  mkdirSync(new URL('../dist/scripts/', import.meta.url), { recursive: true });
+  for (const name of readdirSync(new URL('../docs/', import.meta.url)))
+    if (/^(?:verify-bundle|colibri_\w+)\.py$/.test(name))
+      copyFileSync(
+        new URL(`../docs/${name}`, import.meta.url),
+        new URL(`../dist/scripts/${name}`, import.meta.url),
+      );
 }
 
 /** The report and verifier as one file that asks for nothing: script and style inside, allowed by their digests. */

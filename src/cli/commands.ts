@@ -1,4 +1,5 @@
 import { anchor } from './anchor.ts';
+import { backup } from './backup.ts';
 import { board } from './board.ts';
 import { call } from './call.ts';
 import { checkpoint } from './checkpoint.ts';
@@ -44,6 +45,7 @@ export const COMMANDS: readonly Command[] = [
   verify,
   checkpoint,
   anchor,
+  backup,
   exportBundle,
   prove,
   report,

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { defaultBundleName, type WrittenBundle, writeBundle } from '../export/bundle.ts';
-import { reportPage } from '../report/report.ts';
+import { bundleScripts, reportPage } from '../report/report.ts';
 import { shellQuote } from '../untrusted.ts';
 import { command } from './command.ts';
 import { withDatabase } from './open.ts';
@@ -23,7 +23,7 @@ export const exportBundle = command({
       const { trouble } = await lookForTrouble(config, storage, out);
       // The page only shows a bundle, which is complete without it.
       const written = await out.progress('exporting', (onProgress) =>
-        writeBundle(storage, { ...config, page: reportPage(), onProgress }, path),
+        writeBundle(storage, { ...config, page: reportPage(), scripts: bundleScripts(), onProgress }, path),
       );
       const { origin, size, checkpointedThrough, anchors } = written;
       const checkpointed_through = checkpointedThrough;

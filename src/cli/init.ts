@@ -1,8 +1,9 @@
-import { lstatSync } from 'node:fs';
+import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { makeDataFolder, oddity, readText, replaceFile } from '../private-files.ts';
 import { storageRuntime } from '../storage/open.ts';
+import { PathMemory } from '../trust/key-folder.ts';
 import { isObject } from '../verify/rules/payloads.ts';
 import { command, orUsage, UsageError } from './command.ts';
 
@@ -62,8 +63,13 @@ export const init = command({
     const starts = 'starts Colibri for Claude Code and every client that reads it';
     const now = before === after ? 'already starts Colibri' : starts;
     const done = [`${path} ${now}`, `${folder} is ready and kept out of git`];
-    return out.data({ workspace, done }, () => {
+    const lost = tellLost(
+      given.config.configDir,
+      isProject ? given.config.dbPath : join(folder, 'colibri.db'),
+    );
+    return out.data({ workspace, done, ...(lost && { lost }) }, () => {
       for (const line of done) out.line(`${out.paint('green', '✓')} ${line}`, 2);
+      if (lost !== undefined) out.line(`${out.paint('yellow', '!')} ${lost}`, 2);
       out.line();
       out.line('Start Claude Code here, or configure another client:');
       for (const { title, file, snippet } of CLIENTS.slice(1)) {
@@ -74,6 +80,13 @@ export const init = command({
     });
   },
 });
+
+/** What it means that a database which was signed here is gone; undefined where none is. */
+function tellLost(configDir: string, dbPath: string): string | undefined {
+  const [before] = new PathMemory(configDir, dbPath).seen();
+  if (before === undefined || existsSync(dbPath)) return undefined;
+  return `The database ${dbPath} was the log ${before} and is gone. If that was a mistake, put it back from a backup before anything is called. Otherwise the first call starts a new log, and nothing of it is signed until you accept the loss: colibri checkpoint --adopt.`;
+}
 
 /** The file with one entry added and all others kept. One that cannot be understood is not touched. */
 function mergeMcpJson(path: string, start: Start) {

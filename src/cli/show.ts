@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { select } from '../export/selection.ts';
 import { formatId, SESSIONS, type StateTable } from '../log/tables.ts';
@@ -6,7 +8,7 @@ import { textFrom } from '../untrusted.ts';
 import { auditRow, type Finding } from '../verify/finding.ts';
 import type { JsonObject } from '../verify/rules/payloads.ts';
 import { effectsOf } from '../verify/sources/rows.ts';
-import { parseRecordId } from './brought.ts';
+import { normalRecordId, parseRecordId } from './brought.ts';
 import { command, UsageError } from './command.ts';
 import { concerning, newestCalls, type PastCall, restoreTexts } from './history.ts';
 import { PROOF_LEGEND, printCall } from './log.ts';
@@ -14,6 +16,7 @@ import { withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { proveCalls, proveUnder, readSignedLog, rowsOf, type SignedLog } from './proof-status.ts';
 import { ANCHOR_NAMES } from './verdict.ts';
+import { TRUST_OPTIONS, verifyFile } from './verify.ts';
 import { viewRow } from './views.ts';
 
 const HISTORY_MAX = 200;
@@ -23,13 +26,18 @@ type Shown = Awaited<ReturnType<typeof collect>>;
 /** One record with its history and how well it is proved. */
 export const show = command({
   name: 'show',
-  usage: 'ID',
-  summary: 'show one task (T-…), thought (Θ-…) or session (A-…), its history, and how well it is proved',
+  usage: 'ID|FILE',
+  summary:
+    'show one task (T-…), thought (Θ-…) or session (A-…), its history, and how well it is proved; or a certificate',
   details:
-    'A thought may also be written TH-1. The verifier checks the record, the calls behind it, and their proofs under the newest signed head and the oldest anchor of each kind; "colibri verify" checks everything else. Exit 1 when something is not as it was written.',
+    'A thought may also be written TH-1. Of a file that "colibri prove" wrote, it prints what was done, by whom, why, the gate, the seal and what the proof rests on, once the verifier has found nothing wrong with it. The verifier checks the record, the calls behind it, and their proofs under the newest signed head and the oldest anchor of each kind; "colibri verify" checks everything else. Exit 1 when something is not as it was written.',
+  options: TRUST_OPTIONS,
   positionals: [1, 1],
-  async run({ positionals, out, config }) {
-    const [table, id] = parseRecordId(positionals[0] ?? '');
+  async run({ values, positionals: [given = ''], out, config }) {
+    const file = resolve(given);
+    if (normalRecordId(given) === given && !/^[TAΘ]-\d{4,}$/u.test(given) && existsSync(file))
+      return await verifyFile(file, values, config, out);
+    const [table, id] = parseRecordId(given);
     const shown = await withDatabase(config, async (storage) => {
       const signed = await readSignedLog(config, storage);
       return await storage.read((tx) => collect(tx, signed, table, id, config));

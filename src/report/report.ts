@@ -14,6 +14,7 @@ import {
 } from '../private-files.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { jsonText } from '../untrusted.ts';
+import * as forms from '../verify/sources/forms.ts';
 import type { Period } from './glance.ts';
 
 /** The empty page holds this once; the data replaces it. */
@@ -32,6 +33,17 @@ export function reportPage(): string | undefined {
     if (page !== undefined) return page.toString('utf8');
   }
   return undefined;
+}
+
+/** The scripts that check bundles without Colibri, by name in a bundle; none where the installation has none. */
+export function bundleScripts(): ReadonlyMap<string, string> {
+  const found = forms.SCRIPTS.flatMap((name) => {
+    const file = name.slice(name.indexOf('/') + 1);
+    const places = [`scripts/${file}`, `../../docs/${file}`].map((place) => new URL(place, import.meta.url));
+    const [bytes] = places.flatMap((place) => readWhole(fileURLToPath(place), undefined, true) ?? []);
+    return bytes === undefined ? [] : [[name, bytes.toString('utf8')] as const];
+  });
+  return new Map(found.length === forms.SCRIPTS.length ? found : []);
 }
 
 /**
@@ -57,7 +69,7 @@ export async function writeReport(
   const folder = makeTemporaryFolder('report');
   try {
     const zip = join(folder, 'bundle.zip');
-    const written = await writeBundle(storage, { ...request, page }, zip);
+    const written = await writeBundle(storage, { ...request, page, scripts: bundleScripts() }, zip);
     makePrivateFolder(dirname(target), false);
     await writePage(target, page, zip, period);
     return { ...written, bytes: statSync(target).size };

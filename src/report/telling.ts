@@ -100,7 +100,11 @@ const TELLINGS = new Map(
     ],
     merkle_finalize(_, { leaf_count }, id) {
       const count = textOf(leaf_count);
-      return ['session', 'session sealed', count === '' ? id : `${id} with ${count} records`];
+      return [
+        'session',
+        'session sealed',
+        count === '' ? id : `${id} with ${count} ${count === '1' ? 'record' : 'records'}`,
+      ];
     },
     owner_adopt: owner('adopted'),
     owner_erase: owner('erased'),

@@ -1,5 +1,6 @@
 import type { ColibriError } from '../errors.ts';
 import type { StorageEngine } from './engine.ts';
+import { copySqlite } from './sqlite/backup.ts';
 import { loadDriver } from './sqlite/driver.ts';
 import { openSqlite } from './sqlite/engine.ts';
 import { assertPresent } from './sqlite/file.ts';
@@ -29,6 +30,11 @@ export async function openStorage({ dbPath }: DatabasePlace, options: OpenOption
 /** For those who never create a database: throws an `UnusableStorage` where there is none. */
 export function assertDatabase({ dbPath }: DatabasePlace): void {
   assertPresent(dbPath);
+}
+
+/** Copies a database into a file that is not there yet, as of one moment, while others go on writing. */
+export async function copyDatabase({ dbPath }: DatabasePlace, to: string): Promise<void> {
+  await copySqlite(dbPath, to);
 }
 
 /** What stores data here, in a word or two. Throws a `NoEngineError` where nothing can. */
