@@ -26,7 +26,7 @@ export interface Period {
 }
 
 /** Where a call belongs that is about no task. */
-export const NO_PROJECT = '—';
+const NO_PROJECT = '—';
 
 export interface GlancedTask {
   readonly title: string;
@@ -118,8 +118,9 @@ export function glanceAt(
       }
     }
   }
+  // The newest first.
   const byTime = <T extends { readonly at: string }>(some: T[]) =>
-    some.sort((a, b) => (a.at < b.at ? -1 : 1));
+    some.sort((a, b) => (a.at < b.at ? 1 : -1));
   const all = [...cells.values()];
   return {
     totals: sumOf(all),

@@ -152,7 +152,7 @@ export async function findTasks(tx: Reader, args: schema.ListArgs & PersonFilter
 }
 
 /** Every field of a task; what has no value is left out. */
-export function viewTask(task: ShownTask): z.input<typeof schema.GetOutput> {
+function viewTask(task: ShownTask): z.input<typeof schema.GetOutput> {
   return {
     task_id: taskId(task.id),
     ...pick(task, 'title', 'project', 'status', 'priority', 'progress', 'assignee', 'sequence', 'workflow'),
