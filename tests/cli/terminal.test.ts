@@ -177,6 +177,18 @@ describe.skipIf(!hasScript)('on a terminal (skipped where there is no script(1))
     expect(tooWide(stdout.replaceAll('\r', ''), 50)).toEqual([]);
   });
 
+  test('a long log goes through the pager of the user, with colours and as wide as the terminal', () => {
+    const { stdout } = onTerminal('log', { PAGER: 'sed s/^/paged:/' });
+    const lines = stdout.replaceAll('\r', '').trimEnd().split('\n');
+
+    expect(lines.filter((line) => !line.startsWith('paged:'))).toEqual([]);
+    expect(stdout).toContain(ESCAPE);
+    expect(lines.filter((line) => displayWidth(line.slice('paged:'.length)) > 50)).toEqual([]);
+    // Without one it is printed as it is.
+    expect(onTerminal('log', { PAGER: '' }).stdout).toContain('created T-0001');
+    expect(onTerminal('log', { PAGER: '/nowhere/pager' }).stdout).toContain('created T-0001');
+  });
+
   test('there is colour, and none with NO_COLOR or on a dumb terminal', () => {
     expect(onTerminal('board').stdout).toContain(ESCAPE);
     expect(onTerminal('board', { NO_COLOR: '' }).stdout).toContain(ESCAPE);
