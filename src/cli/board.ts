@@ -98,7 +98,8 @@ function printBoard(
       if (columns.length === 0) out.line(nothingHere(project, projects));
       const counts = rest.map(({ status, count }) => `${count} ${status}`).join(', ');
       if (rest.length > 0) out.line(out.paint('dim', `${counts}: --all shows them.`));
-      const more = shown.reduce((sum, { count, cards }) => sum + count - cards.length, 0);
+      const known = shown.filter((column) => column !== strange);
+      const more = known.reduce((sum, { count, cards }) => sum + count - cards.length, 0);
       if (more > 0)
         out.line(
           out.paint('dim', `${more} more ${more === 1 ? 'card' : 'cards'}: --limit N or --all shows them.`),

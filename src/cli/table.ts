@@ -1,9 +1,9 @@
-import { visibleLine } from '../untrusted.ts';
+import { textFrom, visibleLine } from '../untrusted.ts';
 import { UsageError } from './command.ts';
 import type { Colour, Output } from './output.ts';
 import { displayWidth, toWidth, wrap } from './text.ts';
 
-/** One column of a listing: of the table that people read, and of the CSV. */
+/** One column of a listing: of the table that people read, and of the CSV. In a stranger's file a value may be of any type. */
 export interface Column<T> {
   readonly name: string;
   /** Above it, for people; its name by default. */
@@ -63,7 +63,7 @@ export function printListing<T>(listing: Listing<T>, { csv }: ListValues, out: O
   if (csv === true) {
     out.csv([
       columns.map((column) => column.name),
-      ...rows.map((row) => columns.map(({ text }) => text(row))),
+      ...rows.map((row) => columns.map(({ text }) => textFrom(text(row)))),
     ]);
     if (rest !== '') out.error(rest);
     return 0;
@@ -85,7 +85,7 @@ const WIDTH_MIN = 5;
 export function printTable<T>(rows: readonly T[], columns: readonly Column<T>[], out: Output): void {
   const shown = columns.filter(({ isData }) => isData !== true);
   const cells = rows.map((row) =>
-    shown.map(({ text, shown: short = text }) => visibleLine(short(row)).trim()),
+    shown.map(({ text, shown: short = text }) => visibleLine(textFrom(short(row))).trim()),
   );
   // A column in which nothing stands takes no room.
   const used = shown.flatMap((_, i) => (cells.some((line) => line[i] !== '') ? [i] : []));

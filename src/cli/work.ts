@@ -7,6 +7,7 @@ import { ARROWS, allowedFrom, STATUSES, type Status } from '../domains/tasks/wor
 import { RecordInput } from '../domains/trail/schema.ts';
 import { formatId, TASKS } from '../log/tables.ts';
 import { type Envelope, isFailure } from '../middleware/envelope.ts';
+import { storageRuntime } from '../storage/open.ts';
 import { type JsonObject, objectIn } from '../verify/rules/payloads.ts';
 import { normalRecordId, parseRecordId } from './brought.ts';
 import { command, UsageError } from './command.ts';
@@ -139,6 +140,8 @@ async function work(
   out: Output,
   run: (stages: Stages, call: Call) => Promise<boolean>,
 ): Promise<number> {
+  // Without SQLite nothing could be called: that is said once, and not as the answer of a tool.
+  await storageRuntime();
   const person = personOf(config);
   const isFine = await withTools(config, out, (stages) =>
     run(stages, (tool, args) => stages.call(tool, args, person)),

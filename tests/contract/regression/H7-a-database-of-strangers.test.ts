@@ -200,7 +200,7 @@ test('H7: board says that there are tasks whose status or workflow is none', asy
       workflow: 'unknown',
       status: 'unknown',
       count: 1,
-      cards: [],
+      tasks: [],
     });
   }
 });
