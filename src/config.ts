@@ -84,7 +84,7 @@ export const VARIABLES = {
   COLIBRI_AGENT_ID: {
     means: 'the actor written into every record',
     takes: `1 to ${LIMITS.actorCharsMax} characters`,
-    otherwise: 'the name the client gives itself',
+    otherwise: 'the name the client gives itself; on the command line the user’s git name, else the login',
     schema: z
       .string()
       .max(LIMITS.actorCharsMax)
