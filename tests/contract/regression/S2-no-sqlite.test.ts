@@ -45,11 +45,14 @@ proves(
     mkdirSync(`${project}/vault`);
     const options = { cliFile, cwd: project, env };
 
-    for (const { name } of COMMANDS.filter(
-      (command) => !['doctor', 'call', 'completion'].includes(command.name),
-    )) {
-      const { code, stdout, stderr } = await runColibri(colibri, [name, ...(ARGUMENTS[name] ?? [])], options);
-
+    const names = COMMANDS.map(({ name }) => name).filter(
+      (name) => !['doctor', 'call', 'completion'].includes(name),
+    );
+    const answers = await Promise.all(
+      names.map((name) => runColibri(colibri, [name, ...(ARGUMENTS[name] ?? [])], options)),
+    );
+    for (const [i, { code, stdout, stderr }] of answers.entries()) {
+      const name = names[i] ?? '';
       expect([name, code, stdout]).toEqual([name, 2, '']);
       expect(stderr.slice(`colibri ${name}: `.length).trimEnd(), name).toMatch(SENTENCE);
     }
