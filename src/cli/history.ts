@@ -117,7 +117,7 @@ export async function tasksOf(tx: Reader, ids: readonly string[]) {
 }
 
 /** Puts the texts back into the arguments. */
-async function withTexts(tx: Reader, calls: readonly PastCall[]) {
+export async function withTexts(tx: Reader, calls: readonly PastCall[]) {
   const parts = calls.map(({ row, args }) => [args, textFields(row, args)] as const);
   const restored = await restoreTexts(tx, parts);
   return calls.map((call, i) => ({ ...call, args: restored[i] ?? {} }));

@@ -15,7 +15,7 @@ import { visibleLine } from '../untrusted.ts';
 import { command, EXIT } from './command.ts';
 import { describePeriod, PERIOD_OPTIONS, readPeriod } from './dates.ts';
 import { FINISHED } from './filters.ts';
-import { callsWithin, tasksOf } from './history.ts';
+import { callsWithin, type PastCall, tasksOf, withTexts } from './history.ts';
 import { withDatabase } from './open.ts';
 import type { Output } from './output.ts';
 import { type Column, printTable, readLimit } from './table.ts';
@@ -76,10 +76,15 @@ interface Asked {
 /** The glance with the reasons and commits of what was finished, and where all tasks are now. */
 async function readGlance(tx: Reader, period: Period, asked: Asked) {
   const calls: GlancedCall[] = [];
+  const add = (call: PastCall) => calls.push({ ...tellCall(call), project: textOf(call.args.project) });
+  const acts: PastCall[] = [];
   for await (const call of callsWithin(tx, period)) {
-    const told = tellCall(call);
-    if (told.kind !== 'read') calls.push({ ...told, project: textOf(call.args.project) });
+    const { kind } = tellCall(call);
+    if (kind === 'owner') acts.push(call);
+    else if (kind !== 'read') add(call);
   }
+  // Of the owner's acts the reason is told; of the others no text is.
+  for (const act of await withTexts(tx, acts)) add(act);
   const sql = 'SELECT id, task_id AS task FROM sessions';
   const sessions = new Map(
     (await tx.all<{ id: number; task: number }>(sql)).map(({ id, task }) => [
