@@ -185,8 +185,8 @@ describe.skipIf(!hasScript)('on a terminal (skipped where there is no script(1))
     expect(stdout).toContain(ESCAPE);
     expect(lines.filter((line) => displayWidth(line.slice('paged:'.length)) > 50)).toEqual([]);
     // Without one it is printed as it is.
-    expect(onTerminal('log', { PAGER: '' }).stdout).toContain('created T-0001');
-    expect(onTerminal('log', { PAGER: '/nowhere/pager' }).stdout).toContain('created T-0001');
+    expect(onTerminal('log', { PAGER: '' }).stdout).toContain('T-0003 Survey');
+    expect(onTerminal('log', { PAGER: '/nowhere/pager' }).stdout).toContain('T-0003 Survey');
   });
 
   test('there is colour, and none with NO_COLOR or on a dumb terminal', () => {
