@@ -1,6 +1,6 @@
 // npm run bench [-- --quick] [-- --out FILE] [-- SECTION ...]: measures, prints a table, writes JSON. A whole run, or the
 // sections named, replace theirs in bench/results.json, and docs/performance.md with its plots is made of it. A quick run
-// is for looking: it leaves out the rivals, and writes to dist/bench/results.json.
+// is for looking: it leaves out what needs the registry (the package and the rivals), and writes to dist/bench/results.json.
 import { parseArgs } from 'node:util';
 import { buildBareServer, SERVER } from './build.mjs';
 import { calls } from './calls.mjs';
@@ -10,6 +10,7 @@ import { writeDocument } from './document.mjs';
 import { growth } from './growth.mjs';
 import { loadNow, machine } from './machine.mjs';
 import { memory } from './memory.mjs';
+import { packageSize } from './package.mjs';
 import { progress } from './progress.mjs';
 import { COMMITTED, mergeInto, QUICK } from './results.mjs';
 import { rivals } from './rivals/rivals.mjs';
@@ -60,13 +61,14 @@ const SECTIONS = {
     memory({ bare: await buildBareServer(), calls: pick(10_000, 1_000), starts: pick(3, 1) }),
   'tools-list': async () => toolsList({ bare: await buildBareServer(), install: !values.quick }),
   disk: () => disk({ calls: pick(5_000, 500) }),
+  package: () => packageSize(),
   rivals: () => rivals({ quick: values.quick }),
 };
 
 const wanted =
   positionals.length > 0
     ? positionals
-    : Object.keys(SECTIONS).filter((name) => pick(true, name !== 'rivals'));
+    : Object.keys(SECTIONS).filter((name) => pick(true, !['package', 'rivals'].includes(name)));
 const unknown = wanted.filter((name) => !Object.hasOwn(SECTIONS, name));
 if (unknown.length > 0)
   throw new Error(`no section "${unknown[0]}"; there are ${Object.keys(SECTIONS).join(', ')}`);

@@ -9,7 +9,7 @@ export function printTable(measured) {
 function line({ what, unit, reference, reference_is, p50, p99, value, sense, limit, verdict }) {
   return {
     what,
-    reference: `${short(reference)} ${reference_is}`,
+    reference: reference === undefined ? '' : `${short(reference)} ${reference_is}`,
     p50: `${short(p50)} ${unit}`,
     p99: p99 === undefined ? '' : short(p99),
     judged: `${short(value)} ${sense} ${short(limit)}`,

@@ -2,7 +2,7 @@ import { SERVER } from './build.mjs';
 import { connect, inScratch } from './client.mjs';
 import { countTokens } from './tokens.mjs';
 
-const TOKENS_MAX = 2_200;
+const TOKENS_MAX = 2_900;
 
 /** What the list of tools costs a model before it has done anything. */
 export async function toolsList({ bare, install }) {

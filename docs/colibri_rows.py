@@ -38,12 +38,13 @@ class LogCheck(ToolRules, HeadRules):
         # Along the rows. `roots` is for the signatures: what the log was like at each size that was signed.
         self.size, self.chain_hash, self.tree, self.roots = 0, ZEROS, Tree(), {}
         self.row_hash, self.last_row = None, None
+        self.last_seen = {}  # The time of the last row of each process and actor.
         self.open_calls = {}  # The enter row and the arguments of each, by position.
         # What the calls left: the last effect on each row of state, and what its columns must hold.
         self.written, self.due, self.count = {}, {}, dict.fromkeys(TABLES, 0)
         self.tasks, self.sessions, self.sealed_thoughts = {}, {}, set()
-        # Texts that calls name, texts that are absent, texts that the owner erased.
-        self.named, self.missing, self.erased = set(), {}, {}
+        # Texts that calls name, texts that are absent, texts that the owner erased, and what carried each.
+        self.named, self.missing, self.erased, self.carriers = set(), {}, {}, {}
         # The owner's acts: (position, key) of each trusted key, (position, size) of each head given up.
         self.trusted, self.given_up, self.vouched = [], [], 0
 
@@ -85,6 +86,7 @@ class LogCheck(ToolRules, HeadRules):
                 "size": self.size, "root": self.tree.root(), "frontier": "".join(self.tree.peaks),
                 "chain_hash": self.chain_hash, "at": row["at"],
             }
+        self.last_seen[row["process"], row["actor"]] = row["at"]
         if row["stage"] == "enter":
             self.open_calls[row["position"]] = (row, self.check_arguments(where, row, stored.payload))
         else:
@@ -182,9 +184,7 @@ class LogCheck(ToolRules, HeadRules):
     def check_texts(self):
         """A text is absent only if the owner erased it. An erased text, or one of no call, is not there."""
         for digest, where in self.missing.items():
-            if digest in self.erased:
-                self.remarks.append(f"{where} was erased by the owner in {self.erased[digest]}")
-            else:
+            if digest not in self.erased:
                 self.finding(where, "the text is missing")
         for digest in self.source.text_digests():
             if digest in self.erased or digest not in self.named:
@@ -206,6 +206,11 @@ class LogCheck(ToolRules, HeadRules):
         sealed = [{"seal": None, **effect} for effect in found]
         if len(found) != len(due) or sealed != [{**one, **other} for one, other in zip(sealed, due)]:
             self.finding(where, "its effects are not those that this call has")
+        wrote = found[0]["id"] if found and row["outcome"] == "ok" else None
+        task = args.get("task_id", wrote if tool == "task_create" else None)
+        carrier = {"position": row["sequence_no"], "tool": tool, "task": task, "wrote": wrote}
+        for name in WRITING_TOOLS.get(tool, []):
+            self.carriers[str(args.get(name))] = carrier
         for effect in found:
             call = {"position": row["position"], "at": row["at"], "actor": row["actor"]}
             self.written[effect["table"], effect["id"]] = {**effect, **call}

@@ -10,6 +10,7 @@ WRITING_TOOLS = {
     "audit_session_start": ["reason"],
     "merkle_finalize": [],
     "owner_adopt": ["reason"],
+    "owner_erase": ["reason"],
 }
 
 # What the ids of each table of state begin with.
@@ -36,6 +37,10 @@ TRANSITIONS = {
     },
 }
 FINISHED = ("done", "DONE")
+# Whoever moves a task to one of these holds it until it leaves them.
+UNDER_WAY = ("in_progress", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY")
+HOLD = ("held_by", "held_process", "held_since")
+NOBODY = dict.fromkeys(HOLD)
 
 
 def record_id(table, number):
@@ -48,6 +53,23 @@ def texts_of(args, tool):
     return {name: args.get(name) for name in WRITING_TOOLS[tool]}
 
 
+# What the ids of the records begin with that a tool makes.
+MAKES = {"task_create": "T-", "thought_record": "\u0398-", "audit_session_start": "A-"}
+
+
+def is_text_of(record, task, carrier):
+    """Whether erasing a record takes the texts of a call: those that wrote it, and refused calls about it."""
+    if carrier is None or carrier["tool"].startswith("owner_"):
+        return False
+    if record.startswith("#"):
+        return carrier["wrote"] is None and record == f"#{carrier['position']}"
+    if carrier["task"] is None or carrier["task"] != task:
+        return False
+    if carrier["wrote"] is not None:
+        return carrier["wrote"] == record
+    return record == task or record.startswith(MAKES.get(carrier["tool"], "?"))
+
+
 class ToolRules:
     """The part of LogCheck (colibri_rows.py) about tools. Speaking of what does not exist is a KeyError."""
 
@@ -58,24 +80,36 @@ class ToolRules:
         effect = self.new_row("tasks", {
             **texts_of(args, row["tool"]), "workflow": workflow, "status": status, "proof_grade": int(proof),
             "parent_id": self.tasks[parent]["id"] if parent else None, "status_since": row["at"],
-            "created_at": row["at"],
+            "created_at": row["at"], "assignee": args.get("assignee", "unassigned"), **NOBODY,
         })
         self.tasks[effect["id"]] = {
             "id": self.count["tasks"], "workflow": workflow, "status": status, "parent": parent,
             "proof_grade": proof, "open_session": None, "thoughts": [], "newest_hash": None,
+            "assignee": args.get("assignee", "unassigned"), "hold": NOBODY,
         }
         return [effect, *self.records(effect["id"], "change", row["position"], self.row_hash)]
 
-    def task_update(self, where, row, args, _answer):
+    def task_update(self, where, row, args, answer):
         """A change of a task that is there; a change of its status is a move that its workflow allows."""
         name, task = args["task_id"], self.tasks[args["task_id"]]
-        columns = {text: args[text] for text in WRITING_TOOLS[row["tool"]] if text in args}
-        if "status" in args:
-            self.check_move(where, name, task, args["status"])
-            task["status"] = args["status"]
-            columns.update(status=args["status"], status_since=row["at"])
+        columns = {text: args[text] for text in [*WRITING_TOOLS[row["tool"]], "assignee"] if text in args}
+        # A takeover with the status that a held task has takes the hold and moves nothing.
+        takeover, status, held = args.get("takeover", False), args.get("status"), task["hold"]["held_by"]
+        status = None if takeover and held and status == task["status"] else status
+        if status:
+            self.check_move(where, name, task, status)
+            columns.update(status=status, status_since=row["at"])
             columns.update(blocked_reason=args.get("blocked_reason"))
-            columns.update({"progress": 100} if args["status"] in FINISHED else {})
+            columns.update({"progress": 100} if status in FINISHED else {})
+        if takeover and not status and not held:
+            self.finding(where, f"nobody holds {name}, so it cannot be taken over")
+        if status or takeover:
+            self.check_hold(where, row, name, task, takeover, answer)
+            task["hold"] = self.hold_after(row, task, status or task["status"])
+            columns.update(task["hold"])
+        elif "taken_over_from" in answer["result"]:
+            self.finding(where, f"it did not take {name} over from anybody")
+        task.update(status=status or task["status"], assignee=args.get("assignee", task["assignee"]))
         effect = self.changed_row("tasks", name, columns)
         return [effect, *self.records(name, "change", row["position"], self.row_hash)]
 
@@ -88,6 +122,37 @@ class ToolRules:
         elif status in FINISHED and task["proof_grade"]:
             if task["open_session"] or task["thoughts"][-1] not in self.sealed_thoughts:
                 self.finding(where, f"{name} was finished before its newest thought was sealed")
+
+    def check_hold(self, where, row, name, task, takeover, answer):
+        """Others move a held task only if they take it over, are its assignee, or were restarted."""
+        held_by, process, since = (task["hold"][column] for column in HOLD)
+        former = None
+        if held_by is not None and not self.is_holder(row, task):
+            # Whether a process was there, only the call itself can say. This very process was.
+            is_seen = process in (None, row["process"])
+            present = True if is_seen else answer["outside"]["holder"]["present"]
+            is_restarted = held_by == row["actor"] and not present
+            is_assignee = held_by != row["actor"] == task["assignee"]
+            if not (takeover or is_restarted or is_assignee):
+                self.finding(where, f"{name} was moved although {held_by} held it")
+            former = {"held_by": held_by, "since": since, "present": present}
+            former.update({"last_seen": self.last_seen[process, held_by]} if process else {})
+        if answer["result"].get("taken_over_from") != former:
+            self.finding(where, f"taken_over_from is not who held {name}")
+
+    def is_holder(self, row, task):
+        """The holder is an actor and a server process; from the command line an actor alone."""
+        held_by, process, _ = (task["hold"][column] for column in HOLD)
+        return held_by == row["actor"] and process in (None, row["process"])
+
+    def hold_after(self, row, task, status):
+        """Whoever moves a task that is under way, or takes it over, holds it from then on."""
+        if status not in UNDER_WAY:
+            return NOBODY
+        if self.is_holder(row, task):
+            return task["hold"]
+        process = None if row["source"] == "cli" else row["process"]
+        return {"held_by": row["actor"], "held_process": process, "held_since": row["at"]}
 
     def thought_record(self, where, row, args, answer):
         """A thought is the next link in the chain of its task; if that needs proof, a session covers it."""
@@ -143,8 +208,21 @@ class ToolRules:
         if row["tool"] == "owner_adopt" and "lost" in args:
             self.given_up.append((row["position"], args["lost"]["size"]))
         if row["tool"] == "owner_erase":
-            self.erased.update(dict.fromkeys(answer["outside"]["digests"], where))
+            self.check_erasure(where, row, args, answer["result"])
         return []
+
+    def check_erasure(self, where, row, args, result):
+        """An erasure lists texts that earlier calls carried for the record, each of them once."""
+        record, digests = args["record"], result["digests"]
+        if set(result) != {"record", "digests"} or result["record"] != record or not digests:
+            self.finding(where, "its answer is not that of an erasure")
+        for digest in digests:
+            carrier = self.carriers.get(digest)
+            if digest in self.erased or not is_text_of(record, args.get("task_id"), carrier):
+                self.finding(where, f"no call carried the text {digest} for {record}, or it is gone already")
+            self.erased[digest] = where
+        reason = self.source.text(args["reason"]) or (None, "[missing]")
+        self.remarks.append(f"{record} was erased by {row['actor']} because: {reason[1]}")
 
     # -- What the functions above share --
 

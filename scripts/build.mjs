@@ -1,6 +1,6 @@
 // Bundles the server into one file that starts with plain `node`: half the cold start of loose modules.
 import { createHash } from 'node:crypto';
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { build, transform } from 'esbuild';
 
@@ -22,23 +22,36 @@ export const bundleOptions = {
 };
 
 if (realpathSync(process.argv[1] ?? '') === fileURLToPath(import.meta.url)) {
-  await build({
+  const server = await build({
     ...bundleOptions,
+    metafile: true,
     // The SDK brings a JSON Schema validator of 150 KB for requests this server never makes.
     alias: { '@modelcontextprotocol/server/_shims': './scripts/sdk-shims.mjs' },
     entryPoints: ['src/server.ts'],
     outfile: 'dist/server.js',
   });
-  await build({ ...bundleOptions, entryPoints: ['src/cli/main.ts'], outfile: 'dist/cli.js' });
+  const cli = await build({
+    ...bundleOptions,
+    metafile: true,
+    entryPoints: ['src/cli/main.ts'],
+    outfile: 'dist/cli.js',
+  });
   writeFileSync(new URL('../dist/verify.html', import.meta.url), await buildPage());
-  // Bundles carry the scripts that check them without Colibri.
-  mkdirSync(new URL('../dist/scripts/', import.meta.url), { recursive: true });
-  for (const name of readdirSync(new URL('../docs/', import.meta.url)))
-    if (/^(?:verify-bundle|colibri_\w+)\.py$/.test(name))
-      copyFileSync(
-        new URL(`../docs/${name}`, import.meta.url),
-        new URL(`../dist/scripts/${name}`, import.meta.url),
-      );
+  const inputs = [server, cli].flatMap(({ metafile }) => Object.keys(metafile.inputs));
+  writeFileSync(new URL('../dist/third-party-licenses.txt', import.meta.url), licensesOf(inputs));
+}
+
+/** The licences of the packages that are bundled: they ask to travel with the code. */
+function licensesOf(inputs) {
+  const names = inputs.flatMap((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []);
+  const texts = [...new Set(names)].sort().map((name) => {
+    const folder = new URL(`../node_modules/${name}/`, import.meta.url);
+    const { version, license } = JSON.parse(readFileSync(new URL('package.json', folder), 'utf8'));
+    const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+    if (file === undefined) throw new Error(`${name} is bundled and brings no licence`);
+    return `${name} ${version} (${license})\n\n${readFileSync(new URL(file, folder), 'utf8').trim()}\n`;
+  });
+  return texts.join(`\n${'-'.repeat(80)}\n\n`);
 }
 
 /** The report and verifier as one file that asks for nothing: script and style inside, allowed by their digests. */

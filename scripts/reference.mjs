@@ -2,6 +2,7 @@
 // nothing and exits 1 where a page on disk is not what the code says.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { clientsPage } from './reference/clients-page.mjs';
 import { commandsPage } from './reference/commands-page.mjs';
 import { environmentPage } from './reference/environment-page.mjs';
 import { errorsPage } from './reference/errors-page.mjs';
@@ -17,6 +18,7 @@ const source = await loadSource();
 const examples = await runExamples(source);
 
 const pages = {
+  'clients.md': clientsPage(source),
   'commands.md': commandsPage(source),
   'environment.md': environmentPage(source, examples),
   'errors.md': errorsPage(source, examples),

@@ -23,7 +23,7 @@ export interface ToolEnterEvent {
   readonly schemaValid: boolean;
   /** Which arguments were repaired before validation, by path. */
   readonly repaired: readonly string[];
-  /** What a writing call was told from outside the database. */
+  /** What a writing call was told from outside the database before its transaction. */
   readonly outside: Readonly<Record<string, unknown>>;
 }
 
@@ -41,6 +41,8 @@ export interface ToolExitEvent {
   readonly error?: Error;
   readonly errorCode?: string;
   readonly effects: readonly Effect[];
+  /** All that a writing call was told from outside the database. */
+  readonly outside: Readonly<Record<string, unknown>>;
 }
 
 /** Where in the log the exit row of a writing call will be, and the one time the call has. */
@@ -62,6 +64,8 @@ export interface OpenRows {
   readonly tx: Transaction;
   /** Where the next exit row will be. */
   reserve(): Reserved;
+  /** When an actor of this process last got a row in this transaction. */
+  lastSeen(actor: string): string | undefined;
   /** As that of the transaction; rows are taken back with it. */
   savepoint<T>(work: () => Promise<T>): Promise<T>;
   exit(event: ToolExitEvent, reserved?: Reserved): Promise<void>;
@@ -70,6 +74,8 @@ export interface OpenRows {
 /** What the stages write to: Colibri's own log, which takes calls together, or a sink that takes one at a time. */
 export interface CallSink {
   readonly takesBatches: boolean;
+  /** The process that the rows name. */
+  readonly process: string;
   /** Commits so far. */
   commits(): number;
   /** Stage 3 of calls that were taken together. A long read is recorded before it runs, as a writing call is. */
@@ -84,6 +90,7 @@ export interface CallSink {
 export function inTurn(sink: AuditSink, storage: StorageEngine, clock: Clock): CallSink {
   return {
     takesBatches: false,
+    process: '',
     commits: () => 0,
     async enter(events) {
       for (const event of events) await sink.enter(event);
@@ -93,6 +100,7 @@ export function inTurn(sink: AuditSink, storage: StorageEngine, clock: Clock): C
         work({
           tx,
           reserve: () => ({ position: 0, at: new Date(clock.now()).toISOString(), process: '' }),
+          lastSeen: () => undefined,
           savepoint: (inner) => tx.savepoint(inner),
           exit: async (event, reserved) => await sink.exit(event, reserved),
         }),

@@ -3,6 +3,7 @@ import { userInfo } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import * as z from 'zod';
 import { asError, ColibriError, didYouMean } from './errors.ts';
+import { findWorktree } from './git-folder.ts';
 import { LIMITS } from './limits.ts';
 import { MODES } from './modes.ts';
 import { redactText } from './secrets.ts';
@@ -55,11 +56,17 @@ function oneOf<const W extends readonly [string, ...string[]]>(words: W, otherwi
 /** Each variable with what it does and what it takes; docs/reference/environment.md is generated from here. */
 export const VARIABLES = {
   COLIBRI_MODE: { means: 'which tools are admitted and where records live', ...oneOf(MODES, 'FULL') },
+  COLIBRI_WORKSPACE: {
+    means: 'the folder whose work is governed',
+    takes: 'an absolute path',
+    otherwise: 'the project that the client names, or the nearest folder with .git or .colibri',
+    schema: z.string().refine(isAbsolute).optional(),
+  },
   COLIBRI_DB_PATH: {
     means: 'database file; a relative path starts at the workspace',
     takes: 'a path',
-    otherwise: '.colibri/colibri.db in the workspace',
-    schema: z.string().default(join('.colibri', 'colibri.db')),
+    otherwise: '.colibri/colibri.db in the workspace; in a git worktree, that of the main worktree',
+    schema: z.string().optional(),
   },
   COLIBRI_PROJECT: {
     means: 'project used where a tool’s `project` is optional',
@@ -91,6 +98,16 @@ export const VARIABLES = {
       .refine((text) => text.isWellFormed() && text.trim() !== '' && !/\p{Cc}/u.test(text))
       .optional(),
   },
+  COLIBRI_LEASE_MINUTES: {
+    means: 'how long a holder may be silent before its task counts as abandoned',
+    takes: 'whole minutes, 1 to 10080',
+    otherwise: '30',
+    schema: z
+      .stringFormat('minutes', /^\d{1,5}$/)
+      .transform(Number)
+      .pipe(z.int().min(1).max(10_080))
+      .default(30),
+  },
   COLIBRI_SKILLS_DIR: {
     means: 'skill folders; several are separated as in PATH',
     takes: 'paths',
@@ -121,7 +138,8 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     .map((name) => `${name} is ${shown(name)}, but Colibri reads COLIBRI_* variables only. Unset it.`);
   const read = <N extends Variable>(name: N) => readVariable(env, name, complaints);
 
-  const workspace = findWorkspace(env, cwd);
+  const workspace = read('COLIBRI_WORKSPACE') ?? findWorkspace(env, cwd);
+  const named = read('COLIBRI_DB_PATH');
   const names = read('COLIBRI_PROJECTS');
   const paths = read('COLIBRI_SKILLS_DIR').split(delimiter).filter(Boolean);
   const config = Object.freeze({
@@ -129,14 +147,17 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     workspace,
     /** False where no project folder was found and the per-user data folder is used instead. */
     isProject: workspace !== userFolder(env, 'data'),
-    dbPath: resolve(workspace, read('COLIBRI_DB_PATH')),
+    ...(named === undefined
+      ? defaultDatabase(workspace)
+      : { dbPath: resolve(workspace, named), dbReason: 'COLIBRI_DB_PATH names it' }),
     /** Whether the database is where it is because nobody named another place. */
-    isDefaultPath: !env.COLIBRI_DB_PATH,
+    isDefaultPath: named === undefined,
     project: read('COLIBRI_PROJECT'),
     /** When set, only these projects exist. */
     projects: names && Object.freeze(names),
     workflow: read('COLIBRI_WORKFLOW'),
     agentId: read('COLIBRI_AGENT_ID'),
+    leaseMinutes: read('COLIBRI_LEASE_MINUTES'),
     skillsDirs: Object.freeze(paths.map((path) => resolve(workspace, path))),
     startupTimeoutMs: read('COLIBRI_STARTUP_TIMEOUT_MS'),
     logLevel: read('COLIBRI_LOG_LEVEL'),
@@ -187,14 +208,41 @@ function findWorkspace(env: Environment, cwd: string): string {
   }
 }
 
+/** The database of a workspace for which none is named, why it is this one, and why it must not be created if that is so. */
+function defaultDatabase(workspace: string): { dbPath: string; dbReason: string; dbProblem?: string } {
+  const pathIn = (folder: string) => join(folder, '.colibri', 'colibri.db');
+  const dbPath = pathIn(workspace);
+  const worktree = findWorktree(workspace);
+  if (worktree.kind === 'none') return { dbPath, dbReason: 'the default in the workspace' };
+  if (worktree.kind === 'linked') {
+    const unused = existsSync(dbPath) ? `; ${dbPath} is not used` : '';
+    const dbReason = `this is a git worktree, and all worktrees of a repository share one database${unused}`;
+    return { dbPath: pathIn(worktree.folder), dbReason };
+  }
+  const dbReason = `the default in the workspace, not shared with other worktrees: ${worktree.reason}`;
+  if (worktree.kind === 'alone' || existsSync(dbPath)) return { dbPath, dbReason };
+  const remedy = 'Run "git worktree repair" in the main worktree, or set COLIBRI_DB_PATH.';
+  const dbProblem = `The database of this git worktree was not found: ${worktree.reason}. ${remedy} Nothing was created at ${dbPath}.`;
+  return { dbPath, dbReason, dbProblem };
+}
+
+/** Where a user's programs keep what is theirs. */
+export interface UserFolders {
+  readonly home: string;
+  /** For settings: what is in `~/.config` on Linux. */
+  readonly settings: string;
+}
+
+export function userFolders(env: Environment = process.env): UserFolders {
+  return { home: homeFolder(env), settings: dirname(userFolder(env, 'config')) };
+}
+
 /**
  * The platform's per-user folder for settings or for data. A variable that is empty or relative would lead into the
  * workspace, and one below /proc (`/proc/self/cwd`) somewhere else for each process.
  */
 function userFolder(env: Environment, kind: 'config' | 'data'): string {
-  const isFull = (path: string) => isAbsolute(path) && !resolve(path).startsWith('/proc/');
-  const full = (path = '') => (isFull(path) ? path : undefined);
-  const home = () => full(env.HOME) ?? homeOnRecord(env.HOME);
+  const home = () => homeFolder(env);
   const isConfig = kind === 'config';
   if (process.platform === 'darwin') return join(home(), 'Library', 'Application Support', 'colibri');
   if (process.platform === 'win32')
@@ -213,6 +261,14 @@ export function loginName(): string {
   } catch {
     return '';
   }
+}
+
+function homeFolder(env: Environment): string {
+  return full(env.HOME) ?? homeOnRecord(env.HOME);
+}
+
+function full(path = ''): string | undefined {
+  return isAbsolute(path) && !resolve(path).startsWith('/proc/') ? path : undefined;
 }
 
 /** What the system knows, whatever the environment says. */

@@ -15,6 +15,7 @@ export const ERRORS = {
   ERR_SESSION_NOT_FOUND: fixInput('No session has this id.'),
   ERR_NOT_FOUND: fixInput('There is no such task or session to verify.'),
   ERR_INVALID_TRANSITION: fixInput('The task’s workflow has no such step from where it is.'),
+  ERR_TASK_HELD: fixInput('Another agent, or another process of this one, holds the task.'),
   ERR_WRITEBACK_REQUIRED: fixInput('A task is finished only after a thought was recorded for it.'),
   ERR_PROOF_REQUIRED: fixInput('A proof-grade task is finished only after a session for it was finalized.'),
   ERR_CIRCULAR_DEPENDENCY: fixInput('The task would wait for itself.'),

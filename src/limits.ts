@@ -32,6 +32,9 @@ export const LIMITS = Object.freeze({
   tasksPageMax: 500,
   nextActionsMax: 100,
   thoughtsPageMax: 500,
+  /** Calls in the history of a task, and characters of each text in it; the whole texts are in the task and its trail. */
+  historyCallsMax: 50,
+  historyTextCharsMax: 200,
   /** Words of one search; the rest of a longer text is not looked at. */
   searchWordsMax: 64,
   searchCharsMax: 8_000,
@@ -47,6 +50,8 @@ export const LIMITS = Object.freeze({
   batchBytesMax: 262_144,
   /** How long a writer waits for another process that holds the database. */
   lockWaitMsMax: 10_000,
+  /** How long an erasure waits for readers of an older state to end. */
+  purgeWaitMsMax: 10_000,
   /** Pause between two tries for the lock, drawn at random below this; below ten times this after many tries. */
   lockRetryMsMax: 5,
   /** Size of the write-ahead log from which on each commit tries to merge it into the file and start it over. */

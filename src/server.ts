@@ -296,8 +296,8 @@ function installGlobalHandlers(logger: Logger, exit: (code: number) => void): vo
 }
 
 function createGate() {
-  let open: () => void = () => undefined;
-  let shut: () => void = () => undefined;
+  let open!: () => void;
+  let shut!: () => void;
   const promise = new Promise<void>((resolve, reject) => {
     open = resolve;
     shut = () => reject(new NotBegunError());

@@ -24,6 +24,8 @@ export interface CallContext {
   readonly actor: string;
   readonly source: CallSource;
   readonly correlationId: string;
+  /** The server process that serves it. */
+  readonly process: string;
   /** When the call is recorded, ISO 8601 in UTC; never earlier than the last stored time. */
   readonly at: string;
 }
@@ -38,11 +40,12 @@ type Members = Readonly<Record<string, unknown>>;
 
 /** What a writing handler knows beyond that. */
 export interface WritingContext extends CallContext {
-  readonly process: string;
   /** Position the call's exit row will have. */
   readonly position: number;
-  /** What the server saw outside the database; kept with the exit row. */
-  readonly outside: Members;
+  /** What the server saw outside the database; kept with the exit row. What is looked at within the transaction is added. */
+  readonly outside: Record<string, unknown>;
+  /** When an actor of this process was last seen, where that was in this very transaction. */
+  lastSeen(actor: string): string | undefined;
   /** The texts of the call: its arguments hold their digests. */
   readonly texts: readonly SaltedText[];
   /** Filled by the handler; becomes part of the exit row. */
@@ -56,6 +59,8 @@ interface ToolParts<I extends z.ZodObject, O extends z.ZodObject> {
   readonly summary: string;
   readonly input: I;
   readonly output: O;
+  /** A first call that is right, where the schema alone does not show one. */
+  readonly example?: z.input<I>;
 }
 
 /** A tool that reads. By its type, its handler cannot write. */

@@ -27,6 +27,7 @@ const BARS = [
     'memory-calls',
   ],
   ...['tools-list', 'disk-read', 'disk-change', 'disk-thought', 'disk-task'],
+  ...['package-own', 'package-installed', 'package-count'],
 ];
 
 describe('the benchmark', () => {

@@ -34,7 +34,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Root files that put the parts together; the parts do not know them. Only the command line may. */
-const ENTRANCES = ['tools.ts', 'registry.ts', 'schema.ts', 'rules.ts', 'workflows.ts'];
+const ENTRANCES = ['tools.ts', 'registry.ts', 'schema.ts', 'rules.ts', 'workflows.ts', 'holders.ts'];
 const COMPOSITION = ['server.ts', 'boot.ts', 'catalogue.ts'];
 
 interface Import {

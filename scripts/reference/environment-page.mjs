@@ -31,9 +31,10 @@ export function environmentPage({ VARIABLES, MODES, capabilitiesFor }, { tools }
     [
       'Relative paths and the default database start at the workspace. It is, in this order:',
       '',
-      '1. `CLAUDE_PROJECT_DIR`, where a client sets it to an absolute path;',
-      '2. upwards from the working directory, the first folder with a `.colibri` or a `.git` in it;',
-      '3. the per-user data folder, because desktop clients start servers in the root folder.',
+      '1. `COLIBRI_WORKSPACE`;',
+      '2. `CLAUDE_PROJECT_DIR`, where a client sets it to an absolute path;',
+      '3. upwards from the working directory, the first folder with a `.colibri` or a `.git` in it;',
+      '4. the per-user data folder, because desktop clients start servers in the root folder.',
     ].join('\n'),
     table(
       ['Platform', 'Data', 'Keys and what was last signed'],

@@ -129,7 +129,7 @@ function storyDeps(source, clock, names) {
   };
   const known = {
     system: {
-      version: '0.1.0',
+      version: '0.2.0',
       mode: 'FULL',
       uptimeMs: () => clock.now() - START_MS,
       now: () => clock.now(),

@@ -51,7 +51,7 @@ function boundsOf(schema) {
   const items = schema.type === 'array' ? boundsOf(schema.items ?? {}) : '';
   const parts = [
     range(schema.minLength, schema.maxLength, 'characters'),
-    schema.pattern === undefined ? '' : `\`${schema.pattern}\``,
+    schema.pattern === undefined ? '' : schema.pattern === '\\S' ? 'not blank' : `\`${schema.pattern}\``,
     range(schema.minimum, schema.maximum === Number.MAX_SAFE_INTEGER ? undefined : schema.maximum, ''),
     range(schema.minItems, schema.maxItems, 'items'),
     schema.type === 'array' && items !== '' ? `each ${items}` : '',

@@ -5,6 +5,8 @@ import { build } from 'esbuild';
 /** What the pages are made of. One line per module, so that a moved export is found at once. */
 const ENTRY = `
 export { catalogue } from './src/catalogue.ts';
+export { CLIENTS, startFor } from './src/cli/clients.ts';
+export { snippetFor } from './src/cli/init.ts';
 export { COMMANDS } from './src/cli/commands.ts';
 export { commandHelp, COMMON } from './src/cli/commands.ts';
 export { VARIABLES } from './src/config.ts';

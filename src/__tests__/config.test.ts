@@ -202,6 +202,19 @@ describe('an unknown COLIBRI_ name', () => {
 });
 
 describe('the workspace', () => {
+  test('is COLIBRI_WORKSPACE before anything a client sets, and must be an absolute path', () => {
+    const env = { COLIBRI_WORKSPACE: '/named', CLAUDE_PROJECT_DIR: '/the/project', HOME: '/home/ada' };
+
+    expect(readConfig(env, '/')).toMatchObject({
+      ...{ workspace: '/named', isProject: true },
+      dbPath: '/named/.colibri/colibri.db',
+    });
+    expect(readConfig({ ...env, COLIBRI_WORKSPACE: '' }, '/').workspace).toBe('/the/project');
+    expect(() => readConfig({ ...env, COLIBRI_WORKSPACE: `\${workspaceFolder}` }, '/')).toThrow(
+      `COLIBRI_WORKSPACE is "\${workspaceFolder}"; allowed: an absolute path.`,
+    );
+  });
+
   test('is CLAUDE_PROJECT_DIR where a client sets it, whatever lies around', () => {
     const folder = scratchFolder();
     mkdirSync(join(folder, '.git'));

@@ -162,10 +162,13 @@ describe('the README', () => {
   test('shows scripts that exist', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
     const shown = ['README.md', 'CONTRIBUTING.md'].flatMap((page) =>
-      [...read(page).matchAll(/npm (?:run )?([a-z:]+)/g)].map(([, name = '']) => name),
+      [...read(page).matchAll(/npm (?:run ([a-z:]+)|(test|start)\b)/g)].map(
+        ([, run, own]) => run ?? own ?? '',
+      ),
     );
 
-    expect(shown.filter((name) => name !== 'ci' && !Object.hasOwn(scripts, name))).toEqual([]);
+    expect(shown.length).toBeGreaterThan(5);
+    expect(shown.filter((name) => !Object.hasOwn(scripts, name))).toEqual([]);
   });
 });
 

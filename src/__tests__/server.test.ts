@@ -1,7 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Client } from '@modelcontextprotocol/client';
@@ -886,6 +895,69 @@ describe('with a database', () => {
     expect(task.envelope.error?.message).toContain(path);
     expect(readFileSync(path, 'utf8')).toBe('these are notes');
   });
+
+  test('a file that another process holds is opened as soon as it is free', async () => {
+    const { config, holder } = await heldDatabase();
+    const said: unknown[] = [];
+    const { call } = await connect(
+      { config, logger: (...parts) => void said.push(parts.join(' ')) },
+      tool('change', () => ({}), true),
+    );
+
+    const isLocked = said.some((line) => String(line).includes('is locked by another process'));
+    holder.close();
+    await vi.waitFor(() => expect(said.at(-1)).toContain('the database is free, and open now'), 10_000);
+    const { envelope } = await call('change');
+
+    expect([isLocked, envelope.ok]).toEqual([true, true]);
+  });
+
+  test('a server that is stopped while another process holds the file leaves nothing open', async () => {
+    const { config, holder } = await heldDatabase();
+    const { ctx } = await connect({ config });
+
+    const stopped = stop(ctx);
+    holder.close();
+    await stopped;
+    // The next look at the file, which had begun, opens it and closes it again.
+    await vi.waitFor(() => expect(existsSync(`${config.dbPath}-wal`)).toBe(false), 10_000);
+
+    expect(ctx.isConnected()).toBe(false);
+  });
+
+  test('a log that lost its newest rows is not signed, and every answer says so', async () => {
+    const config = configIn(scratchFolder());
+    const work = async () => {
+      const { ctx, call } = await connect(
+        { config },
+        tool('change', () => ({}), true),
+      );
+      const { result } = await call('change');
+      await stop(ctx);
+      return result._meta;
+    };
+    const before = await work();
+    const older = readFileSync(config.dbPath);
+    await work();
+    writeFileSync(config.dbPath, older);
+
+    const after = await work();
+
+    expect(Object.keys(before ?? {})).toEqual(['colibri/checkpoint']);
+    expect(Object.keys(after ?? {})).toEqual(['colibri/unsigned']);
+  });
+
+  /** A database that another connection holds for itself, on a clock that runs fast, so that nobody waits for it long. */
+  async function heldDatabase() {
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => now() * 200);
+    const config = configIn(scratchFolder());
+    const { ctx } = await connect({ config });
+    await stop(ctx);
+    const holder = openDatabase(config.dbPath);
+    holder.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+    return { config, holder };
+  }
 });
 
 describe('what createServer leaves alone', () => {
@@ -962,6 +1034,74 @@ describe('main', () => {
     expect(stderr.mock.calls[0]?.[0]).toMatch(complaint);
     expect(console).toHaveProperty('log', console.error);
   });
+
+  test('serves stdin and stdout with every tool, warns of names that are no settings, and ends with its input', async () => {
+    const { input, output, said, exit } = onPipes({ COLIBRI_MODE: 'TEST', COLIBRI_MOOD: 'good' });
+
+    await main();
+    const requests = [
+      { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+      { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'server_health' } },
+    ];
+    input.end(requests.map((request) => `${JSON.stringify(request)}\n`).join(''));
+    await vi.waitFor(() => expect(exit).toHaveBeenCalledWith(0));
+    const answers = output
+      .read()
+      .toString()
+      .trim()
+      .split('\n')
+      .map((line: string): unknown => JSON.parse(line));
+
+    expect(answers).toMatchObject([
+      { id: 1, result: { tools: { length: 14 } } },
+      { id: 2, result: { structuredContent: { ok: true } } },
+    ]);
+    expect(said()).toContain('COLIBRI_MOOD is not a setting');
+  });
+
+  test.each([
+    ['nothing', () => undefined, 0],
+    ['a file that is not there', () => join(scratchFolder(), 'server.js'), 0],
+    ['another file', () => join(ROOT, 'package.json'), 0],
+    ['this file', () => SOURCE, 1],
+  ])('runs when Node was started with %s: that is $2 times', async (_, script, runs) => {
+    const { exit } = onPipes({ AMS_MODE: 'FULL' });
+    const { argv } = process;
+    onTestFinished(() => {
+      process.argv = argv;
+    });
+    process.argv = [process.execPath, script() ?? []].flat();
+    vi.resetModules();
+
+    await import('../server.ts');
+
+    expect(exit).toHaveBeenCalledTimes(runs);
+  });
+
+  /** Puts pipes in the place of the process's own, and keeps it from ending. */
+  function onPipes(env: Record<string, string>) {
+    const folder = scratchFolder();
+    for (const [name, value] of Object.entries({ HOME: folder, CLAUDE_PROJECT_DIR: folder, ...env }))
+      vi.stubEnv(name, value);
+    const { log, info, debug } = console;
+    onTestFinished(() => {
+      Object.assign(console, { log, info, debug });
+    });
+    const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+    const kept = signals.map((signal) => process.listeners(signal));
+    onTestFinished(() => {
+      for (const [i, signal] of signals.entries())
+        for (const listener of process.listeners(signal))
+          if (!kept[i]?.includes(listener)) process.off(signal, listener);
+    });
+    withoutGlobalHandlers();
+    const [input, output] = [new PassThrough(), new PassThrough()];
+    vi.spyOn(process, 'stdin', 'get').mockReturnValue(input as never);
+    vi.spyOn(process, 'stdout', 'get').mockReturnValue(output as never);
+    const exit = vi.spyOn(process, 'exit').mockImplementation(() => undefined as never);
+    const stderr = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+    return { input, output, exit, said: () => stderr.mock.calls.flat().join('\n') };
+  }
 });
 
 describe('as a program', () => {

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../clock.ts';
+import type { Config } from '../config.ts';
 import type { TaskRow } from '../domains/facts.ts';
 import { shownColumns } from '../domains/lookup.ts';
+import { type Looker, viewHolder } from '../domains/tasks/holders.ts';
 import { ARROWS } from '../domains/tasks/workflows.ts';
 import { formatId, TASKS } from '../log/tables.ts';
 import type { Reader } from '../storage/engine.ts';
@@ -28,9 +30,13 @@ const COLUMN_WIDTH_LEAST = 6;
 const COLUMN_WIDTH_MAX = 36;
 const TITLE_LINES_MAX = 3;
 const REASON_LINES_MAX = 2;
+const HOLDER_LINES_MAX = 2;
 const GAP = 2;
 
-type Card = TaskRow & { readonly unmet: number };
+type Card = TaskRow & {
+  readonly unmet: number;
+  readonly holder?: NonNullable<Awaited<ReturnType<typeof viewHolder>>>;
+};
 type Column = Awaited<ReturnType<typeof readColumns>>[number];
 
 /** The tasks as columns, one per status. */
@@ -38,7 +44,7 @@ export const board = command({
   name: 'board',
   usage: '[--project NAME] [--limit N] [--all] [--watch]',
   summary: 'the tasks as columns, one per status',
-  details: `Each column shows the ${CARDS_DEFAULT} most urgent cards: by priority, then those that wait for nothing, then the oldest. ‼ critical, ! high, ↓ low; 3d is how long it has been there; ⧗2 waits for two other tasks. Finished columns appear with --all. If the terminal is too narrow for all columns, empty ones are left out. --json prints every card of the columns, each task as agents see it. --watch draws it again when something changes, until Ctrl-C.`,
+  details: `Each column shows the ${CARDS_DEFAULT} most urgent cards: by priority, then those that wait for nothing, then the oldest. ‼ critical, ! high, ↓ low; 3d is how long it has been there; ⧗2 waits for two other tasks. A task in progress shows who holds it; one whose holder is gone, or silent for COLIBRI_LEASE_MINUTES, is abandoned. Finished columns appear with --all. If the terminal is too narrow for all columns, empty ones are left out. --json prints every card of the columns, each task as agents see it. --watch draws it again when something changes, until Ctrl-C.`,
   options: {
     project: { value: 'NAME', help: 'only this project' },
     limit: { short: 'n', value: 'N', help: `at most N cards per column (${CARDS_DEFAULT})` },
@@ -53,7 +59,7 @@ export const board = command({
     return await withDatabase(config, async (storage) => {
       for (let seen = -1, minute = -1; ; ) {
         const { columns, projects, rows } = await storage.read(async (tx) => ({
-          columns: await readColumns(tx, project ?? null, limit),
+          columns: await readColumns(tx, project ?? null, limit, lookerAt(config)),
           projects: await readProjects(tx),
           rows: (await readView(tx)).last.position,
         }));
@@ -72,6 +78,11 @@ export const board = command({
   },
 });
 
+/** Whoever looks at a board holds nothing. */
+function lookerAt({ leaseMinutes }: Config): Looker {
+  return { actor: '', process: '', at: new Date(systemClock.now()).toISOString(), leaseMinutes };
+}
+
 interface Asked {
   readonly project: string | undefined;
   readonly isAll: boolean;
@@ -88,7 +99,7 @@ function printBoard(
   const shown = columns.filter(({ status }) => isAll || !FINISHED.some((one) => one === status));
   const data = shown.map(({ cards, ...column }) => ({
     ...column,
-    tasks: cards.map((card) => viewRow(TASKS, { ...card })),
+    tasks: cards.map(({ holder, ...card }) => ({ ...viewRow(TASKS, card), ...(holder && { holder }) })),
   }));
   return out.data(
     data,
@@ -117,7 +128,7 @@ function nothingHere(project: string | undefined, projects: readonly string[]): 
 }
 
 /** Every status of each workflow that is in use. */
-async function readColumns(tx: Reader, project: string | null, limit: number) {
+async function readColumns(tx: Reader, project: string | null, limit: number, looker: Looker) {
   const counts = await tx.all<{ workflow: string; status: string; count: number }>(
     'SELECT workflow, status, count(*) AS count FROM tasks WHERE project = coalesce(?, project) GROUP BY workflow, status',
     project,
@@ -127,7 +138,11 @@ async function readColumns(tx: Reader, project: string | null, limit: number) {
     const own = counts.filter((one) => one.workflow === workflow);
     for (const status of own.length === 0 ? [] : Object.keys(arrows)) {
       const count = own.find((one) => one.status === status)?.count ?? 0;
-      const cards = await tx.all<Card>(CARDS, workflow, status, project, limit);
+      const cards: Card[] = [];
+      for (const card of await tx.all<Card>(CARDS, workflow, status, project, limit)) {
+        const holder = await viewHolder(tx, card, looker);
+        cards.push({ ...card, ...(holder && { holder }) });
+      }
       columns.push({ workflow, status, count, cards });
     }
   }
@@ -172,20 +187,29 @@ function drawColumns(columns: readonly Column[], width: number, hasProjects: boo
 }
 
 function cardLines(card: Card, width: number, hasProjects: boolean, out: Output): string[] {
-  const { id, priority, unmet, progress, assignee, held_by, blocked_reason, status_since, project } = card;
+  const { id, priority, unmet, progress, assignee, holder, blocked_reason, status_since, project } = card;
   const [mark, colour = 'cyan'] = priorityMark(priority);
   const waiting = unmet > 0 && `⧗${unmet}`;
   const done = progress > 0 && progress < 100 && `${Math.round(progress)}%`;
   const head = [formatId(TASKS, id), mark, ageOf(status_since), waiting, done].filter(Boolean).join(' ');
   const labels = listIn(card.labels).map((label) => `#${textFrom(label)}`);
-  const who = held_by ?? (assignee === UNASSIGNED ? '' : assignee);
+  // Who holds it is said on a line of its own.
+  const who = [holder?.held_by, UNASSIGNED].includes(assignee) ? '' : assignee;
   const dim = [labels.join(' '), [who, hasProjects && project].filter(Boolean).join(' · ')];
   return [
     out.paint(colour, toWidth(head, width)),
     ...linesOf(card.title, width, TITLE_LINES_MAX),
     ...linesOf(blocked_reason ?? '', width, REASON_LINES_MAX).map((line) => out.paint('yellow', line)),
+    ...holderLines(card, width, out),
     ...dim.flatMap((text) => linesOf(text, width, 1).map((line) => out.paint('dim', line))),
   ];
+}
+
+function holderLines({ holder }: Card, width: number, out: Output): string[] {
+  if (holder === undefined) return [];
+  const text = `${holder.abandoned ? 'abandoned' : 'held'} by ${holder.held_by}`;
+  const colour = holder.abandoned ? 'yellow' : 'dim';
+  return linesOf(text, width, HOLDER_LINES_MAX).map((line) => out.paint(colour, line));
 }
 
 /** A text in so many lines; a text that needs more ends with an ellipsis. */

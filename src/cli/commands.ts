@@ -7,12 +7,15 @@ import type { Command, Options } from './command.ts';
 import { completionFor } from './completion.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
+import { erase } from './erase.ts';
 import { exportBundle } from './export.ts';
 import { init } from './init.ts';
 import { list, search } from './list.ts';
 import { log } from './log.ts';
+import { mcp } from './mcp.ts';
 import { obsidian } from './obsidian.ts';
 import { prove } from './prove.ts';
+import { remind } from './remind.ts';
 import { report } from './report.ts';
 import { sessions } from './sessions.ts';
 import { show } from './show.ts';
@@ -29,6 +32,7 @@ export const COMMON: Options = {
 /** Every command, in the order the help lists them. */
 export const COMMANDS: readonly Command[] = [
   init,
+  mcp,
   demo,
   add,
   list,
@@ -50,9 +54,11 @@ export const COMMANDS: readonly Command[] = [
   prove,
   report,
   obsidian,
+  erase,
   doctor,
   call,
   completionFor(() => COMMANDS, COMMON),
+  remind,
 ];
 
 /** The help of the whole program, from the command table. */

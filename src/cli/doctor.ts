@@ -1,6 +1,8 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
+import { systemClock } from '../clock.ts';
 import { type Config, readConfig } from '../config.ts';
+import { createSkillRegistry } from '../domains/skills/registry.ts';
 import { asError } from '../errors.ts';
 import { openFolders, readWhole } from '../private-files.ts';
 import { type StorageEngine, UnusableStorage } from '../storage/engine.ts';
@@ -60,10 +62,15 @@ async function* examine(out: Output): AsyncGenerator<Check> {
   }
   const { mode, workflow, agentId = 'as the client names itself', warnings, workspace } = config;
   yield ok('settings', `mode ${mode}, workflow ${workflow}, actor ${agentId}`);
+  if (config.agentId?.toLowerCase() === OWN_NAME)
+    yield note(
+      'settings',
+      `COLIBRI_AGENT_ID is ${OWN_NAME}, the name of this server; set the agent's own name`,
+    );
   for (const warning of warnings) yield note('settings', warning);
   yield ok('workspace', workspace);
   yield checkClient(config);
-  yield* checkSkills(config);
+  yield* await checkSkills(config);
   // Without SQLite there is nothing more to say of the database.
   if (runtime.state === 'ok') yield* checkDatabase(config, out);
 }
@@ -76,17 +83,23 @@ async function checkRuntime(): Promise<Check> {
   }
 }
 
-function checkSkills({ skillsDirs }: Config): Check[] {
-  const present = skillsDirs.filter((folder) => existsSync(folder));
-  if (present.length > 0) return present.map((folder) => ok('skills', folder));
-  return [note('skills', `none found in ${skillsDirs.join(', ')}`)];
+/** Everything that is not in force is named: an answer to an agent has no room for all of it. */
+async function checkSkills({ skillsDirs, workspace }: Config): Promise<Check[]> {
+  const { skills, skipped } = await createSkillRegistry({ roots: skillsDirs, workspace }).list();
+  const present = skillsDirs.filter((folder) => existsSync(folder)).join(', ');
+  return [
+    present === ''
+      ? note('skills', `none found in ${skillsDirs.join(', ')}`)
+      : ok('skills', `${skills.length} in force, from ${present}`),
+    ...skipped.map(({ path, reason }) => note('skills', `${path}: ${reason}`)),
+  ];
 }
 
 /** Claude Code’s file, because it is in the project; other clients keep theirs elsewhere. */
 function checkClient({ workspace, isProject }: Config): Check {
   const path = join(workspace, '.mcp.json');
   if (!isProject) return note('client', 'this folder is not in a project; "colibri init" makes it one');
-  const absent = `${path} does not exist; "colibri init" writes it, and prints what other clients need`;
+  const absent = `${path} does not exist; "colibri init" writes it, with --client also for other clients`;
   if (!existsSync(path)) return note('client', absent);
   const args = argumentsIn(path);
   if (args === undefined) return note('client', `${path} does not start Colibri; "colibri init" adds it`);
@@ -108,8 +121,9 @@ async function* checkDatabase(config: Config, out: Output): AsyncGenerator<Check
   const { dbPath } = config;
   const size = statSync(dbPath, { throwIfNoEntry: false })?.size;
   try {
-    if (size === undefined) yield note('database', `${dbPath} does not exist yet; the first start makes it`);
-    else yield* await withDatabase(config, (storage) => checkLog(storage, config, size, out));
+    if (size === undefined && config.dbProblem === undefined)
+      yield note('database', `${chosen(config)} does not exist yet; the first start makes it`);
+    else yield* await withDatabase(config, (storage) => checkLog(storage, config, size ?? 0, out));
     yield* checkFolder(config);
   } catch (error) {
     // The message about an unusable file already says what to do.
@@ -147,6 +161,9 @@ function* checkFolder({ dbPath, configDir }: Config): Generator<Check> {
   }
 }
 
+/** Which database is used, and why this one. */
+const chosen = ({ dbPath, dbReason }: Config) => `${dbPath} (${dbReason})`;
+
 async function checkLog(
   storage: StorageEngine,
   config: Config,
@@ -159,7 +176,7 @@ async function checkLog(
   const { trouble, unverified } = await lookForTrouble(config, storage, out, ROWS_ASIDE_MAX);
   const signed = Math.max(0, ...heads.map(({ size }) => size));
   return [
-    ok('database', `${config.dbPath}, schema ${storage.facts.schemaVersion}, ${bytes} bytes`),
+    ok('database', `${chosen(config)}, schema ${storage.facts.schemaVersion}, ${bytes} bytes`),
     last.position === 0
       ? note('log', 'empty')
       : ok('log', `${origin ?? 'without a name'}, ${last.position} rows, signed through ${signed}`),
@@ -170,5 +187,34 @@ async function checkLog(
     ...(unverified === undefined
       ? []
       : [note('records', `not verified: "colibri verify" checks all ${unverified} rows`)]),
+    ...(await checkActors(storage, last.position)),
   ];
+}
+
+/** How far back the log is searched for agents: far enough for a day's work of several. */
+const RECENT_ROWS = 5_000;
+/** OpenAI's and Mastra's clients call themselves what their configuration calls the server. */
+const OWN_NAME = 'colibri';
+
+/** Names that say less than they seem to: one that several running processes have, and our own. */
+async function checkActors(storage: StorageEngine, newest: number): Promise<Check[]> {
+  const sql = `SELECT actor, process, max(at) AS at FROM audit_rows
+    WHERE position > ? AND source = 'mcp' GROUP BY actor, process ORDER BY actor`;
+  const running = new Map<string, number>();
+  await storage.read(async (tx) => {
+    const since = Math.max(0, newest - RECENT_ROWS);
+    for (const { actor, process, at } of await tx.all(sql, since)) {
+      // A damaged row may hold anything.
+      if (typeof actor !== 'string' || typeof process !== 'string' || typeof at !== 'string') continue;
+      const isGone = await storage.isGone(tx, process, systemClock.now() - Date.parse(at));
+      running.set(actor, (running.get(actor) ?? 0) + (isGone ? 0 : 1));
+    }
+  });
+  const fix = 'give each its own COLIBRI_AGENT_ID; docs/guides/several-agents.md shows how';
+  return [...running].flatMap(([actor, count]) => [
+    ...(count > 1 ? [note('agents', `${count} running processes are recorded as ${actor}`, fix)] : []),
+    ...(actor.toLowerCase() === OWN_NAME
+      ? [note('agents', `an agent is recorded as ${OWN_NAME}, which is the name of this server`, fix)]
+      : []),
+  ]);
 }

@@ -36,7 +36,8 @@ function optionNamed(field: string): string {
 }
 
 function optionFor(field: string, { type, enum: choices, description }: FieldForm): OptionSpec {
-  const help = description ?? HELP[field] ?? field.replaceAll('_', ' ');
+  // Written for a person at a shell, where the description is for a model.
+  const help = HELP[field] ?? description ?? field.replaceAll('_', ' ');
   if (type === 'boolean') return { help };
   const value = choices === undefined ? (VALUES[type ?? ''] ?? 'TEXT') : 'WORD';
   return {
@@ -61,7 +62,9 @@ const HELP: Readonly<Record<string, string>> = {
   tests_run: 'a test that was run; may be repeated',
   blockers: 'something in the way; may be repeated',
   metadata: 'an object in JSON',
-  session_id: 'the open session it belongs to',
+  session_id: 'the open session it belongs to; the task’s own by default',
+  branch: 'the branch it is about; what git says by default',
+  workflow: 'the steps it takes',
 };
 
 /** What was given, as the tool takes it. What is not a number or not JSON is left as it is, and the tool says so. */

@@ -96,7 +96,7 @@ export async function concerning(tx: Reader, id: string): Promise<Filter> {
   const positions = new Set(records.map(({ position }) => position));
   return ({ position, args, result, row }) =>
     positions.has(position) ||
-    [args.task_id, args.session_id, args.parent_id].includes(id) ||
+    [args.task_id, args.session_id, args.parent_id, args.record].includes(id) ||
     [result.task_id, result.session_id, result.thought_id].includes(id) ||
     effectsOf(row).some((effect) => effect.id === id);
 }

@@ -1,81 +1,77 @@
-import { existsSync, lstatSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { makeDataFolder, oddity, readText, replaceFile } from '../private-files.ts';
+import { existsSync, lstatSync, rmdirSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { userFolders } from '../config.ts';
+import { asError } from '../errors.ts';
+import {
+  isThere,
+  makeDataFolder,
+  makePrivateFolder,
+  namesIn,
+  oddity,
+  readText,
+  replaceFile,
+} from '../private-files.ts';
 import { storageRuntime } from '../storage/open.ts';
 import { PathMemory } from '../trust/key-folder.ts';
 import { isObject } from '../verify/rules/payloads.ts';
-import { command, orUsage, UsageError } from './command.ts';
+import { CLIENTS, type Client, checkoutPath, ENTRY_NAME, type Entry, pathsOf, startFor } from './clients.ts';
+import { command, UsageError } from './command.ts';
+import { readJson, withoutValue, withValue } from './json-text.ts';
+import type { Output } from './output.ts';
+import { tableText, withoutTable, withTable } from './toml-text.ts';
 
-/** What starts the server. */
-type Start = { readonly command: string; readonly args: readonly string[] };
-
-const toJson = (value: object) => JSON.stringify(value, null, 2);
-const mcpServers = (start: Start) => toJson({ mcpServers: { colibri: start } });
-const servers = (start: Start) => toJson({ servers: { colibri: { type: 'stdio', ...start } } });
-// A JSON string is also a TOML basic string: both escape in the same way.
-const toml = ({ command, args }: Start) =>
-  `[mcp_servers.colibri]\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}`;
-const DESKTOP_FILE = 'claude_desktop_config.json (Settings, Developer, Edit Config)';
-
-/**
- * How a client is configured to start Colibri; `file` is where the snippet belongs, in the project's or the user's folder.
- * The README shows what `colibri init --client NAME` prints.
- */
-export const CLIENTS = [
-  { name: 'claude-code', title: 'Claude Code', file: '.mcp.json', snippet: mcpServers },
-  { name: 'claude-desktop', title: 'Claude Desktop', file: DESKTOP_FILE, snippet: mcpServers },
-  { name: 'cursor', title: 'Cursor', file: '.cursor/mcp.json', snippet: mcpServers },
-  { name: 'vscode', title: 'VS Code', file: '.vscode/mcp.json', snippet: servers },
-  { name: 'codex', title: 'Codex', file: '.codex/config.toml', snippet: toml },
-];
 const NAMES = CLIENTS.map(({ name }) => name).join(', ');
+const [CLAUDE_CODE] = CLIENTS;
 
 /** Connects the project's clients to Colibri. */
 export const init = command({
   name: 'init',
-  usage: '[--client NAME]',
-  summary: 'write or merge .mcp.json, keep .colibri/ out of git, print the other clients’ snippets',
-  details: `Clients: ${NAMES}. The project is the nearest folder at or above this one that holds .git or .colibri, or this one by default. With --client, only that client’s snippet is printed and nothing is written.`,
-  options: { client: { value: 'NAME', help: 'print the snippet for one client' } },
+  usage: '[--client NAME,…] [--print | --remove]',
+  summary: 'connect a client: write or merge its configuration, and keep .colibri/ out of git',
+  details: `Clients: ${NAMES}. Without --client: claude-code. The project is the nearest folder at or above this one that holds .git or .colibri, or this one by default. Other entries, comments and order stay as they are; of a file that is changed, a copy is kept in .colibri/backup, or in the configuration folder for a file outside the project.`,
+  options: {
+    client: { value: 'NAME', help: 'one or more clients, with commas between' },
+    print: { help: 'print what belongs into the client’s file, and write nothing' },
+    remove: { help: 'take the entry out again' },
+  },
   async run(given) {
     const { values, out } = given;
     // A client must not be set up for a server that cannot run here.
     await storageRuntime();
-    // This installation, so that it works without a network and without a package name.
-    const start = { command: 'node', args: [fileURLToPath(new URL('server.js', import.meta.url))] };
-    if (values.client !== undefined) {
-      const client = CLIENTS.find(({ name }) => name === values.client);
-      if (client === undefined)
-        throw new UsageError(`There is no client "${values.client}". Clients: ${NAMES}.`);
-      const [{ name, file }, snippet] = [client, client.snippet(start)];
-      return out.data({ client: name, file, snippet }, () => out.verbatim(snippet));
-    }
-    const { workspace: found, isProject } = given.config;
+    const clients = named(values.client);
+    if (values.print === true) return printSnippets(clients, out);
+    const { workspace: found, isProject, configDir, dbPath } = given.config;
     // A folder that is not in a project becomes one now.
     const workspace = isProject ? found : process.cwd();
-    const folder = join(workspace, '.colibri');
-    const path = join(workspace, '.mcp.json');
-    const { before, after, mode } = mergeMcpJson(path, start);
+    // In a git worktree, the folder is that of the main worktree.
+    const used = dirname(dbPath);
+    const folder = isProject && basename(used) === '.colibri' ? used : join(workspace, '.colibri');
+    const change = values.remove === true ? removed : merged;
     // Whatever is refused is refused before anything is written.
-    makeDataFolder(folder);
-    if (before !== after) replaceFile(path, after, true, mode);
-    const starts = 'starts Colibri for Claude Code and every client that reads it';
-    const now = before === after ? 'already starts Colibri' : starts;
-    const done = [`${path} ${now}`, `${folder} is ready and kept out of git`];
-    const lost = tellLost(
-      given.config.configDir,
-      isProject ? given.config.dbPath : join(folder, 'colibri.db'),
-    );
-    return out.data({ workspace, done, ...(lost && { lost }) }, () => {
+    const changes = clients.map((client) => change(client, workspace));
+    const isForProject = clients.some((client) => client.of === 'project');
+    if (isForProject && values.remove !== true) makeDataFolder(folder);
+    for (const changed of changes)
+      write(changed, changed.client.of === 'project' ? folder : configDir, workspace);
+    const done = changes.map(({ path, said }) => `${path} ${said}`);
+    if (values.remove === true)
+      return out.data({ workspace, done }, () => {
+        for (const line of done) out.line(`${out.paint('green', '✓')} ${line}`, 2);
+        out.line(`The log in ${folder} and the keys in ${configDir} stay; both are yours to keep or delete.`);
+      });
+    if (isForProject) done.push(`${folder} is ready and kept out of git`);
+    const notes = [...new Set([...clients.flatMap((client) => client.note ?? []), ...checkoutNote()])];
+    const lost = isForProject
+      ? tellLost(configDir, isProject ? dbPath : join(folder, 'colibri.db'))
+      : undefined;
+    if (lost !== undefined) notes.push(lost);
+    return out.data({ workspace, done, notes }, () => {
       for (const line of done) out.line(`${out.paint('green', '✓')} ${line}`, 2);
-      if (lost !== undefined) out.line(`${out.paint('yellow', '!')} ${lost}`, 2);
-      out.line();
-      out.line('Start Claude Code here, or configure another client:');
-      for (const { title, file, snippet } of CLIENTS.slice(1)) {
+      for (const note of notes) out.line(`${out.paint('yellow', '•')} ${note}`, 2);
+      if (values.client === undefined) {
         out.line();
-        out.line(`${out.paint('bold', title)}: ${file}`);
-        out.verbatim(snippet(start));
+        out.line(`Other clients: "colibri init --client NAME" with ${NAMES}.`);
       }
     });
   },
@@ -88,25 +84,157 @@ function tellLost(configDir: string, dbPath: string): string | undefined {
   return `The database ${dbPath} was the log ${before} and is gone. If that was a mistake, put it back from a backup before anything is called. Otherwise the first call starts a new log, and nothing of it is signed until you accept the loss: colibri checkpoint --adopt.`;
 }
 
-/** The file with one entry added and all others kept. One that cannot be understood is not touched. */
-function mergeMcpJson(path: string, start: Start) {
+/** What has to be said where the entry holds only here. */
+function checkoutNote(): string[] {
+  const path = checkoutPath();
+  if (path === undefined) return [];
+  return [
+    `The entry starts this checkout (${path}), so it works on this machine only: do not commit it for others. Installed from npm, Colibri writes "npx -y colibri-mcp".`,
+  ];
+}
+
+function named(list: string | undefined): Client[] {
+  if (list === undefined) return CLAUDE_CODE === undefined ? [] : [CLAUDE_CODE];
+  return list.split(',').map((word) => {
+    const client = CLIENTS.find(({ name }) => name === word.trim());
+    if (client === undefined) throw new UsageError(`There is no client "${word.trim()}". Clients: ${NAMES}.`);
+    return client;
+  });
+}
+
+function printSnippets(clients: readonly Client[], out: Output): number {
+  const snippets = clients.map((client) => ({
+    client: client.name,
+    file: client.files(userFolders())[0] ?? '',
+    snippet: snippetFor(client, checkoutPath()),
+  }));
+  return out.data(snippets.length === 1 ? snippets[0] : snippets, () => {
+    for (const { snippet } of snippets) out.verbatim(snippet);
+  });
+}
+
+/** What a client's file holds with nothing but Colibri in it. */
+export function snippetFor(client: Client, checkout?: string): string {
+  const entry = client.entry(startFor(client, checkout));
+  const path = [client.key, ENTRY_NAME];
+  if (client.format === 'toml') return tableText(path, entry);
+  return withValue('{}', path, entry);
+}
+
+interface Change {
+  readonly client: Client;
+  readonly path: string;
+  readonly before: string | undefined;
+  /** Undefined where the file goes. */
+  readonly after: string | undefined;
+  readonly mode: number | undefined;
+  readonly said: string;
+}
+
+/** A client's file with the entry added and everything else kept. One that cannot be understood is not touched. */
+function merged(client: Client, workspace: string): Change {
+  const { path, before, mode } = current(client, workspace);
+  const entry = client.entry(startFor(client, checkoutPath()));
+  const at = [client.key, ENTRY_NAME];
+  const snippet = `"colibri init --client ${client.name} --print" shows what belongs there.`;
+  const after = understood(path, () => {
+    if (client.format === 'toml') return withTable(before ?? '', at, entry);
+    const existing = readJson(before ?? '', client.format === 'jsonc');
+    const servers = isObject(existing) ? (existing[client.key] ?? {}) : undefined;
+    if (!isObject(servers)) return undefined;
+    const old = servers[ENTRY_NAME];
+    const wanted = isObject(old) ? combined(old, entry) : entry;
+    return isDeepStrictEqual(old, wanted) ? before : withValue(before ?? '', at, wanted);
+  });
+  if (after === undefined)
+    throw new UsageError(`${path} has "${client.key}" in a form that is not changed here. ${snippet}`);
+  const said = before === after ? 'already starts Colibri' : `starts Colibri for ${readers(client)}`;
+  return { client, path, before, after, mode, said };
+}
+
+const readers = ({ name, title }: Client) =>
+  name === CLAUDE_CODE?.name ? `${title} and every client that reads it` : title;
+
+/** What a person added to the entry stays: more variables, a time limit. */
+function combined(old: Entry, entry: Entry): Entry {
+  const parts = Object.entries(entry).map(([key, value]) => {
+    const before = old[key];
+    return [key, isObject(value) && isObject(before) ? { ...value, ...before } : value];
+  });
+  return { ...old, ...Object.fromEntries(parts) };
+}
+
+/** A client's file without the entry. One that holds nothing else goes altogether. */
+function removed(client: Client, workspace: string): Change {
+  const { path, before, mode } = current(client, workspace);
+  const at = [client.key, ENTRY_NAME];
+  const after = understood(path, () => {
+    if (before === undefined) return undefined;
+    if (client.format === 'toml') return withoutTable(before, at);
+    readJson(before, client.format === 'jsonc');
+    return withoutValue(before, at);
+  });
+  if (before === after) return { client, path, before, after, mode, said: 'does not start Colibri' };
+  const isEmpty = after === undefined || isBare(after, client);
+  const said = isEmpty ? 'held nothing else and is gone' : 'no longer starts Colibri';
+  return { client, path, before, after: isEmpty ? undefined : after, mode, said };
+}
+
+/** Nothing is left but the key, and no comment: that file was made here. */
+function isBare(text: string, { format, key }: Client): boolean {
+  return format === 'toml' ? text.trim() === '' : text.replaceAll(/\s/g, '') === `{"${key}":{}}`;
+}
+
+function understood<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    const { message } = asError(error);
+    const what = message === 'nested too deeply' ? `is ${message}` : `cannot be understood (${message})`;
+    throw new UsageError(`${path} ${what}. Fix it, then run this again; nothing was changed.`);
+  }
+}
+
+/** The file as it is. Below the project, neither it nor its folder may be a link: what is behind may be any file. */
+function current(
+  client: Client,
+  workspace: string,
+): { path: string; before: string | undefined; mode: number | undefined } {
+  const paths = pathsOf(client, workspace, userFolders());
+  const path = paths.find(isThere) ?? paths[0] ?? '';
+  const parent = dirname(path);
+  const oddParent = client.of === 'project' && parent !== workspace ? oddity(parent) : undefined;
   const odd = oddity(path, true);
-  if (odd !== undefined)
+  if (odd !== undefined || (oddParent !== undefined && oddParent !== 'a folder')) {
+    const what = odd === undefined ? `${parent} is ${oddParent}` : `${path} is ${odd}`;
     throw new UsageError(
-      `${path} is ${odd} and was left as it is. "colibri init --client claude-code" prints the snippet.`,
+      `${what} and was left as it is. "colibri init --client ${client.name} --print" shows what belongs there.`,
     );
+  }
   const stat = lstatSync(path, { throwIfNoEntry: false });
   const before = stat && readText(path);
-  const hint = 'Fix it, then run this again; nothing was changed.';
   if (stat !== undefined && before === undefined)
-    throw new UsageError(`${path} cannot be read, or is larger than any such file. ${hint}`);
-  const existing = orUsage(`${path} is not JSON`, (): object => JSON.parse(before ?? '{}'), hint);
-  const { mcpServers = {} } = isObject(existing) ? existing : { mcpServers: null };
-  if (!isObject(mcpServers))
     throw new UsageError(
-      `${path} has no object "mcpServers". Fix it, or add the snippet from "colibri init --client claude-code" by hand.`,
+      `${path} cannot be read, or is larger than any such file. Fix it, then run this again; nothing was changed.`,
     );
-  const merged = { ...existing, mcpServers: { ...mcpServers, colibri: start } };
-  const after = orUsage(`${path} is nested too deeply`, () => `${toJson(merged)}\n`, hint);
-  return { before, after, mode: stat && stat.mode & 0o777 };
+  return { path, before, mode: stat && stat.mode & 0o777 };
+}
+
+/** A copy of what was there first. It may hold secrets of other servers, so it is the owner's alone and never in git. */
+function write({ client, path, before, after, mode }: Change, backupIn: string, workspace: string): void {
+  if (before === after) return;
+  if (before !== undefined) {
+    if (client.of === 'project') makeDataFolder(backupIn);
+    const backup = join(backupIn, 'backup');
+    makePrivateFolder(backup);
+    replaceFile(join(backup, `${client.name}-${basename(path)}`), before);
+  }
+  const parent = dirname(path);
+  if (after === undefined) {
+    rmSync(path, { force: true });
+    if (parent !== workspace && client.of === 'project' && namesIn(parent).length === 0) rmdirSync(parent);
+    return;
+  }
+  if (!isThere(parent)) makePrivateFolder(parent, false);
+  replaceFile(path, after, true, mode);
 }

@@ -7,6 +7,7 @@ import { NoEngineError } from '../storage/engine.ts';
 import { startPager } from '../trust/programs.ts';
 import { type Command, EXIT, type Invocation, type OptionSpec, UsageError } from './command.ts';
 import { COMMANDS, COMMON, commandHelp, generalHelp, helpHang } from './commands.ts';
+import { serve } from './mcp.ts';
 import { createOutput, type Output } from './output.ts';
 
 const code = await main(process.argv.slice(2));
@@ -77,18 +78,11 @@ function openOutput(json: boolean): Output {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });
-  const { stdout, stderr } = process;
+  const { stdin, stdout, stderr } = process;
   const { NO_COLOR, TERM, COLUMNS, PAGER = 'less', LESS = 'FRX' } = process.env;
   const colour = !NO_COLOR && TERM !== 'dumb';
   const pager = () => (PAGER === '' || TERM === 'dumb' ? undefined : startPager(PAGER, { TERM, LESS }));
-  return createOutput({ json, stdout, stderr, colour, columns: COLUMNS, pager });
-}
-
-async function serve(): Promise<number> {
-  // A module of its own next to this one: importing it must not start it for the other commands.
-  const server = (await import(new URL('server.js', import.meta.url).href)) as { main(): Promise<void> };
-  await server.main();
-  return EXIT.fine;
+  return createOutput({ json, stdin, stdout, stderr, colour, columns: COLUMNS, pager });
 }
 
 function help(text: string, out: Output): number {

@@ -1,4 +1,5 @@
-import type { Writable } from 'node:stream';
+import { createInterface } from 'node:readline/promises';
+import type { Readable, Writable } from 'node:stream';
 import { systemClock } from '../clock.ts';
 import { jsonText, visible, visibleLine } from '../untrusted.ts';
 import { EXIT } from './command.ts';
@@ -37,6 +38,8 @@ export interface Output {
   paged<T>(work: (out: Output) => Promise<T>): Promise<T>;
   /** Shows how far `work` is; only where a person looks. */
   progress<T>(label: string, work: (onProgress: OnProgress) => Promise<T>): Promise<T>;
+  /** Asks a person, and takes nothing but "yes". False where nobody can answer. */
+  confirm(question: string): Promise<boolean>;
   /** Later lines are indented, so that none that a message quotes looks like one of ours. */
   error(text: string): void;
 }
@@ -51,13 +54,15 @@ export function createOutput(options: {
   readonly json: boolean;
   readonly stdout: Terminal;
   readonly stderr: Terminal;
+  /** Where a person answers. */
+  readonly stdin: Readable & { isTTY?: boolean };
   readonly colour: boolean;
   /** The variable COLUMNS, for output that goes through a pager. */
   readonly columns?: string | undefined;
   /** Starts the user's pager, where there is one. */
   readonly pager?: () => { readonly input: Writable; readonly ended: Promise<void> } | undefined;
 }): Output {
-  const { json, stdout, stderr } = options;
+  const { json, stdout, stderr, stdin } = options;
   const isColoured = options.colour && stdout.isTTY === true;
   const columns = stdout.columns ?? (Math.max(0, Math.trunc(Number(options.columns))) || undefined);
   const wrapWidth = columns ?? Number.POSITIVE_INFINITY;
@@ -101,6 +106,15 @@ export function createOutput(options: {
       stderr.isTTY === true && !json
         ? work(drawProgress(stderr, label)).finally(() => stderr.write('\r\u001b[K'))
         : work(() => undefined),
+    async confirm(question) {
+      if (stdin.isTTY !== true || stderr.isTTY !== true) return false;
+      const terminal = createInterface({ input: stdin, output: stderr });
+      try {
+        return (await terminal.question(`${question} Type yes: `)).trim().toLowerCase() === 'yes';
+      } finally {
+        terminal.close();
+      }
+    },
     error(text) {
       for (const line of visible(text).replaceAll('\n', '\n  ').split('\n'))
         for (const part of wrap(line, stderr.columns ?? Number.POSITIVE_INFINITY)) stderr.write(`${part}\n`);

@@ -5,8 +5,9 @@ import { keyIn, openIfValid, originOfKey } from '../trust/opening.ts';
 import { type HeadRow, readView } from '../trust/own-log.ts';
 import { signability } from '../trust/signer.ts';
 import type { Finding } from '../verify/finding.ts';
+import { Cells } from '../verify/sources/database-cells.ts';
 import { isPosition } from '../verify/sources/forms.ts';
-import { type PartOptions, PartSource } from '../verify/sources/part.ts';
+import { erasingRows, type PartOptions, PartSource, withEnters } from '../verify/sources/part.ts';
 import { check, collectEvidence, ownKey, type StampedEvidence } from './evidence.ts';
 import type { PastCall } from './history.ts';
 
@@ -92,21 +93,25 @@ export async function proveUnder(
   const part = async (rows: readonly number[], options: PartOptions) =>
     rows.length === 0 ? [] : [await check(new PartSource(tx, rows, options), key)];
   const subject = complete === undefined ? {} : { complete };
-  const run = async (acts: readonly number[]) => {
-    const under = head ? await part([...covered, ...acts], { head, ...(isCovered && subject) }) : [];
-    // Calls that no head covers are held against each other, and the record against all of them.
-    const beyond = await part(isCovered || complete === undefined ? [] : [...positions, ...acts], subject);
-    return [...under, ...beyond];
-  };
-  const first = await run([]);
-  // A text may be absent because the owner erased it. Finding the call that says so reads the whole log.
-  const isTextAbsent = first
-    .flatMap(({ findings }) => findings)
-    .some(({ kind, table }) => kind === 'missing' && table === 'texts');
-  const erasures = "SELECT position FROM audit_rows WHERE tool = 'owner_erase'";
-  const acts = isTextAbsent ? await tx.all<{ position: number }>(erasures) : [];
-  const checked = acts.length === 0 ? first : await run(acts.map(({ position }) => position));
-  const found = checked.flatMap(({ findings }) => findings.map((one) => [one.message, one] as const));
+  // Texts may be absent because the owner erased them: the calls that say so are checked with the others.
+  const cells = new Cells(tx);
+  const acts = await withEnters(cells, await erasingRows(cells, positions));
+  const all = [...new Set([...positions, ...acts])].sort((a, b) => a - b);
+  const below = all.filter((position) => position <= (head?.size ?? 0));
+  const under = head ? await part(below, { head, ...(isCovered && subject) }) : [];
+  // Calls that no head covers are held against each other, and the record against all of them. So is what was erased behind it.
+  const isHeld = !isCovered && complete !== undefined;
+  const isErasedLater = acts.some((position) => position > (head?.size ?? 0));
+  const beyond = await part(isHeld || isErasedLater ? all : [], subject);
+  const erased = new Set(
+    beyond.flatMap(({ verdict }) => verdict.erased.flatMap(({ texts }) => texts.map(({ digest }) => digest))),
+  );
+  const isErased = ({ kind, table, expected = '' }: Finding) =>
+    kind === 'missing' && table === 'texts' && erased.has(expected);
+  const checked = [...under, ...beyond];
+  const found = checked.flatMap(({ findings }) =>
+    findings.flatMap((one) => (isErased(one) ? [] : [[one.message, one] as const])),
+  );
   const findings = [...new Map(found).values()];
   const ofRows = findings.filter(({ table }) => table === 'actions' || table === 'log_heads');
   return {

@@ -54,9 +54,12 @@ async function collect(tx: Reader, signed: SignedLog, table: StateTable, id: num
   const [row = stored] = await restoreTexts(tx, [[stored, table.texts]]);
   const writer = Number(row.position);
   const concerns = await concerning(tx, record);
-  // What was written, and what was refused.
-  const isBehind = (call: PastCall) =>
-    (effectsOf(call.row).length > 0 || call.row.outcome !== 'ok') && concerns(call);
+  // What was written, what was refused, and what the owner erased.
+  const isBehind = (call: PastCall) => {
+    const { row } = call;
+    const isTold = effectsOf(row).length > 0 || row.outcome !== 'ok' || row.tool === 'owner_erase';
+    return isTold && concerns(call);
+  };
   // The records of a session need not mention it.
   const mentioned = table === SESSIONS ? undefined : record;
   const { calls, more } = await newestCalls(tx, isBehind, { limit: HISTORY_MAX, id: mentioned });
@@ -111,7 +114,8 @@ async function anchorsOf(tx: Reader, signed: SignedLog, positions: readonly numb
   return [...found.values()];
 }
 
-async function describeMissing(tx: Reader, dbPath: string, table: StateTable, record: string) {
+/** Says that there is no such record, and which is the newest. */
+export async function describeMissing(tx: Reader, dbPath: string, table: StateTable, record: string) {
   const { last } = (await tx.get<{ last: number | null }>(`SELECT max(id) AS last FROM ${table.name}`)) ?? {};
   const others = last == null ? `There is no ${table.noun} yet` : `The newest is ${formatId(table, last)}`;
   return `There is no ${table.noun} ${record} in ${dbPath}. ${others}.`;

@@ -1,4 +1,6 @@
+import { systemClock } from '../clock.ts';
 import { shown } from '../domains/lookup.ts';
+import { heldTasks } from '../domains/tasks/holders.ts';
 import { formatId, parseId, SESSIONS, TASKS, THOUGHTS } from '../log/tables.ts';
 import {
   COUNTED,
@@ -29,7 +31,7 @@ export const stats = command({
   name: 'stats',
   usage: '[--since TIME] [--until TIME] [--project NAME] [--actor NAME]',
   summary: 'a week at a glance: what was finished, started, refused, abandoned and erased, and by whom',
-  details: `The last ${SINCE_DEFAULT} unless you say otherwise. Before each finished task stands its reason: the newest thought on it. Counts are of calls, so that the columns add up: a task that was started twice counts twice. A task counts as abandoned when somebody else took it over. --csv prints the counts by agent and project.`,
+  details: `The last ${SINCE_DEFAULT} unless you say otherwise. Before each finished task stands its reason: the newest thought on it. Counts are of calls, so that the columns add up: a task that was started twice counts twice. A task counts as abandoned when somebody else took it over; those whose holder is gone or silent now are listed as well. --csv prints the counts by agent and project.`,
   options: {
     ...PERIOD_OPTIONS,
     project: { value: 'NAME', help: 'only calls about tasks of this project' },
@@ -50,7 +52,7 @@ export const stats = command({
     const period = readPeriod({ since, until });
     const limit = values.limit === undefined && all !== true ? ENTRIES_DEFAULT : readLimit(values, out);
     const found = await withDatabase(config, (storage) =>
-      storage.read((tx) => readGlance(tx, period, { project, actor })),
+      storage.read((tx) => readGlance(tx, period, { project, actor, leaseMinutes: config.leaseMinutes })),
     );
     if (csv === true) {
       const cells = found.by_agent_and_project;
@@ -71,6 +73,7 @@ export const stats = command({
 interface Asked {
   readonly project: string | undefined;
   readonly actor: string | undefined;
+  readonly leaseMinutes: number;
 }
 
 /** The glance with the reasons and commits of what was finished, and where all tasks are now. */
@@ -107,7 +110,22 @@ async function readGlance(tx: Reader, period: Period, asked: Asked) {
   );
   const finished = [];
   for (const one of glance.finished) finished.push({ ...one, ...(await reasonFor(tx, one.task_id, glance)) });
-  return { ...glance, finished, tasks_now: await tasksNow(tx, project) };
+  const abandoned_now = await abandonedNow(tx, asked);
+  return { ...glance, finished, abandoned_now, tasks_now: await tasksNow(tx, project) };
+}
+
+/** Tasks whose holder is gone or silent at this moment, whenever they were taken. */
+async function abandonedNow(tx: Reader, { project, actor, leaseMinutes }: Asked) {
+  const looker = { actor: '', process: '', at: new Date(systemClock.now()).toISOString(), leaseMinutes };
+  const { abandoned } = await heldTasks(tx, project, looker, Number.MAX_SAFE_INTEGER);
+  return abandoned
+    .filter(({ held_by }) => actor === undefined || held_by === actor)
+    .map(({ id, title, held_by, held_since }) => ({
+      task_id: formatId(TASKS, id),
+      title,
+      held_by,
+      held_since,
+    }));
 }
 
 /** The newest thought on a task, and the commits that its thoughts of the period name. */
@@ -167,6 +185,9 @@ function printGlance(found: Found, limit: number, out: Output): void {
   ]);
   section('Abandoned', abandoned, ({ taken_over_by, ...task }) => [
     `${taskLine(task)} · taken over by ${taken_over_by}`,
+  ]);
+  section('Abandoned now', found.abandoned_now, ({ task_id, title, held_by, held_since }) => [
+    `${task_id} ${title} · held by ${held_by} since ${dayOf(held_since)}`,
   ]);
   section('Erased', erased, ({ what, by, at }) => [`${what} · ${by} · ${dayOf(at)}`]);
   section('Started', started, (task) => [taskLine(task)]);

@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts';
 import { keyId } from '../trust/opening.ts';
 import type { Finding } from '../verify/finding.ts';
-import type { Anchoring, Verdict } from '../verify/verdict.ts';
+import { type Anchoring, erasureLine, type Verdict } from '../verify/verdict.ts';
 import type { Against } from './brought.ts';
 import type { AnchorState } from './evidence.ts';
 import type { Output } from './output.ts';
@@ -60,6 +60,7 @@ export function showVerified(verified: Verified, { path, out }: ToVerify): numbe
     if (verdict && (ok || what !== 'proof')) printRanges(verdict, whole, out);
     printPrepared(anchors, verdict?.anchoredThrough ?? 0, out);
     if (against) out.line(`against               ${against.verdict}: ${against.message}`);
+    for (const erasure of verdict?.erased ?? []) out.line(erasureLine(erasure));
     if (what !== 'proof') print?.();
     for (const remark of remarks) out.line(out.paint('yellow', remark));
     if (ok) out.line(out.paint('green', 'Nothing is wrong.'));

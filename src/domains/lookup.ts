@@ -2,12 +2,15 @@ import { isHash } from '../integrity/digest.ts';
 import { SESSIONS, type StateTable, TASKS, tableNamed } from '../log/tables.ts';
 import { ERASED, SHOWN_TEXT } from '../log/texts.ts';
 import type { Reader, SqlValue } from '../storage/engine.ts';
+import type { WritingContext } from '../tool.ts';
+import { carriedTexts, presentAmong } from './carried-texts.ts';
 import type { SessionRecordRow, SessionRow, TaskRow } from './facts.ts';
 import { thoughtHash } from './records.ts';
 import type { AsyncLookup, NewestThought } from './rule.ts';
 
-/** Answers a rule from a transaction. `texts` are those of the call, by digest: a thought's hash is made of its text. */
-export function transactionLookup(tx: Reader, texts: ReadonlyMap<string, string>): AsyncLookup {
+/** Answers a rule from the transaction of its call. A thought's hash is made of its text, which is among those of the call. */
+export function transactionLookup(tx: Reader, call: WritingContext): AsyncLookup {
+  const texts = new Map(call.texts.map(({ digest, text }) => [digest, text]));
   return {
     task: (id) => tx.get<TaskRow>(`${SELECT_TASK} WHERE id = ?`, id),
     existing: async (ids) =>
@@ -27,6 +30,14 @@ export function transactionLookup(tx: Reader, texts: ReadonlyMap<string, string>
       const ids = JSON.parse(depends_on) as number[];
       const waits = `is_final = 0 AND (parent_id = ? OR id IN (${marks(ids)}))`;
       return numberFrom(tx, `SELECT count(*) AS value FROM tasks WHERE ${waits}`, id, ...ids);
+    },
+    holder: async (actor, process) => {
+      if (process === null) return { present: true };
+      const isOurs = process === call.process;
+      const present = isOurs || (await tx.isPresent(process));
+      if (!isOurs) call.outside.holder = { present };
+      const last_seen = (isOurs ? call.lastSeen(actor) : undefined) ?? (await lastSeen(tx, actor, process));
+      return { present, last_seen };
     },
     session: (id) => tx.get<SessionRow>(`${SELECT_SESSION} WHERE id = ?`, id),
     openSession: (task) =>
@@ -61,11 +72,24 @@ export function transactionLookup(tx: Reader, texts: ReadonlyMap<string, string>
       if (content === undefined) throw new Error('the text of a thought is not among those of its call');
       return thoughtHash({ ...thought, content });
     },
+    textsOf: async (erasable) => {
+      const carried = await carriedTexts(tx, erasable);
+      return await presentAmong(
+        tx,
+        carried.map(({ digest }) => digest),
+      );
+    },
     nextId: async (name) =>
       (await numberFrom(tx, `SELECT max(id) AS value FROM ${tableNamed(name).name}`)) + 1,
     nextSequence: async (project) =>
       (await numberFrom(tx, 'SELECT max(sequence) AS value FROM tasks WHERE project = ?', project)) + 1,
   };
+}
+
+/** When a process last wrote a row for an actor. */
+export async function lastSeen(tx: Reader, actor: string, process: string): Promise<string | undefined> {
+  const sql = 'SELECT last_seen FROM processes WHERE process = ? AND actor = ?';
+  return (await tx.get<{ last_seen: string }>(sql, process, actor))?.last_seen;
 }
 
 const SELECT_TASK = `SELECT ${columnsOf(TASKS)} FROM tasks`;
@@ -87,6 +111,12 @@ export function shownColumns(table: StateTable): string {
 export function shown({ name }: StateTable, column: string): string {
   const text = `coalesce((SELECT ${SHOWN_TEXT} FROM texts WHERE digest = ${name}.${column}), '${ERASED}')`;
   return `CASE WHEN ${name}.${column} IS NULL THEN NULL ELSE ${text} END AS ${column}`;
+}
+
+/** Whether the owner has erased one of these texts, as the column `erased`. */
+export function erasedAmong({ name }: StateTable, ...columns: readonly string[]): string {
+  const digests = columns.map((column) => `${name}.${column}`).join(', ');
+  return `EXISTS (SELECT 1 FROM erased_texts WHERE digest IN (${digests})) AS erased`;
 }
 
 /** Placeholders for a list. An empty list is one that nothing is in. */

@@ -1,6 +1,7 @@
 import type { StateTableName } from '../log/tables.ts';
 import type { WritingContext } from '../tool.ts';
 import type { SessionRecordRow, SessionRow, TaskRow, ThoughtRow } from './facts.ts';
+import type { Erasable } from './owner/rules.ts';
 
 // A rule is a pure function of a call and of what it asks for. The writer answers from a transaction
 // (domains/lookup.ts), the verifier from memory (verify/memory.ts): both run the same rule.
@@ -17,6 +18,8 @@ export interface Outside {
   readonly git?: GitEvidence;
   /** Name and digest of each skill in force. */
   readonly skills?: readonly { readonly name: string; readonly digest: string }[];
+  /** Whether the process that holds the task was there, seen within the transaction. */
+  readonly holder?: { readonly present: boolean };
 }
 
 /** What is checked out. A new branch has no commit, a detached head no branch. */
@@ -34,6 +37,8 @@ export interface Lookup {
   awaitedBy(ids: readonly number[]): ReadonlyMap<number, readonly number[]>;
   /** How many of its children and of the tasks that this row depends on are unfinished. */
   unmet(task: TaskRow): number;
+  /** What is seen of a holder that is not the caller; a person at the command line has no process. */
+  holder(actor: string, process: string | null): SeenHolder;
   session(id: number): SessionRow | undefined;
   openSession(task: number): SessionRow | undefined;
   /** Every open session that covers the task, by id: its own, and deep ones of the tasks above it. */
@@ -45,9 +50,18 @@ export interface Lookup {
   leaves(session: number, onlyTask: number | null): readonly string[];
   /** The hash of a thought that is about to be recorded. */
   thoughtHash(thought: HashedThought): string;
+  /** The digests of the texts that erasing this takes with it, as far as they are still there. */
+  textsOf(erasable: Erasable): readonly string[];
   nextId(table: StateTableName): number;
   /** The next number within a project. */
   nextSequence(project: string): number;
+}
+
+/** A person at the command line is not looked for and counts as present. */
+export interface SeenHolder {
+  readonly present: boolean;
+  /** The time of the last row of its process and name. */
+  readonly last_seen?: string | undefined;
 }
 
 /** `sealed`: whether it is a leaf of a finalized session. */

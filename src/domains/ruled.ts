@@ -14,9 +14,8 @@ export function ruled<R extends object>({ rule, texts }: WritingRule<R>) {
     effect: 'writes' as const,
     texts,
     async handle(args: Readonly<Record<string, unknown>>, call: WritingContext, tx: Transaction): Promise<R> {
-      const known = new Map(call.texts.map(({ digest, text }) => [digest, text]));
       try {
-        const { rows, result } = await settleAsync(rule(args as never, call), transactionLookup(tx, known));
+        const { rows, result } = await settleAsync(rule(args as never, call), transactionLookup(tx, call));
         for (const written of rows) call.effects.push(await applyRow(tx, written));
         return result;
       } catch (error) {
@@ -77,7 +76,7 @@ const NO_TASK = { is_final: 0, depends_on: '[]' };
 /** A task's own counters are counted; those of the tasks that wait for it move by one. */
 async function writeTask(tx: Transaction, task: TaskRow, previous: number): Promise<void> {
   const is_final = isFinal(task.workflow, task.status) ? 1 : 0;
-  const row = { ...task, is_final, queue: queueOf(task.workflow, task.status) };
+  const row = { ...task, is_final, queue: queueOf(task.status) };
   const sql = 'SELECT is_final, depends_on FROM tasks WHERE id = ?';
   const before = previous === 0 ? NO_TASK : await tx.get<typeof NO_TASK>(sql, task.id);
   await writeRow(tx, 'tasks', previous === 0 ? { ...row, unmet: 0 } : row, previous);

@@ -5,12 +5,12 @@ import { originOfKey } from '../trust/opening.ts';
 import type { Certificate } from '../verify/sources/certificate.ts';
 import { Cells } from '../verify/sources/database-cells.ts';
 import * as forms from '../verify/sources/forms.ts';
-import { PartSource } from '../verify/sources/part.ts';
+import { digestsAt, PartSource } from '../verify/sources/part.ts';
 import { isIncluded } from '../verify/sources/proofs.ts';
 import { writeHeads, writeSeal } from './bundle.ts';
 import type { Parts } from './files.ts';
 import { findLogAnchors, type LogPlace, readHeads, requireHead, type SignedHead } from './heads.ts';
-import { addKeyActs, digestsAt, type Selection, select } from './selection.ts';
+import { addKeyActs, type Selection, select } from './selection.ts';
 
 /** Proves one record under a signed head. Throws where there is no such record or no head that covers it. */
 export async function buildCertificate(storage: StorageEngine, place: LogPlace, subject: string) {

@@ -3,7 +3,7 @@ import { formatId, parseId, SESSIONS, STATE_TABLES, type StateTable, TASKS } fro
 import type { Reader } from '../storage/engine.ts';
 import { Cells } from '../verify/sources/database-cells.ts';
 import { isCount, members } from '../verify/sources/forms.ts';
-import { rowsBehind, withEnters } from '../verify/sources/part.ts';
+import { erasingRows, rowsBehind, withEnters } from '../verify/sources/part.ts';
 import { effectsOf, statesNamed } from '../verify/sources/rows.ts';
 
 /** What proves one record: audit rows, in order, and rows of state by table and id, as the texts that are hashed. */
@@ -58,29 +58,11 @@ async function closed(tx: Reader, chosen: Iterable<number>) {
     const writers = [...state.values()].flatMap((rows) =>
       [...rows.values()].map((row) => members(row).position),
     );
-    const more = [...writers.filter(isCount), ...(await erasuresOf(tx, cells, positions))];
+    const more = [...writers.filter(isCount), ...(await erasingRows(cells, positions))];
     const all = new Set([...positions, ...more.filter((position) => position > 0)]);
     if (all.size === positions.length) return { positions, state };
     positions = await withEnters(cells, all);
   }
-}
-
-async function erasuresOf(tx: Reader, cells: Cells, positions: readonly number[]): Promise<number[]> {
-  const wanted = new Set(await digestsAt(cells, positions));
-  for (const digest of (await cells.texts([...wanted])).keys()) wanted.delete(digest);
-  const found: number[] = [];
-  for (const exit of wanted.size === 0 ? [] : await exitsOf(tx, "'owner_erase'"))
-    if ((await digestsAt(cells, [exit])).some((digest) => wanted.has(digest))) found.push(exit);
-  return found;
-}
-
-/** What stands in the payloads of rows in the place of a text, and whatever looks like it. */
-export async function digestsAt(cells: Cells, positions: readonly number[]): Promise<string[]> {
-  const sql = 'SELECT body FROM action_payloads WHERE position';
-  const bodies = await cells.among('action_payloads', sql, positions);
-  return bodies.flatMap(([body]) =>
-    [...String(body).matchAll(/"([0-9a-f]{64})"/g)].map(([, digest = '']) => digest),
-  );
 }
 
 async function requireId(tx: Reader, table: StateTable, subject: string): Promise<number> {

@@ -1,15 +1,11 @@
-import { statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import type { GitEvidence } from '../domains/rule.ts';
+import { findGitFolder, followPointer, readGitText } from '../git-folder.ts';
 import { readWhole } from '../private-files.ts';
 
-// Git's own files are read, and git is never started: a child process costs milliseconds and runs what a stranger's
-// repository configures. The calls are synchronous and few; there is nothing to remember and nothing to be out of date.
+// The calls are synchronous and few; there is nothing to remember and nothing to be out of date.
 
 const BRANCHES = 'refs/heads/';
-const GITDIR = 'gitdir:';
-/** HEAD, a reference, or a pointer to another folder. */
-const TEXT_BYTES_MAX = 4_096;
 /** A packed-refs with 100,000 branches has 7 MB and is searched in 5 ms. */
 const PACKED_BYTES_MAX = 16_777_216;
 /** SHA-1 or SHA-256, in hex. */
@@ -23,9 +19,9 @@ export async function readGitEvidence(workspace: string): Promise<GitEvidence | 
     // What one checkout has for itself: HEAD. What all checkouts of a repository share: references.
     const own = findGitFolder(workspace);
     if (own === undefined) return undefined;
-    const pointer = readText(join(own, 'commondir'));
+    const pointer = readGitText(join(own, 'commondir'));
     const common = pointer === undefined ? own : followPointer(own, pointer);
-    const head = readText(join(own, 'HEAD')) ?? '';
+    const head = readGitText(join(own, 'HEAD')) ?? '';
     if (common === undefined) return undefined;
     if (OBJECT_ID.test(head)) return { commit_sha: head };
     const ref = head.startsWith('ref:') ? head.slice('ref:'.length).trim() : '';
@@ -42,27 +38,9 @@ export async function readGitEvidence(workspace: string): Promise<GitEvidence | 
   }
 }
 
-/** The git folder of the nearest folder that has one. A further checkout has a file there that says where it is. */
-function findGitFolder(workspace: string): string | undefined {
-  for (let folder = resolve(workspace); ; folder = dirname(folder)) {
-    const entry = join(folder, '.git');
-    const stat = statSync(entry, { throwIfNoEntry: false });
-    if (stat?.isDirectory()) return entry;
-    const text = stat && readText(entry);
-    if (text?.startsWith(GITDIR)) return followPointer(folder, text.slice(GITDIR.length).trim());
-    if (stat !== undefined || dirname(folder) === folder) return undefined;
-  }
-}
-
-function followPointer(from: string, target: string): string | undefined {
-  // A share on another machine would be asked for, and that machine told who asks.
-  if (target === '' || target.startsWith('//') || target.startsWith('\\\\')) return undefined;
-  return resolve(from, target);
-}
-
 /** The commit a branch stands at; a file of its own goes before the packed ones. */
 function resolveRef(gitFolder: string, ref: string): string | undefined {
-  const loose = readText(join(gitFolder, ref));
+  const loose = readGitText(join(gitFolder, ref));
   // Only HEAD leads to another reference; git itself makes no other that does.
   if (loose !== undefined) return OBJECT_ID.test(loose) ? loose : undefined;
   const packed = readWhole(join(gitFolder, 'packed-refs'), PACKED_BYTES_MAX, FOLLOW);
@@ -82,8 +60,4 @@ function isRefName(name: string): boolean {
     !/[\s\p{Cc}~^:?*[\\]/u.test(name) &&
     parts.every((part) => part !== '' && !part.startsWith('.') && !part.endsWith('.lock'))
   );
-}
-
-function readText(path: string): string | undefined {
-  return readWhole(path, TEXT_BYTES_MAX, FOLLOW)?.toString('utf8').trim();
 }

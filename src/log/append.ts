@@ -79,6 +79,8 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
   const { keeper, clock, process } = writer;
   let head = await keeper.open(tx);
   const contentHashes: string[] = [];
+  /** When each actor last got a row in this transaction. */
+  const seen = new Map<string, string>();
 
   /** Position and time that a row appended now would have. */
   function next(): Pick<AuditRow, 'position' | 'at'> {
@@ -97,6 +99,7 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
     await closeBlock(tx, position);
     head = { position, chainHash: chain_hash, at: row.at };
     contentHashes.push(content_hash);
+    seen.set(fields.actor, row.at);
     return position;
   }
 
@@ -121,15 +124,13 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
   /** The last thing before the commit: signs what was appended. */
   async function close(keep: boolean): Promise<void> {
     if (contentHashes.length === 0) return;
-    await changeOne(
-      tx,
-      `INSERT INTO processes (process, last_seen) VALUES (?, ?)
-       ON CONFLICT (process) DO UPDATE SET last_seen = excluded.last_seen`,
-      process,
-      head.at,
-    );
+    const sql = `INSERT INTO processes (process, actor, last_seen) VALUES (?, ?, ?)
+       ON CONFLICT (process, actor) DO UPDATE SET last_seen = excluded.last_seen`;
+    for (const [actor, at] of seen) await changeOne(tx, sql, process, actor, at);
     await keeper.close(tx, head, contentHashes, keep);
   }
 
-  return { tx, next, append, keepPayload, savepoint, close, keeps: false };
+  const lastSeen = (actor: string) => seen.get(actor);
+
+  return { tx, next, append, keepPayload, savepoint, lastSeen, close, keeps: false };
 }

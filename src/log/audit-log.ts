@@ -71,9 +71,10 @@ export function createAuditLog(writer: LogWriter): CallSink {
 
   async function write<T>(work: (rows: OpenRows) => Promise<T>): Promise<T> {
     return await commit(async (appending) => {
-      const { tx, next, savepoint } = appending;
+      const { tx, next, savepoint, lastSeen } = appending;
       const reserve = () => ({ ...next(), process });
-      return await work({ tx, reserve, savepoint, exit: (event, at) => appendEnd(appending, event, at?.at) });
+      const end: OpenRows['exit'] = (event, at) => appendEnd(appending, event, at?.at);
+      return await work({ tx, reserve, savepoint, lastSeen, exit: end });
     });
   }
 
@@ -121,7 +122,7 @@ export function createAuditLog(writer: LogWriter): CallSink {
     await indexCall(appending.tx, made ?? call.event.kept?.args, position);
   }
 
-  return Object.freeze({ takesBatches: true, commits: () => commits, enter, write, exit });
+  return Object.freeze({ takesBatches: true, process, commits: () => commits, enter, write, exit });
 }
 
 /**
@@ -202,7 +203,7 @@ function exitPayload(event: ToolExitEvent, clock: Clock) {
   }
   const error = { code: event.errorCode ?? 'HANDLER_ERROR', message: event.error?.message ?? '' };
   const told = event.outcome === 'ok' ? { result: event.result } : { error };
-  const body = textOf({ outside: entered.outside, ...told });
+  const body = textOf({ outside: event.outside, ...told });
   return { salt, hash: saltedDigest(salt, body), body };
 }
 

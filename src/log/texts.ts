@@ -42,6 +42,20 @@ export async function storeTexts(tx: Transaction, texts: readonly SaltedText[]):
     await changeOne(tx, 'INSERT INTO texts (digest, salt, text) VALUES (?, ?, ?)', digest, salt, text);
 }
 
+/** Removes texts and their salts. `position` is the exit row of the call that says so. */
+export async function eraseTexts(
+  tx: Transaction,
+  digests: readonly string[],
+  task: number | null,
+  position: number,
+): Promise<void> {
+  const told = 'INSERT INTO erased_texts (digest, task_id, position) VALUES (?, ?, ?)';
+  for (const digest of digests) {
+    await changeOne(tx, told, digest, task, position);
+    await changeOne(tx, 'DELETE FROM texts WHERE digest = ?', digest);
+  }
+}
+
 /** What is shown in the place of a text that the owner has erased. */
 export const ERASED = '[erased]';
 

@@ -262,29 +262,32 @@ async function forAWhile({ clock }: Stages, calls: readonly Call[], run: (call: 
 /** Runs a call in a transaction, up to and including its exit row: what it wrote and that row exist both or neither. */
 async function runIn({ clock }: Stages, call: Call, rows: OpenRows): Promise<Settled> {
   const { tool, entered, refusal } = call;
+  const outside = { ...entered.outside };
+  const { lastSeen } = rows;
   const settled = await settle(async () => {
     if (tool === undefined || refusal !== undefined) throw refusal;
     return await rows.savepoint(async () => {
       const { args, texts } = entered.kept ?? NOTHING_KEPT;
       const effects: Effect[] = [];
       const reserved = rows.reserve();
-      const result = await tool.handle(args, { ...entered, ...reserved, texts, effects }, rows.tx);
-      await rows.exit(exitEvent(clock, entered, { result }, effects), reserved);
+      const context = { ...entered, ...reserved, texts, effects, outside, lastSeen };
+      const result = await tool.handle(args, context, rows.tx);
+      await rows.exit(exitEvent(clock, entered, { result }, effects, outside), reserved);
       return { result };
     });
   });
-  if ('error' in settled) await rows.exit(exitEvent(clock, entered, settled, []));
+  if ('error' in settled) await rows.exit(exitEvent(clock, entered, settled, [], outside));
   return settled;
 }
 
 /** Runs a reading call on a snapshot. */
-async function runOn({ clock }: Stages, call: Call, tx: Reader): Promise<Settled> {
+async function runOn({ clock, sink }: Stages, call: Call, tx: Reader): Promise<Settled> {
   const { tool, entered, refusal } = call;
   return await settle(async () => {
     if (tool?.effect !== 'reads' || refusal !== undefined) throw refusal;
     const { args } = entered.kept ?? NOTHING_KEPT;
     const at = new Date(clock.now()).toISOString();
-    return { result: await tool.handle(args, { ...entered, at }, tx) };
+    return { result: await tool.handle(args, { ...entered, at, process: sink.process }, tx) };
   });
 }
 
@@ -312,7 +315,13 @@ async function recordExits({ sink, clock, log }: Stages, ended: readonly Ended[]
   }
 }
 
-function exitEvent(clock: Clock, entered: ToolEnterEvent, settled: Settled, effects: readonly Effect[]) {
+function exitEvent(
+  clock: Clock,
+  entered: ToolEnterEvent,
+  settled: Settled,
+  effects: readonly Effect[],
+  outside = entered.outside,
+) {
   const { tool, correlationId, timestamp } = entered;
   return Object.freeze<ToolExitEvent>({
     entered,
@@ -320,6 +329,7 @@ function exitEvent(clock: Clock, entered: ToolEnterEvent, settled: Settled, effe
     correlationId,
     durationMs: Math.max(0, Math.floor(clock.monotonic() - timestamp)),
     effects: Object.freeze([...effects]),
+    outside,
     outcome: outcomeOf(entered, settled),
     ...('error' in settled ? { error: settled.error, errorCode: codeOf(settled.error) } : settled),
   });

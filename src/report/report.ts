@@ -3,7 +3,9 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../clock.ts';
+import { heldTasks } from '../domains/tasks/holders.ts';
 import { type BundleRequest, writeBundle } from '../export/bundle.ts';
+import { formatId, TASKS } from '../log/tables.ts';
 import {
   isThere,
   makePrivateFolder,
@@ -39,7 +41,7 @@ export function reportPage(): string | undefined {
 export function bundleScripts(): ReadonlyMap<string, string> {
   const found = forms.SCRIPTS.flatMap((name) => {
     const file = name.slice(name.indexOf('/') + 1);
-    const places = [`scripts/${file}`, `../../docs/${file}`].map((place) => new URL(place, import.meta.url));
+    const places = [`../docs/${file}`, `../../docs/${file}`].map((place) => new URL(place, import.meta.url));
     const [bytes] = places.flatMap((place) => readWhole(fileURLToPath(place), undefined, true) ?? []);
     return bytes === undefined ? [] : [[name, bytes.toString('utf8')] as const];
   });
@@ -52,7 +54,7 @@ export function bundleScripts(): ReadonlyMap<string, string> {
  */
 export async function writeReport(
   storage: StorageEngine,
-  request: BundleRequest,
+  request: BundleRequest & { readonly leaseMinutes: number },
   path: string,
   /** What the summary looks at more closely. */
   period?: Period,
@@ -71,15 +73,25 @@ export async function writeReport(
     const zip = join(folder, 'bundle.zip');
     const written = await writeBundle(storage, { ...request, page, scripts: bundleScripts() }, zip);
     makePrivateFolder(dirname(target), false);
-    await writePage(target, page, zip, period);
+    const abandoned = await readAbandoned(storage, request.leaseMinutes);
+    await writePage(target, page, zip, { abandoned, ...(period && { period }) });
     return { ...written, bytes: statSync(target).size };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
+/** What only this machine can see and no log can prove: whose holders are gone or silent now. The page says when that was. */
+async function readAbandoned(storage: StorageEngine, leaseMinutes: number) {
+  const at = new Date(systemClock.now()).toISOString();
+  const looker = { actor: '', process: '', at, leaseMinutes };
+  const all = Number.MAX_SAFE_INTEGER;
+  const { abandoned } = await storage.read((tx) => heldTasks(tx, undefined, looker, all));
+  return { at, tasks: abandoned.map(({ id }) => formatId(TASKS, id)) };
+}
+
 /** The file appears at the target only when it is complete. Only its owner may read it: calls may have been given secrets. */
-async function writePage(target: string, page: string, zip: string, period?: Period): Promise<void> {
+async function writePage(target: string, page: string, zip: string, said: object): Promise<void> {
   const [before, after, more] = page.split(NO_BUNDLE);
   if (after === undefined || more !== undefined)
     throw new Error('verify.html has no place for a bundle, or more than one');
@@ -87,8 +99,8 @@ async function writePage(target: string, page: string, zip: string, period?: Per
   const name = jsonText(`${basename(target).replace(/\.html?$/i, '')}.zip`).replaceAll('<', '\\u003c');
   const making = join(dirname(target), `.${basename(target)}.${systemClock.salt()}.new`);
   async function* parts() {
-    const more = period === undefined ? '' : `,"period":${jsonText(period)}`;
-    yield `${before}${OPEN}${name}${more},"zip":"`;
+    // Members of the same object: what is known beside the bundle.
+    yield `${before}${OPEN}${name},${jsonText(said).slice(1, -1)},"zip":"`;
     yield* createReadStream(zip, 'base64');
     yield `"}</script>${after}`;
   }

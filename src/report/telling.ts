@@ -107,7 +107,7 @@ const TELLINGS = new Map(
       ];
     },
     owner_adopt: owner('adopted'),
-    owner_erase: owner('erased'),
+    owner_erase: ({ record, reason }) => ['owner', 'erased', `${textOf(record)} because ${textOf(reason)}`],
     owner_trust: owner('trusted'),
     owner_transfer: owner('transferred'),
     owner_receive: owner('received'),

@@ -13,6 +13,8 @@ export interface Reader {
   all<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T[]>;
   /** Each row as the list of its columns: half the cost of objects, which counts where a million are read. */
   lists(sql: string, ...params: readonly SqlValue[]): Promise<SqlList[]>;
+  /** Whether a process is there now. One that cannot be seen from here counts as present. */
+  isPresent(process: string): Promise<boolean>;
   readonly dialect: Dialect;
 }
 
@@ -88,6 +90,11 @@ export interface StorageEngine {
   sync(options?: { readonly alone: boolean }): Promise<void>;
   /** Rejects once what is open is no longer the database that others will find: an answer from it would not be true. */
   assertInPlace(): Promise<void>;
+  /**
+   * Rewrites everything, so that what was deleted is nowhere in the bytes. Answers whether it came to its end: it cannot
+   * while somebody still reads an older state. To be repeated until it did.
+   */
+  purge(): Promise<boolean>;
   /** What is wrong with the schema, the indexes or the pages. */
   selfCheck(tx: Reader): Promise<StorageProblem[]>;
   /** Whether the process of this name can no longer end a call that it began so long ago. */
@@ -150,7 +157,15 @@ export interface StorageFacts {
 export function createNoStorage(): StorageEngine {
   const refuse = () => Promise.reject(new Error('there is no database in this mode'));
   const tx: Transaction = {
-    ...{ get: refuse, all: refuse, lists: refuse, run: refuse, change: refuse, indexWords: refuse },
+    ...{
+      get: refuse,
+      all: refuse,
+      lists: refuse,
+      isPresent: refuse,
+      run: refuse,
+      change: refuse,
+      indexWords: refuse,
+    },
     savepoint: (work) => work(),
     dialect: NO_DIALECT,
   };
@@ -159,6 +174,7 @@ export function createNoStorage(): StorageEngine {
     write: (work) => work(tx),
     sync: () => Promise.resolve(),
     assertInPlace: () => Promise.resolve(),
+    purge: refuse,
     selfCheck: refuse,
     isGone: refuse,
     close: () => Promise.resolve(),

@@ -1,5 +1,5 @@
 import type { ColibriError } from '../errors.ts';
-import type { StorageEngine } from './engine.ts';
+import { type StorageEngine, UnusableStorage } from './engine.ts';
 import { copySqlite } from './sqlite/backup.ts';
 import { loadDriver } from './sqlite/driver.ts';
 import { openSqlite } from './sqlite/engine.ts';
@@ -11,6 +11,8 @@ export { isLocked } from './sqlite/engine.ts';
 export interface DatabasePlace {
   /** A file, or `:memory:`. */
   readonly dbPath: string;
+  /** Why it must not be opened or created, although nothing is wrong with the path itself. */
+  readonly dbProblem?: string;
 }
 
 export interface OpenOptions {
@@ -23,12 +25,14 @@ export interface OpenOptions {
 }
 
 /** Opens, or creates, a database with the engine that it belongs to. */
-export async function openStorage({ dbPath }: DatabasePlace, options: OpenOptions): Promise<StorageEngine> {
-  return await openSqlite({ path: dbPath, ...options });
+export async function openStorage(place: DatabasePlace, options: OpenOptions): Promise<StorageEngine> {
+  if (place.dbProblem !== undefined) throw new UnusableStorage(place.dbProblem);
+  return await openSqlite({ path: place.dbPath, ...options });
 }
 
 /** For those who never create a database: throws an `UnusableStorage` where there is none. */
-export function assertDatabase({ dbPath }: DatabasePlace): void {
+export function assertDatabase({ dbPath, dbProblem }: DatabasePlace): void {
+  if (dbProblem !== undefined) throw new UnusableStorage(dbProblem);
   assertPresent(dbPath);
 }
 

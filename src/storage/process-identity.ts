@@ -7,26 +7,40 @@ const UNSEEN_MS_MAX = 60_000;
 
 /** Names this process: machine, boot, number and start time. A later one with the same number is not taken for it. */
 export function processIdentity(pid: number = process.pid): string {
-  return [machine(), boot(), pid, startOf(pid) ?? 'x'].join('.');
+  const { machine, boot } = here();
+  return [machine, boot, pid, startOf(pid) ?? 'x'].join('.');
 }
 
 /** Whether the process that wrote `identity` can no longer end the call it began `ageMs` ago. */
 export function isGone(identity: string, ageMs: number): boolean {
-  const [theirMachine, theirBoot, pid, start] = identity.split('.');
-  if (theirMachine !== machine()) return ageMs > UNSEEN_MS_MAX;
-  if (theirBoot !== boot()) return true;
-  if (!isRunning(Number(pid))) return true;
+  return canBeSeen(identity) ? !isPresent(identity) : ageMs > UNSEEN_MS_MAX;
+}
+
+/** Whether a process is still there. One that cannot be seen from here, in a container or on another machine, counts as present. */
+export function isPresent(identity: string): boolean {
+  if (!canBeSeen(identity)) return true;
+  const [, theirBoot, pid, start] = identity.split('.');
+  if (theirBoot !== here().boot || !isRunning(Number(pid))) return false;
   const current = startOf(Number(pid));
-  return current !== undefined && current !== start;
+  return current === undefined || current === start;
 }
 
 /** Process numbers mean something only within one container of one machine. */
-function machine(): string {
-  return sha256Hex(`${hostname()}\n${readQuietly(() => readlinkSync('/proc/self/ns/pid'))}`).slice(0, 6);
+function canBeSeen(identity: string): boolean {
+  return identity.startsWith(`${here().machine}.`);
 }
 
-function boot(): string {
-  return sha256Hex(readQuietly(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'))).slice(0, 6);
+let known: { readonly machine: string; readonly boot: string } | undefined;
+
+/** Read once: this process keeps the name it has, also when the machine is renamed. */
+function here() {
+  const namespace = () => readQuietly(() => readlinkSync('/proc/self/ns/pid'));
+  const bootId = () => readQuietly(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'));
+  known ??= {
+    machine: sha256Hex(`${hostname()}\n${namespace()}`).slice(0, 6),
+    boot: sha256Hex(bootId()).slice(0, 6),
+  };
+  return known;
 }
 
 function isRunning(pid: number): boolean {

@@ -1,10 +1,11 @@
 import { LIMITS } from '../limits.ts';
 import { isPlainObject } from '../middleware/repair.ts';
 
-/** JSON-RPC's own codes, and the two of the protocol that are answered here. */
+/** JSON-RPC's own codes, and those of the protocol that are answered here. */
 export const RPC = {
   parseError: -32700,
   invalidRequest: -32600,
+  methodNotFound: -32601,
   invalidParams: -32602,
   serverError: -32000,
   unsupportedVersion: -32022,
@@ -42,8 +43,11 @@ const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
 // The reader of lines drops a byte order mark at the very start. One on a later line is not JSON.
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/** How the requests of a connection are opened: each names its revision, or all rest on one handshake. The first decides. */
+export type Era = 'modern' | 'handshake';
+
 /** Reads one line. Hostile input enters here: whatever the bytes are, the answer is a value, never a throw. */
-export function readLine(bytes: Uint8Array): ReadLine {
+export function readLine(bytes: Uint8Array, era?: Era): ReadLine {
   const unreadable = (id: RequestId | null, what: string) =>
     refuse(id, RPC.parseError, `Parse error: the line is not ${what}.`);
   let text: string;
@@ -56,7 +60,16 @@ export function readLine(bytes: Uint8Array): ReadLine {
   const value = parse(text);
   return value === undefined
     ? unreadable(null, 'JSON. Send one JSON-RPC message a line')
-    : readMessage(value);
+    : readMessage(value, era);
+}
+
+/** The era that a first request with these parameters opens. */
+export function eraOf(params: Params | undefined): Era {
+  return MODERN_VERSIONS.includes(String(versionOf(params))) ? 'modern' : 'handshake';
+}
+
+function versionOf(params: Params | undefined): unknown {
+  return isPlainObject(params?._meta) ? params._meta[VERSION_KEY] : undefined;
 }
 
 /** The answer to a line that was longer than the limit; its id was picked out while it passed. */
@@ -66,7 +79,7 @@ export function refuseOversized(id: RequestId | null): ReadLine {
   return refuse(id, RPC.invalidRequest, message, { limit_bytes: limit });
 }
 
-function readMessage(value: unknown): ReadLine {
+function readMessage(value: unknown, era?: Era): ReadLine {
   const invalid = (what: string) => refuse(idOf(value), RPC.invalidRequest, `Invalid request: ${what}`);
   if (Array.isArray(value)) return invalid('batches are not part of MCP. Send one message a line.');
   if (!isPlainObject(value)) return invalid('a message is a JSON object.');
@@ -83,9 +96,13 @@ function readMessage(value: unknown): ReadLine {
   if (typeof method !== 'string') return invalid('"method" must be a text.');
   if (params !== undefined && !isPlainObject(params)) return invalid('"params" must be an object.');
   if (id !== undefined) {
+    if (method === 'initialize' && (era ?? eraOf(params)) === 'modern')
+      return refuse(id, RPC.methodNotFound, 'Method not found: this connection has no handshake.', {
+        supported: MODERN_VERSIONS,
+      });
     const complaint = complaintAboutMeta(params) ?? complaintAboutParams(method, params);
     if (complaint !== undefined) return refuse(id, RPC.invalidParams, `Invalid params: ${complaint}`);
-    const version = isPlainObject(params?._meta) ? params._meta[VERSION_KEY] : undefined;
+    const version = versionOf(params);
     if (typeof version === 'string' && !MODERN_VERSIONS.includes(version)) {
       const message = `Unsupported protocol version ${JSON.stringify(version)}.`;
       return refuse(id, RPC.unsupportedVersion, message, { supported: MODERN_VERSIONS, requested: version });

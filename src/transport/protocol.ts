@@ -138,7 +138,7 @@ export function describeTool(tool: Tool) {
   return {
     name: tool.name,
     title: tool.title,
-    description: tool.summary,
+    description: tool.example ? `${tool.summary} Example: ${JSON.stringify(tool.example)}` : tool.summary,
     inputSchema: lean(z.toJSONSchema(tool.input, { io: 'input' })) as JsonSchema,
     // The protocol's defaults are the worst case, so all four are said. Nothing is ever destroyed: history stays.
     annotations: {
@@ -154,6 +154,8 @@ export function describeTool(tool: Tool) {
 function lean(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(lean);
   if (typeof schema !== 'object' || schema === null) return schema;
+  if ('listedAs' in schema && 'description' in schema)
+    return { type: schema.listedAs, description: schema.description };
   const kept = Object.entries(schema).filter(([key, value]) => !isIdle(key, value));
   return Object.fromEntries(kept.map(([key, value]) => [key, lean(value)]));
 }

@@ -2,7 +2,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server';
 import { LIMITS } from '../limits.ts';
 import { LineReader } from './line-reader.ts';
-import { type ReadLine, type RequestId, readLine, refuseOversized } from './message.ts';
+import { type Era, eraOf, type ReadLine, type RequestId, readLine, refuseOversized } from './message.ts';
 
 /** A subscription is answered when it ends, and it ends with the connection: nothing to wait for. */
 const SUBSCRIBE = 'subscriptions/listen';
@@ -38,12 +38,13 @@ export class StdioTransport implements Transport {
   #isReading = true;
   #isEnded = false;
   #closed = false;
+  #era: Era | undefined;
 
   constructor(input: Readable = process.stdin, output: Writable = process.stdout) {
     this.#input = input;
     this.#output = output;
     this.#lines = new LineReader({
-      line: (bytes) => this.#receive(readLine(bytes), bytes.length),
+      line: (bytes) => this.#receive(readLine(bytes, this.#era), bytes.length),
       oversized: (id) => this.#receive(refuseOversized(id), 0),
       isFull: () => this.#isFull(),
     });
@@ -181,6 +182,7 @@ export class StdioTransport implements Transport {
   #receive(read: ReadLine, bytes: number): void {
     if (read.kind === 'refused') return void this.#write({ jsonrpc: '2.0', id: read.id, error: read.error });
     const { id, method, params } = read.message;
+    if (method !== undefined && id !== undefined) this.#era ??= eraOf(params);
     if (method !== undefined && id !== undefined && method !== SUBSCRIBE) {
       this.#pending.push({ id, bytes, isCall: method === 'tools/call' });
       this.#pendingBytes += bytes;

@@ -83,6 +83,7 @@ export class LogSigner implements HeadKeeper {
       write: (work, durable) => this.#write(work, durable),
       sync: (waiting) => storage.sync(waiting),
       assertInPlace: () => storage.assertInPlace(),
+      purge: () => storage.purge(),
       selfCheck: (tx) => storage.selfCheck(tx),
       isGone: (tx, process, ageMs) => storage.isGone(tx, process, ageMs),
       close: () => storage.close(),

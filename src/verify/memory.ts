@@ -1,6 +1,6 @@
 import type { SessionRecordRow, SessionRow, TaskRow, ThoughtRow } from '../domains/facts.ts';
 import { thoughtHash } from '../domains/records.ts';
-import type { HashedThought, Lookup, NewestThought, Written } from '../domains/rule.ts';
+import type { HashedThought, Lookup, NewestThought, SeenHolder, Written } from '../domains/rule.ts';
 import { isFinal, queueOf } from '../domains/tasks/workflows.ts';
 import {
   formatId,
@@ -14,14 +14,18 @@ import {
   THOUGHTS,
 } from '../log/tables.ts';
 import { listIn } from '../untrusted.ts';
+import type { LastSeen } from './last-seen.ts';
 import { ownText } from './own-text.ts';
 import type { LostRows } from './rules/links.ts';
-import type { JsonObject } from './rules/payloads.ts';
+import { type JsonObject, objectIn, textsIn } from './rules/payloads.ts';
 import type { ReadEffect, ReadRow } from './rules/row-form.ts';
 import type { Source } from './source.ts';
 
 /** A rule asked for something that cannot be known here. The call is then judged by its form only. */
 export class UnknownFact extends Error {}
+
+/** A rule asked for something that the call must have been told from outside, and its record does not say. */
+export class Untold extends Error {}
 
 /** Rows of state by their ids, `T-0001`. */
 export type RowsById = Pick<ReadonlyMap<string, JsonObject>, 'get'>;
@@ -97,6 +101,7 @@ export class Memory implements Lookup {
   readonly #sequences = new Map<string, number>();
   readonly #source: Pick<Source, 'whole' | 'complete'>;
   readonly #lost: LostRows;
+  readonly #lastSeen: Pick<LastSeen, 'of'>;
   #knowsSessions: boolean;
   /** Whether every task that was made is known with its project and its parent. */
   #knowsTasks = true;
@@ -106,9 +111,10 @@ export class Memory implements Lookup {
   /** Fields of the result that rest on something nobody knows. */
   readonly assumed = new Set<string>();
 
-  constructor(source: Pick<Source, 'whole' | 'complete'>, lost: LostRows) {
+  constructor(source: Pick<Source, 'whole' | 'complete'>, lost: LostRows, lastSeen: Pick<LastSeen, 'of'>) {
     this.#source = source;
     this.#lost = lost;
+    this.#lastSeen = lastSeen;
     this.#knowsSessions = source.whole;
   }
 
@@ -146,6 +152,18 @@ export class Memory implements Lookup {
     const count = this.#countUnmet(id, numbersIn(depends_on));
     if (count === undefined) this.assumed.add('warnings');
     return count ?? 0;
+  }
+
+  /** When it was last seen, the rows say; whether it was there, only the call itself. */
+  holder(actor: string, process: string | null): SeenHolder {
+    if (process === null) return { present: true };
+    const last_seen = this.#lastSeen.of(process, actor);
+    // Rows that are not here may be later ones of it.
+    if (!this.isStrict) this.assumed.add('taken_over_from');
+    if (process === this.#call?.exit.process) return { present: true, last_seen };
+    const { present } = objectIn(objectIn(this.#call?.body?.outside)?.holder) ?? {};
+    if (typeof present !== 'boolean') throw new Untold('whether the holder was there');
+    return { present, last_seen };
   }
 
   session(id: number): SessionRow | undefined {
@@ -218,6 +236,11 @@ export class Memory implements Lookup {
     throw new UnknownFact('text of a thought');
   }
 
+  /** Which texts were erased only the call can say. That they were this record's is for the texts to judge. */
+  textsOf(): readonly string[] {
+    return textsIn(this.#call?.result?.digests);
+  }
+
   nextId(table: StateTableName): number {
     const next = (this.created.get(table) ?? 0) + 1;
     if (this.isStrict) return next;
@@ -277,7 +300,7 @@ export class Memory implements Lookup {
     return {
       unmet,
       is_final: isFinal(row.workflow, row.status) ? 1 : 0,
-      queue: queueOf(row.workflow, row.status),
+      queue: queueOf(row.status),
     };
   }
 

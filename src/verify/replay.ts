@@ -7,7 +7,7 @@ import { canonicalJson } from '../integrity/canonical-json.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { formatId, rowText, type StateTable, tableNamed } from '../log/tables.ts';
 import { type Finding, rowFinding } from './finding.ts';
-import { type EndedCall, type Memory, UnknownFact } from './memory.ts';
+import { type EndedCall, type Memory, UnknownFact, Untold } from './memory.ts';
 import { ownText } from './own-text.ts';
 import { ofTool } from './rules/arguments.ts';
 import { type JsonObject, objectIn } from './rules/payloads.ts';
@@ -71,7 +71,7 @@ export function replay(rule: WritingRule, call: EndedCall, memory: Memory): Repl
 const NOTHING: Replayed = { isJudged: true, written: [], texts: [] };
 
 /** What the rules say: a ruling, the code of a refusal, or that the arguments are not such that the tool takes. */
-type Ruled = Ruling | { readonly code: string | undefined };
+type Ruled = Ruling | { readonly code: string | undefined; readonly untold?: string };
 
 /** Undefined where the rules cannot judge the call. */
 function run(rule: WritingRule, { exit, args, body }: EndedCall, memory: Memory): Ruled | undefined {
@@ -85,6 +85,7 @@ function run(rule: WritingRule, { exit, args, body }: EndedCall, memory: Memory)
     return settle(rule.rule(args as never, call), memory);
   } catch (error) {
     if (error instanceof UnknownFact) return undefined;
+    if (error instanceof Untold) return { code: undefined, untold: error.message };
     return { code: error instanceof ColibriError ? error.code : undefined };
   }
 }
@@ -98,6 +99,8 @@ function differenceOf(
 ): Difference | undefined {
   const { exit } = call;
   if ('code' in ruled) {
+    if (ruled.untold !== undefined)
+      return notAllowed(exit, `it does not say ${ruled.untold}`, ['result_hash']);
     if (ruled.code === undefined)
       return notAllowed(exit, 'its arguments are not such that the tool takes', ['args_hash']);
     if (ruled.code === exit.error_code) return undefined;

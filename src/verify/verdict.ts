@@ -1,5 +1,5 @@
 import type { Judged } from './rules/heads.ts';
-import type { ErasedText } from './rules/texts.ts';
+import type { Erasure } from './rules/texts.ts';
 
 /** What a verification comes to. Every range is counted in audit rows: through row n, n included. */
 export interface Verdict {
@@ -23,7 +23,8 @@ export interface Verdict {
   /** Intact rows behind that. Normal for the newest ones. */
   readonly unanchoredTail: number;
   readonly findings: number;
-  readonly erased: readonly ErasedText[];
+  /** What the owner has erased, in the order in which that was done. */
+  readonly erased: readonly Erasure[];
   readonly judged: readonly Judged[];
   /** Things worth knowing that are not wrong. */
   readonly remarks: readonly string[];
@@ -34,6 +35,12 @@ export interface Checkpointed {
   readonly through: number;
   /** False for a machine's key that joined by itself and that nobody has vouched for. */
   readonly vouched: boolean;
+}
+
+/** What was erased, by whom and why, in a sentence. All of it is a stranger's. */
+export function erasureLine({ record, by, at, because, texts }: Erasure): string {
+  const count = `${texts.length} ${texts.length === 1 ? 'text' : 'texts'}`;
+  return `${record} was erased by ${by} at ${at} (${count}) because: ${because ?? '[missing]'}`;
 }
 
 const ANCHORS = ['git', 'tsr', 'file', 'against'] as const;

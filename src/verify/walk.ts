@@ -10,6 +10,7 @@ import {
   TASKS,
 } from '../log/tables.ts';
 import { type Report, rowFinding } from './finding.ts';
+import { LastSeen } from './last-seen.ts';
 import { type Entry, Memory, type RowsById } from './memory.ts';
 import { TaskCalls } from './named.ts';
 import { type Difference, forbidden, isRefused, NEWEST_RULES, replay, writingRule } from './replay.ts';
@@ -18,9 +19,9 @@ import { checkEffects, checkStateRow, differingColumns } from './rules/effects.t
 import type { KeyAct } from './rules/heads.ts';
 import { Links, LostRows } from './rules/links.ts';
 import { type OpenCall, Pairing } from './rules/pairing.ts';
-import { checkPayload, type JsonObject, objectIn, parseBody } from './rules/payloads.ts';
+import { checkPayload, type JsonObject, objectIn, parseBody, textsIn } from './rules/payloads.ts';
 import { FormError, type ReadEffect, type ReadRow, readRow } from './rules/row-form.ts';
-import { erasedDigests, Texts } from './rules/texts.ts';
+import { type Erasing, Texts } from './rules/texts.ts';
 import { Times } from './rules/times.ts';
 import type { Source, SourceRow, SourceText } from './source.ts';
 
@@ -37,7 +38,7 @@ interface Page {
   readonly texts: ReadonlyMap<string, SourceText>;
   readonly states: ReadonlyMap<StateTableName, ReadonlyMap<number, string>>;
   readonly differences: Difference[];
-  readonly erasing: { readonly exit: ReadRow; readonly digests: readonly string[] }[];
+  readonly erasing: Erasing[];
 }
 
 /**
@@ -56,7 +57,7 @@ export class Walk {
   readonly #lost = new LostRows();
   readonly #times = new Times();
   readonly #pairing: Pairing;
-  readonly #lastSeen = new Map<string, string>();
+  readonly #lastSeen = new LastSeen();
   readonly #taskCalls = new TaskCalls();
   readonly #hashes = new Map<number, string>();
   #payloads = 0;
@@ -73,7 +74,7 @@ export class Walk {
     this.#report = report;
     this.links = new Links({ whole, lost: this.#lost, report, sizes });
     this.texts = new Texts(report);
-    this.#memory = new Memory(source, this.#lost);
+    this.#memory = new Memory(source, this.#lost, this.#lastSeen);
     this.#pairing = new Pairing(this.#lost, report);
   }
 
@@ -84,8 +85,7 @@ export class Walk {
     read.reverse();
     for (let one = read.pop(); one !== undefined; one = read.pop()) this.#judge(one, page);
     for (const difference of page.differences) await this.#tellDifference(difference);
-    for (const { exit, digests } of page.erasing)
-      this.texts.erase(exit, digests, await this.#source.texts(digests));
+    for (const erasing of page.erasing) await this.#erase(erasing);
   }
 
   /** The source broke off: what follows is unknown. */
@@ -98,7 +98,7 @@ export class Walk {
   /** After the last row. */
   async end(now: number): Promise<void> {
     this.#times.end(now, this.#report);
-    if (!this.#isNewer && !this.#isDamaged) this.texts.end();
+    if (!this.#isNewer && !this.#isDamaged) this.texts.finish();
     for (const table of STATE_TABLES) if (!table.appendOnly) await this.#checkFinal(table);
   }
 
@@ -126,7 +126,7 @@ export class Walk {
       doubtful,
       /** Exit rows whose calls are not what they say: what was derived from them follows from that. */
       doubtfulExits: this.#doubtfulExits,
-      /** The time of the last row of each process; undefined where rows name one that cannot be theirs. */
+      /** The time of the last row of each process and actor; undefined where rows name one that cannot be theirs. */
       lastSeen: this.#lastUnpaired > 0 ? undefined : this.#lastSeen,
       /** How many rows each table of state must have: the largest id that was ever written. */
       created: this.#memory.created,
@@ -134,6 +134,8 @@ export class Walk {
       texts: this.#lostArguments ? undefined : this.texts.present,
       /** Texts that are not what was said. */
       badTexts: this.texts.bad,
+      /** The texts that the owner has erased, with the exit row that says so and the task it names. */
+      erasedTexts: this.texts.erasedBy,
       /** How many payloads there are beside rows. */
       payloads: this.#payloads,
       /** Exit positions of writing calls by the task they name or made; undefined where lost rows leave gaps in them. */
@@ -186,7 +188,7 @@ export class Walk {
     const mark = this.links.marks.get(row.position);
     if (mark !== undefined) mark.at = row.at;
     this.#times.follow(row.position, row.at, this.#report);
-    this.#lastSeen.set(row.process, row.at);
+    this.#lastSeen.note(row.process, row.actor, row.at);
     if (row.stage === 'enter') this.#judgeEnter(row, read, page);
     else this.#judgeExit(row, contentHash, read, page);
   }
@@ -253,8 +255,14 @@ export class Walk {
       const lacks = call?.args === undefined || (exit.outcome !== 'crashed' && body === undefined);
       if (difference !== undefined || (exit.schema_valid && lacks)) this.#doubtfulExits.add(position);
     }
-    if (exit.tool === 'owner_erase' && exit.outcome === 'ok' && body !== undefined)
-      page.erasing.push({ exit, digests: erasedDigests(body) });
+    this.texts.end(exit, call?.args);
+    if (exit.tool === 'owner_erase' && exit.outcome === 'ok' && call?.args !== undefined)
+      page.erasing.push({ exit, args: call.args, digests: textsIn(objectIn(body?.result)?.digests) });
+  }
+
+  async #erase(erasing: Erasing): Promise<void> {
+    const asked = [...erasing.digests, ...textsIn([erasing.args.reason])];
+    this.texts.erase(erasing, await this.#source.texts(asked), this.#memory.isStrict);
   }
 
   #runAgain(

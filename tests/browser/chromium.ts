@@ -128,8 +128,7 @@ export async function choose(page: Page, path: string) {
   return await verdictOf(page);
 }
 
-/** The text of the first such element as it is shown. */
+/** The text of the first such element as it is shown: what is hidden does not count, and lines stay lines. */
 export async function shownText(page: Page, selector: string): Promise<string> {
-  // biome-ignore lint/performance/useDomNodeTextContent: what is hidden must not count, and lines must stay lines.
   return await page.locator(selector).first().innerText();
 }

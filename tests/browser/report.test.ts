@@ -130,6 +130,28 @@ describe('the report', () => {
     },
   );
 
+  inBrowser(
+    proving(
+      ['page.board', 'tasks.abandoned'],
+      'says who holds a task, and which were abandoned when it was made',
+    ),
+    report,
+    async ({ page }) => {
+      await verdictOf(page);
+      await show(page, 'board');
+
+      expect(await shownText(page, '[data-status=in_progress]')).toMatch(
+        /Roof[\s\S]*held by builder\s+abandoned/,
+      );
+      expect(await shownText(page, '[data-status=gather]')).toContain('abandoned');
+      expect(await shownText(page, '.board-view > .note')).toContain('when this report was made');
+      await page.click('[data-status=in_progress] .task');
+      expect(await shownText(page, 'dialog')).toMatch(
+        /held by\s+builder\s+held since\s+\S+ \S+\s+last seen\s+\S+ \S+/,
+      );
+    },
+  );
+
   inBrowser(proving('page.trail', 'filters the trail by kind, actor and words'), report, async ({ page }) => {
     await verdictOf(page);
     await show(page, 'trail');

@@ -10,11 +10,12 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
+import { CLIENTS } from '../../src/cli/clients.ts';
 import { COMMANDS, COMMON } from '../../src/cli/commands.ts';
-import { CLIENTS } from '../../src/cli/init.ts';
+
 import { APPLICATION_ID, SCHEMA_VERSION } from '../../src/storage/sqlite/schema.ts';
 import { openDatabase } from '../driver/database.ts';
 import { NODE } from '../driver/server-process.ts';
@@ -38,12 +39,16 @@ const PAGES = [
 
 /** Blocks that this test does not run, with the reason and with what is checked instead. */
 const NOT_RUN: Readonly<Record<string, string>> = {
-  'npm ci && npm run demo':
-    'installs packages over the network; `colibri demo`, the script behind it, is run below',
-  'npm ci && npm run build': 'installs packages over the network; every test runs what was built',
-  'npm ci && npm test': 'would start this very test again; the script is checked to exist',
+  'npx -y colibri-mcp init': 'needs the registry; tests/ship runs it from the packed tarball',
+  'npm install --global colibri-mcp': 'needs the registry; tests/ship installs the packed tarball',
+  'npx -y colibri-mcp demo':
+    'needs the registry; `colibri demo` is run below, and from the packed tarball in tests/ship',
+  'npm ci && npm run build && npm install --global .':
+    'would change the installed packages under this test; the scripts are checked to exist',
+  'npm ci && npm run mcpb': 'needs the registry; tests/ship makes, unpacks and starts the bundle',
+  'docker build -t colibri-mcp .\ndocker run -i --rm --user "$(id -u):$(id -g)" -v "$PWD:/workspace" -v "$HOME/.config/colibri:/config/colibri" colibri-mcp':
+    'needs a container engine; tests/ship builds the image where there is one',
   'git pull && npm ci && npm run build': 'needs a remote and the network; the scripts are checked to exist',
-  'alias colibri="node $PWD/dist/cli.js"': 'belongs to the checkout; it is tried there, below',
 };
 
 /** Pages whose commands need a richer log, and the test that runs them. */
@@ -100,22 +105,11 @@ test('nothing is left out of the run without need', () => {
 test('scripts that are only named exist', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
   const named = Object.keys(NOT_RUN).flatMap((command) =>
-    [...command.matchAll(/npm (?:run )?(\w+)/g)].map(([, script = '']) => script),
+    [...command.matchAll(/npm run (\w+)/g)].map(([, script = '']) => script),
   );
 
-  expect(new Set(named)).toEqual(new Set(['ci', 'demo', 'build', 'test']));
-  expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['demo', 'build', 'test']));
-  expect(scripts.demo).toMatch(/node dist\/cli\.js demo$/);
-});
-
-test('the alias of the README gives the command, from the checkout and everywhere else', () => {
-  const [alias] = Object.keys(NOT_RUN).filter((command) => command.startsWith('alias '));
-  const { stdout, stderr } = spawnSync('sh', ['-c', `${alias}\ncd /\ncolibri --version`], {
-    cwd: ROOT,
-    encoding: 'utf8',
-  });
-
-  expect({ stdout, stderr }).toEqual({ stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: '' });
+  expect(new Set(named)).toEqual(new Set(['build', 'mcpb']));
+  expect(Object.keys(scripts)).toEqual(expect.arrayContaining([...named]));
 });
 
 test('the demo goes as told, and each tampering is caught under its own name', () => {
@@ -137,12 +131,14 @@ test('the demo goes as told, and each tampering is caught under its own name', (
   expect(readFileSync(demo.report, 'utf8')).toContain('<title>');
 });
 
-test.each(CLIENTS)('the README shows what init prints for $title', ({ name, title }) => {
-  const { stdout } = spawnSync(NODE, [CLI, 'init', '--client', name], { encoding: 'utf8' });
-  const section = read('README.md').split(`<summary>${title}</summary>`)[1]?.split('</details>')[0] ?? '';
-  const [, shown = ''] = /```\w+\n([\s\S]*?)```/.exec(section) ?? [];
+test('the README lists every client that init writes for, and its file', () => {
+  const rows = CLIENTS.map((client) => {
+    const [file = ''] = client.files({ home: '', settings: '' });
+    const shown = client.of === 'user' ? basename(file) : file;
+    return `| ${client.title} | \`${client.name}\` | \`${shown}\` |`;
+  });
 
-  expect(shown).toBe(stdout.replace(join(ROOT, 'dist'), '/path/to/colibri/dist'));
+  expect(rows.filter((row) => !read('README.md').includes(row))).toEqual([]);
 });
 
 test.each(PAGES)('%s names commands and options that exist', (page) => {

@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { CLIENTS } from '../../src/cli/init.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { openDatabase } from '../driver/database.ts';
 import { Playground } from '../driver/playground.ts';
@@ -216,26 +215,5 @@ describe('colibri init', () => {
     expect(readFileSync(join(workspace, '.colibri', '.gitignore'), 'utf8')).toBe('*\n');
     expect(second.stdout).toContain('already starts Colibri');
     expect(readFileSync(join(workspace, '.mcp.json'), 'utf8')).toBe(text);
-  });
-
-  test('leaves a file it cannot read as it is', async () => {
-    const workspace = colibri.path('project');
-    mkdirSync(join(workspace, '.git'), { recursive: true });
-    writeFileSync(join(workspace, '.mcp.json'), '{ // comment\n}');
-
-    const { code, stderr } = await runColibri(colibri, ['init'], { cwd: workspace });
-
-    expect(code).toBe(2);
-    expect(stderr).toContain('is not JSON');
-    expect(readFileSync(join(workspace, '.mcp.json'), 'utf8')).toBe('{ // comment\n}');
-  });
-
-  test.each(CLIENTS.map((client) => client.name))('prints the snippet for %s alone', async (name) => {
-    const { code, stdout } = await run('init', '--client', name);
-
-    expect(code).toBe(0);
-    if (name === 'codex')
-      expect(stdout).toMatch(/^\[mcp_servers\.colibri\]\ncommand = "node"\nargs = \[".*server\.js"\]\n$/);
-    else expect(Object.values(JSON.parse(stdout) as object)[0]).toHaveProperty('colibri.command', 'node');
   });
 });

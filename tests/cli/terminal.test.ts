@@ -162,11 +162,12 @@ test('init makes a project of a folder that belongs to none', async () => {
 const hasScript = spawnSync('script', ['--version']).status === 0;
 
 describe.skipIf(!hasScript)('on a terminal (skipped where there is no script(1))', () => {
-  const onTerminal = (command: string, env: Readonly<Record<string, string>> = {}) =>
+  const onTerminal = (command: string, env: Readonly<Record<string, string>> = {}, input = '') =>
     spawnSync('script', ['-qec', `stty cols 50; ${NODE} ${CLI} ${command}`, '/dev/null'], {
       cwd: colibri.folder,
       env: { ...colibri.environment, TERM: 'xterm', ...env },
       encoding: 'utf8',
+      input,
     });
 
   test('colibri alone explains itself, as wide as the terminal', () => {
@@ -187,6 +188,14 @@ describe.skipIf(!hasScript)('on a terminal (skipped where there is no script(1))
     // Without one it is printed as it is.
     expect(onTerminal('log', { PAGER: '' }).stdout).toContain('T-0003 Survey');
     expect(onTerminal('log', { PAGER: '/nowhere/pager' }).stdout).toContain('T-0003 Survey');
+  });
+
+  test('erase asks, and takes nothing but yes', () => {
+    const [no, yes] = ['y\n', 'yes\n'].map((input) => onTerminal('erase TH-1 --reason old', {}, input));
+
+    expect(no).toMatchObject({ status: 2, stdout: expect.stringContaining('Nothing was erased.') });
+    expect(no?.stdout).toContain('Erase for good?');
+    expect(yes).toMatchObject({ status: 0, stdout: expect.stringContaining('Θ-0001 is erased: 1 text') });
   });
 
   test('there is colour, and none with NO_COLOR or on a dumb terminal', () => {

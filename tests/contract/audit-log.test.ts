@@ -8,6 +8,7 @@ import {
   UNSAID,
   withDatabase,
 } from '../driver/audit-file.ts';
+import { runColibri } from '../driver/command-line.ts';
 import { openDatabase } from '../driver/database.ts';
 import { modernMeta } from '../driver/era.ts';
 import type { Playground } from '../driver/playground.ts';
@@ -347,15 +348,16 @@ proves(
     await server.call('task_create', { ...TASK, description: 'sk-live-51H8xyzSECRET' });
     await server.closeInput();
 
-    const db = openDatabase(colibri.dbPath);
-    expect(db.prepare("DELETE FROM texts WHERE text <> 'a task'").run().changes).toBe(1);
-    db.close();
+    const before = colibri.readAudit().rows;
+    const { code } = await runColibri(colibri, ['erase', 'T-0001', '--reason', 'a key', '--yes']);
     await aServerThatPings(colibri);
 
     const { findings, rows } = colibri.readAudit();
+    expect(code).toBe(0);
     expect(findings).toEqual([]);
     expect(stateFindings(colibri.dbPath)).toEqual([]);
-    expect(rows).toHaveLength(4);
+    expect(rows.slice(0, 2)).toEqual(before);
+    expect(rows).toHaveLength(6);
   },
   { unless: noTasks },
 );

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { CLIENT_NAME, MODERN_VERSION, modernMeta, VERSION_KEY } from '../driver/era.ts';
+import type { ServerProcess } from '../driver/server-process.ts';
 import { proves } from './proves.ts';
 
 const HANDSHAKES = ['2024-10-07', '2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
@@ -92,15 +93,23 @@ proves(
 
 proves(
   'protocol.both-eras',
-  'a handshake on a modern connection is an error, and the server goes on',
+  'S8: a handshake on a modern connection is a method that does not exist, and the server goes on',
   async ({ colibri }) => {
-    const server = colibri.spawn();
-    await server.callModern('server_ping', {});
+    const openings = [
+      (server: ServerProcess) => server.modern('server/discover'),
+      (server: ServerProcess) => server.callModern('server_ping', {}),
+    ];
+    for (const open of openings) {
+      const server = colibri.spawn();
+      await open(server);
 
-    const handshake = await server.initialize();
+      const handshake = await server.initialize();
+      const modernHandshake = await server.modern('initialize');
 
-    expect(handshake.error).toMatchObject({ code: UNSUPPORTED, data: { supported: [MODERN_VERSION] } });
-    expect((await server.callModern('server_ping', {})).envelope?.ok).toBe(true);
+      expect([handshake.error?.code, modernHandshake.error?.code]).toEqual([-32601, -32601]);
+      expect(handshake.error).toMatchObject({ data: { supported: [MODERN_VERSION] } });
+      expect((await server.callModern('server_ping', {})).envelope?.ok).toBe(true);
+    }
   },
 );
 

@@ -68,13 +68,35 @@ export const TASKS = {
   'tasks.list.sorting':
     'sort_by created, updated, priority and progress go both ways; newest change first when unset.',
   'tasks.list.output': 'A listed task has the nine documented fields.',
-  'tasks.next.members': 'Next actions are todo tasks and pipeline tasks that are not final.',
+  'tasks.next.members':
+    'Next actions are todo tasks and pipeline tasks that are not final; one that is under way only for its holder.',
+  'tasks.next.hint': 'Where nothing is ready, a hint says what there is and which call brings one forward.',
   'tasks.next.order': 'Next actions are the ready ones first, then by priority, then oldest.',
   'tasks.next.limit': 'Next actions are 20 where nothing is said and at most 100.',
   'tasks.next.blocked': 'With include_blocked the blocked tasks come with their reasons.',
   'tasks.next.one-query': 'Next actions are one walk along an index, however many tasks are done.',
 
   'tasks.claim.one': 'Of two processes that make the same move at once exactly one succeeds.',
+  'agents.loop':
+    'The loop that the skill and the guide teach works as written: from nothing, with a backlog, beside others, after a restart.',
+  'agents.claim.reasons': 'A refused claim says which step comes first, or who holds the task.',
+  'agents.backlog':
+    'Agents of several clients work a backlog to its end through crashes and takeovers, each task is done once, and all of it is replayed.',
+  'tasks.hold.refused':
+    'A status move of a task that another holds is ERR_TASK_HELD, with who, since when, last seen, and whether still there.',
+  'tasks.hold.process':
+    'Two processes of one actor are two holders while the first is there; one that is gone hands over to the other.',
+  'tasks.hold.unseen': 'A holder that cannot be seen or sleeps counts as present.',
+  'tasks.hold.assignee': 'The assignee gets the hold of another, on the record.',
+  'tasks.hold.takeover':
+    'takeover takes the hold at any time, moves nothing unless asked to, is on the record, and the former holder is refused.',
+  'tasks.hold.person': 'From the command line the person holds the task, without a process or a lease.',
+  'tasks.hold.gateway': 'One process that serves many is a holder for each name.',
+  'tasks.hold.end': 'A hold ends when the task leaves in_progress, that of a pipeline task when it ends.',
+  'tasks.abandoned':
+    'A task whose holder is gone or silent for the lease is shown as abandoned, and nothing is allowed by that.',
+  'tasks.history':
+    'include_history gives the calls on a task, newest first, bounded, refused ones and takeovers included.',
   'tasks.claim.holder': 'The other is refused with who holds the task and since when.',
   'tasks.concurrent.fields': 'Fields changed at the same time by two processes are never lost.',
   'tasks.concurrent.counts': 'Counts, sequences and the absence of cycles survive two processes at once.',

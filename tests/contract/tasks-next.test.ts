@@ -32,12 +32,15 @@ proves(
     await desk.move(cancelled, 'CANCELLED');
     await desk.finish(await desk.create({ workflow: 'pipeline' }));
 
-    const { next_actions, count, project, ...rest } = await desk.next();
+    const { next_actions, count, project, yours, ...rest } = await desk.next();
 
     const expected = ['todo', 'INIT', ...steps];
     expect(next_actions.map(({ task_id }) => task_id)).toEqual(expected.map((status) => ids[status]));
     expect(count).toBe(expected.length);
     expect(project).toBe('*');
+    expect(yours?.map(({ task_id }) => task_id)).toEqual(
+      ['in_progress', ...steps].map((status) => ids[status]).sort(),
+    );
     expect(rest).toEqual({});
   },
 );
@@ -171,13 +174,13 @@ proves(
   'COLIBRI_PROJECT stands in where a project may be left out',
   async ({ colibri }) => {
     const desk = await openDesk(colibri, { env: { COLIBRI_PROJECT: 'home', COLIBRI_WORKFLOW: 'pipeline' } });
-    const early = await desk.refused('task_next_actions', {});
+    const early = await desk.next();
     await desk.create({ project: 'home' });
     await desk.create({ project: 'away' });
 
     const required = await desk.rejected('task_create', { title: 'x' });
 
-    expect(early.code).toBe('ERR_PROJECT_NOT_FOUND');
+    expect(early).toMatchObject({ project: 'home', count: 0, hint: expect.stringContaining('task_create') });
     expect(required.message).toContain('project is required');
     expect(await desk.listIds()).toEqual(['T-0001']);
     expect(await desk.listIds({ project: 'away' })).toEqual(['T-0002']);

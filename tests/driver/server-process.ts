@@ -19,6 +19,8 @@ export interface ServerOptions {
   readonly wrapper?: readonly string[];
   /** Another server than the built one: a copy that was broken on purpose. */
   readonly serverFile?: string;
+  /** Another Node than the usual. */
+  readonly node?: string;
   /** For a crowd that takes longer. */
   readonly answerMsMax?: number;
 }
@@ -70,7 +72,8 @@ export class ServerProcess {
   readonly #answerMsMax: number;
 
   constructor(options: ServerOptions) {
-    const [program = NODE, ...args] = [...(options.wrapper ?? []), NODE, options.serverFile ?? SERVER_FILE];
+    const { wrapper = [], node = NODE, serverFile = SERVER_FILE } = options;
+    const [program = NODE, ...args] = [...wrapper, node, serverFile];
     const env = Object.entries(options.env).filter(([, value]) => value !== undefined);
     const child = spawn(program, args, { cwd: options.folder, env: Object.fromEntries(env), stdio: 'pipe' });
     if (child.pid === undefined) throw new Error(`could not start ${program}`);

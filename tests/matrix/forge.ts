@@ -22,6 +22,7 @@ import {
 } from '../../src/log/tables.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from '../../src/storage/sqlite/schema.ts';
 import { encodeSlot } from '../../src/trust/memory.ts';
+import { LastSeen } from '../../src/verify/last-seen.ts';
 import { type Database, openDatabase } from '../driver/database.ts';
 
 // A log in the hands of somebody who knows how it is made. It is taken apart into calls, changed, and put together again
@@ -76,6 +77,7 @@ export interface CallSpec {
   readonly tool: string;
   readonly actor?: string;
   readonly source?: 'mcp' | 'cli';
+  readonly process?: string;
   readonly args: JsonObject;
   /** Free texts among the arguments; they are salted. */
   readonly texts?: Readonly<Record<string, unknown>>;
@@ -96,6 +98,8 @@ export interface NewCall {
 export class ForgedLog {
   readonly rows: ForgedRow[] = [];
   readonly texts = new Map<string, { salt: string; text: string }>();
+  /** Texts that are gone; the hashes of thoughts are still made of them. */
+  readonly gone = new Map<string, { salt: string; text: string }>();
   readonly signer: NoteSigner;
   origin: string;
   heads: HeadRow[];
@@ -259,6 +263,14 @@ export class ForgedLog {
     return fresh;
   }
 
+  /** Takes texts away, as an erasure does. */
+  takeAway(...digests: readonly string[]): void {
+    for (const digest of digests) {
+      this.gone.set(digest, must(this.texts.get(digest), `the text ${digest}`));
+      this.texts.delete(digest);
+    }
+  }
+
   /** Both rows of a new call, at the end. */
   append(spec: CallSpec): ForgedRow {
     const { fields: before } = this.last;
@@ -307,7 +319,7 @@ export class ForgedLog {
   }
 
   /** The enter row of a new call. */
-  begin({ tool, actor, source, args, texts = {} }: CallSpec): ForgedRow {
+  begin({ tool, actor, source, process, args, texts = {} }: CallSpec): ForgedRow {
     const { fields: before } = this.last;
     const kept: JsonObject = { ...args };
     for (const [name, value] of Object.entries(texts)) kept[name] = this.addText(value);
@@ -322,7 +334,7 @@ export class ForgedLog {
           rules: before.rules,
         },
         ...{ schema_valid: true, args_hash: null, outcome: 'running', error_code: null, duration_ms: null },
-        ...{ result_hash: null, effects: [], process: before.process, repaired: [] },
+        ...{ result_hash: null, effects: [], process: process ?? before.process, repaired: [] },
       },
       payload: { salt: newSalt(), body: kept },
       writes: [],
@@ -467,7 +479,8 @@ export class ForgedLog {
     const shown = isObject(result) ? result : {};
     if (table === THOUGHTS) {
       const task = Number(row.task_id);
-      const content = this.texts.get(String(row.content))?.text ?? '';
+      const digest = String(row.content);
+      const content = (this.texts.get(digest) ?? this.gone.get(digest))?.text ?? '';
       row.previous_hash = run.chains.get(task) ?? null;
       row.hash = thoughtHash({ ...row, content } as unknown as Parameters<typeof thoughtHash>[0]);
       if ('hash' in shown) Object.assign(shown, { hash: row.hash, previous_hash: row.previous_hash });
@@ -580,19 +593,25 @@ export class ForgedLog {
         stage === 'exit' && sequence_no < position ? sequence_no : [],
       ),
     );
-    const lastSeen = new Map<string, string>();
+    const lastSeen = new LastSeen();
     const calls = new Set<string>();
+    const erased = new Set<unknown>();
     for (const row of this.rows) {
       const { fields } = row;
-      lastSeen.set(fields.process, fields.at);
+      lastSeen.note(fields.process, fields.actor, fields.at);
       const isOpen = fields.stage === 'enter' && !ended.has(fields.position);
       if (isOpen) insert('open_calls', { position: fields.position, process: fields.process });
       const task = this.#taskOf(row);
+      for (const digest of erasedIn(row)) {
+        if (!erased.has(digest))
+          insert('erased_texts', { digest, task_id: task ?? null, position: fields.position });
+        erased.add(digest);
+      }
       if (task === undefined || calls.has(`${task} ${fields.position}`)) continue;
       calls.add(`${task} ${fields.position}`);
       insert('task_calls', { task_id: task, position: fields.position });
     }
-    for (const [process, last_seen] of lastSeen) insert('processes', { process, last_seen });
+    for (const [process, actor, last_seen] of lastSeen) insert('processes', { process, actor, last_seen });
     for (let block = 0; (block + 1) * 256 <= contents.length; block += 1)
       insert('log_blocks', { block, hash: treeRoot(contents.slice(block * 256, (block + 1) * 256)) });
   }
@@ -618,6 +637,13 @@ export class ForgedLog {
     if (head !== undefined)
       writeFileSync(join(signed, 'initial'), encodeSlot(head.chain_hash, head.checkpoint), { mode: 0o600 });
   }
+}
+
+/** The texts that an owner_erase says it erased, each once. */
+function erasedIn(row: ForgedRow): Set<unknown> {
+  const { tool, stage, outcome } = row.fields;
+  const result = tool === 'owner_erase' && stage === 'exit' && outcome === 'ok' ? bodyOf(row)?.result : {};
+  return new Set(isObject(result) && Array.isArray(result.digests) ? result.digests : []);
 }
 
 /** Everything that is written and not a row of state. */
@@ -662,7 +688,7 @@ function derivedOf(row: Cells, tasks: readonly Cells[], finals: ReadonlyMap<numb
   return {
     unmet: [...awaited].filter((id) => finals.get(id) === false).length,
     is_final: finals.get(Number(row.id)) ? 1 : 0,
-    queue: queueOf(row.workflow as Workflow, row.status as Status),
+    queue: queueOf(row.status as Status),
   };
 }
 

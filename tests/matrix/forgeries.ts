@@ -1,4 +1,5 @@
 import { BIT_FORGERIES } from './forgeries/bits.ts';
+import { ERASURE_FORGERIES } from './forgeries/erasures.ts';
 import type { Forgery } from './forgeries/forgery.ts';
 import { HEAD_FORGERIES } from './forgeries/heads.ts';
 import { ROW_FORGERIES } from './forgeries/rows.ts';
@@ -12,6 +13,7 @@ export const FORGERIES: readonly Forgery[] = [
   ...RULE_FORGERIES,
   ...ARGUMENT_FORGERIES,
   ...STATE_FORGERIES,
+  ...ERASURE_FORGERIES,
   ...COLUMN_FORGERIES,
   ...DERIVED_FORGERIES,
   ...BIT_FORGERIES,
@@ -38,4 +40,7 @@ export const SAMPLE: ReadonlySet<string> = new Set([
   'a refusal though the rule allows it',
   'texts: a different salt in the row than in the call',
   'derived: unmet',
+  'erasure: the text is still there',
+  'erasure: the title of another task',
+  'derived: erased_texts lacks a text',
 ]);

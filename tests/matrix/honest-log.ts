@@ -277,7 +277,7 @@ function crash(colibri: Playground, desk: Desk): void {
 
 /**
  * T-0011 is what the configured defaults make; T-0012 is proof-grade and in review under the open session A-0004;
- * T-0013 is in review without a thought. The rest passes the first block of 256 rows.
+ * T-0013 is in review without a thought; T-0003 is taken over from an agent that is gone. The rest passes the first block of 256 rows.
  */
 async function goOn(desk: Desk): Promise<void> {
   await desk.refused('ERR_PROJECT_NOT_FOUND', 'task_create', { title: 'Elsewhere', project: 'other' });
@@ -285,6 +285,8 @@ async function goOn(desk: Desk): Promise<void> {
   await desk.ok('task_update', { task_id: 'T-0011', status: 'GATHER', labels: ['c'] });
   await desk.ok('task_update', { task_id: 'T-0009', status: 'in_progress' });
   await desk.ok('task_update', { task_id: 'T-0010', priority: 'high' });
+  await desk.refused('ERR_TASK_HELD', 'task_update', { task_id: 'T-0003', status: 'ANALYZE' });
+  await desk.ok('task_update', { task_id: 'T-0003', status: 'ANALYZE', takeover: true });
   await desk.ok('thought_record', { task_id: 'T-0010', type: 'discovery', content: 'A part was found.' });
   await desk.ok('thought_record', {
     task_id: 'T-0002',
@@ -307,7 +309,7 @@ async function goOn(desk: Desk): Promise<void> {
   for (const task_id of ['T-0012', 'T-0013'])
     for (const status of ['todo', 'in_progress', 'review']) await desk.ok('task_update', { task_id, status });
   await desk.ok('audit_verify_chain', { task_id: 'T-0001' });
-  for (let i = 0; i < 35; i += 1) await desk.any('server_ping', {});
+  for (let i = 0; i < 33; i += 1) await desk.any('server_ping', {});
 }
 
 function mergeFile(path: string): void {

@@ -1,6 +1,16 @@
+import { isTextOf } from '../../src/domains/owner/rules.ts';
+import { RULES } from '../../src/domains/rules.ts';
 import { canonicalJson } from '../../src/integrity/canonical-json.ts';
 import { formatId, SESSION_RECORDS, SESSIONS, TASKS, THOUGHTS } from '../../src/log/tables.ts';
-import { type Cells, type ForgedLog, type ForgedRow, type JsonObject, must, type NewCall } from './forge.ts';
+import {
+  type Cells,
+  type ForgedLog,
+  type ForgedRow,
+  isWriting,
+  type JsonObject,
+  must,
+  type NewCall,
+} from './forge.ts';
 
 // Calls as the server would have recorded them, at the end of the log. Each takes what shall be different: in the row it
 // writes (`cells`), in its result (`result`), or in what it was told from outside (`outside`).
@@ -10,6 +20,8 @@ export interface Deviation {
   readonly result?: JsonObject;
   readonly outside?: JsonObject;
   readonly actor?: string;
+  readonly source?: 'mcp' | 'cli';
+  readonly process?: string;
   /** Rows it writes besides. */
   readonly besides?: (call: NewCall) => ForgedRow['writes'];
 }
@@ -71,7 +83,10 @@ export function create(log: ForgedLog, args: JsonObject = {}, deviation: Deviati
   });
 }
 
-/** A change of a task that no open session covers. `cells` must hold what the arguments change. */
+/**
+ * A change of a task that no open session covers. `cells` must hold what the arguments change, `result` and `outside` what
+ * is seen of another who holds the task.
+ */
 export function update(log: ForgedLog, task: number, args: JsonObject, deviation: Deviation = {}): ForgedRow {
   const { actor = ALICE, cells = {}, outside = {} } = deviation;
   const before = log.state(TASKS, task);
@@ -84,12 +99,15 @@ export function update(log: ForgedLog, task: number, args: JsonObject, deviation
     if (name in others) after[name] = (others[name] as Cells[string]) ?? null;
   if (others.labels !== undefined) after.labels = canonicalJson(others.labels);
   if (others.depends_on !== undefined) after.depends_on = canonicalJson(ids(others.depends_on));
-  const { at, process } = log.last.fields;
-  if (others.status !== undefined)
-    Object.assign(after, moved(before, String(others.status), actor, process, at));
+  const { at, process: last } = log.last.fields;
+  const { source = 'mcp', process = last } = deviation;
+  const caller = { actor, process: source === 'cli' ? null : process, at };
+  if (others.status !== undefined) Object.assign(after, moved(before, String(others.status), caller));
+  else if (others.takeover === true) Object.assign(after, heldBy(caller));
   Object.assign(after, cells);
   return log.append({
-    ...{ tool: 'task_update', actor, args: { task_id: formatId(TASKS, task), ...others }, texts, outside },
+    ...{ tool: 'task_update', actor, source, process, texts, outside },
+    args: { task_id: formatId(TASKS, task), ...others },
     result: {
       ...{
         task_id: formatId(TASKS, task),
@@ -113,18 +131,29 @@ export function update(log: ForgedLog, task: number, args: JsonObject, deviation
   });
 }
 
-function moved(before: Cells, to: string, actor: string, process: string, at: string): Cells {
+interface Caller {
+  readonly actor: string;
+  readonly process: string | null;
+  readonly at: string;
+}
+
+function heldBy({ actor, process, at }: Caller): Cells {
+  return { held_by: actor, held_process: process, held_since: at };
+}
+
+function moved(before: Cells, to: string, caller: Caller): Cells {
   const isUnderWay =
     before.workflow === 'pipeline' ? !['INIT', 'DONE', 'CANCELLED'].includes(to) : to === 'in_progress';
-  const keeps = isUnderWay && before.workflow === 'pipeline' && before.held_by !== null;
+  const isHolder =
+    before.held_by === caller.actor && [null, caller.process].includes(before.held_process as null);
   return {
-    ...{ status: to, status_since: at, status_by: actor, blocked_reason: null },
+    ...{ status: to, status_since: caller.at, status_by: caller.actor, blocked_reason: null },
     ...(to.toLowerCase() === 'done' && { progress: 100 }),
-    ...(keeps
-      ? {}
-      : isUnderWay
-        ? { held_by: actor, held_process: process, held_since: at }
-        : { held_by: null, held_process: null, held_since: null }),
+    ...(isUnderWay
+      ? isHolder
+        ? {}
+        : heldBy(caller)
+      : { held_by: null, held_process: null, held_since: null }),
   };
 }
 
@@ -301,9 +330,29 @@ export function record(log: ForgedLog, session: number, cells: Cells, call: NewC
 }
 
 /** A call that was refused. */
-export function refuse(log: ForgedLog, tool: string, args: JsonObject, code: string): ForgedRow {
-  const outside = tool === 'thought_record' ? { ...log.outsideOf(log.exit('thought_record')) } : {};
-  return log.append({ tool, actor: ALICE, args, outside, error: { code, message: 'No.' } });
+export function refuse(
+  log: ForgedLog,
+  tool: string,
+  args: JsonObject,
+  code: string,
+  { actor = ALICE, outside: seen = {} }: Deviation = {},
+): ForgedRow {
+  const outside = tool === 'thought_record' ? { ...log.outsideOf(log.exit('thought_record')) } : seen;
+  return log.append({ tool, actor, args, outside, error: { code, message: 'No.' } });
+}
+
+/** What is answered of who held a task before, as the rows so far tell it. */
+export function former(log: ForgedLog, task: number, present = true): JsonObject {
+  const { held_by, held_process, held_since } = log.state(TASKS, task);
+  const own = log.rows.filter(({ fields }) => fields.actor === held_by && fields.process === held_process);
+  const last_seen = own.at(-1)?.fields.at;
+  return { held_by, since: held_since, ...(last_seen !== undefined && { last_seen }), present };
+}
+
+/** A move by a holder whose process has ended meanwhile. */
+export function restarted(log: ForgedLog, task: number, actor: string): Deviation {
+  const taken_over_from = former(log, task, false);
+  return { actor, outside: { holder: { present: false } }, result: { taken_over_from } };
 }
 
 /** The owner accepts the log as it is, giving up a signed head where one is named. */
@@ -320,6 +369,44 @@ export function adopt(log: ForgedLog, source: 'mcp' | 'cli' = 'cli', lostSize?: 
     },
     result: { adopted_rows: log.rows.length + 1, key },
   });
+}
+
+/** What an erasure of a record takes: the texts of the calls that wrote it, and of refused ones about it. */
+export function textsOf(log: ForgedLog, record: string, task_id?: string): string[] {
+  return log.rows.flatMap(({ fields, writes }) => {
+    if (fields.stage !== 'exit' || !fields.schema_valid || !isWriting(fields.tool)) return [];
+    const args = log.argsOf(log.at(fields.sequence_no));
+    const [first] = fields.outcome === 'ok' ? writes : [];
+    const wrote = first && formatId(first.table, Number(first.row.id));
+    const task = args.task_id === undefined ? wrote : String(args.task_id);
+    const call = { position: fields.sequence_no, tool: fields.tool, wrote, task };
+    if (!isTextOf({ record, task_id }, call)) return [];
+    const names: readonly string[] = RULES[1]?.[fields.tool]?.texts ?? [];
+    return names.map((name) => String(args[name])).filter((digest) => log.texts.has(digest));
+  });
+}
+
+/** The owner erases a record. `digests`: what the call says; `gone`: what is really taken away. */
+export function erase(
+  log: ForgedLog,
+  record: string,
+  task_id: string | undefined,
+  { digests = textsOf(log, record, task_id), gone = digests, source = 'cli', result = {} }: Erasing = {},
+): ForgedRow {
+  log.takeAway(...gone);
+  return log.append({
+    ...{ tool: 'owner_erase', actor: ALICE, source },
+    args: { record, ...(task_id !== undefined && { task_id }) },
+    texts: { reason: 'They asked for it.' },
+    result: { record, digests, ...result },
+  });
+}
+
+export interface Erasing {
+  readonly digests?: string[];
+  readonly gone?: readonly string[];
+  readonly source?: 'mcp' | 'cli';
+  readonly result?: JsonObject;
 }
 
 /** A call that only reads. */

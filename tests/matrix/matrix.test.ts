@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateNoteKey, noteSigner } from '../../src/integrity/signed-note.ts';
 import { treeRoot } from '../../src/integrity/tree.ts';
+import { THOUGHTS } from '../../src/log/tables.ts';
 import { formatCertificate } from '../../src/verify/sources/certificate.ts';
 import { FULL } from '../driver/tier.ts';
 import { BundleFolder, CERTIFICATE_SPOILINGS, SPOILINGS } from './forgeries/bundles.ts';
@@ -72,7 +73,22 @@ describe('logs that nobody has touched give no findings on any source', () => {
     legal.update(log, 8, { title: 'Other', progress: 5 });
     for (const status of ['todo', 'in_progress']) legal.update(log, 8, { status });
     legal.update(log, 8, { status: 'blocked', blocked_reason: 'Rain.' });
-    legal.update(log, 11, { status: 'ANALYZE' });
+    legal.update(log, 11, { status: 'ANALYZE' }, legal.restarted(log, 11, 'bob'));
+    legal.update(log, 11, { takeover: true }, { result: { taken_over_from: legal.former(log, 11) } });
+    legal.refuse(log, 'task_update', { task_id: 'T-0011', status: 'PLAN' }, 'ERR_TASK_HELD', {
+      actor: 'bob',
+    });
+    legal.update(log, 11, { assignee: 'bob' });
+    const handedOver = { actor: 'bob', result: { taken_over_from: legal.former(log, 11) } };
+    legal.update(log, 11, { status: 'PLAN' }, handedOver);
+    const person = { source: 'cli', actor: 'dora' } as const;
+    legal.update(
+      log,
+      11,
+      { status: 'APPLY', takeover: true },
+      { ...person, result: { taken_over_from: legal.former(log, 11) } },
+    );
+    legal.update(log, 11, { status: 'VERIFY' }, person);
     legal.think(log, 8, { tests_run: ['a'], metadata: { a: 1 } });
     legal.think(log, 8);
     legal.open(log, 8, { reason: 'r' });
@@ -81,6 +97,38 @@ describe('logs that nobody has touched give no findings on any source', () => {
     legal.read(log);
     legal.adopt(log);
     await expectSound(workshop.write(log));
+  });
+
+  test('one in which the owner has erased texts', async () => {
+    const log = workshop.log();
+    legal.erase(log, 'T-0001', 'T-0001');
+    legal.erase(log, 'Θ-0003', `T-000${log.state(THOUGHTS, 3).task_id}`);
+    legal.erase(log, 'A-0001', 'T-0004');
+    legal.erase(log, 'T-0004', 'T-0004');
+    const refused = log.exit('task_create', 'ERR_PROJECT_NOT_FOUND').fields.sequence_no;
+    legal.erase(log, `#${refused}`, undefined);
+    legal.update(log, 1, { labels: ['later'] }, { cells: { labels: '["later"]' } });
+    const place = workshop.write(log);
+
+    await expectSound(place);
+
+    const { erased } = (await judgeDatabase(place)).verdict;
+    expect(erased.map(({ record }) => record)).toEqual([
+      'T-0001',
+      'Θ-0003',
+      'A-0001',
+      'T-0004',
+      `#${refused}`,
+    ]);
+    for (const { by, because, texts } of erased) {
+      expect({ by, because }).toEqual({ by: 'alice', because: 'They asked for it.' });
+      expect(texts.length).toBeGreaterThan(0);
+    }
+    const { folder } = await workshop.bundles(place);
+    expect((await judgeBundle(place, folder)).verdict.erased).toEqual(erased);
+    expect((await judgeByPython('verify-bundle.py', folder)).output).toContain(
+      'T-0001 was erased by alice because: They asked for it.',
+    );
   });
 
   test('an older copy that the owner has accepted', async () => {

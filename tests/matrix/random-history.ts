@@ -98,6 +98,7 @@ function callerOn(
     workspace: '',
     isProject: false,
     workflow: 'kanban',
+    leaseMinutes: 30,
     projects,
   } as unknown as Config;
   const clock: Clock = systemClock;
@@ -133,6 +134,7 @@ function drawCall(random: Random, i: number): [tool: string, args: JsonObject] {
     () => ['task_update', { task_id: task, ...drawMove(random) }],
     () => ['task_update', { task_id: task, ...drawMove(random) }],
     () => ['task_update', { task_id: task, ...drawChange(random, i, other) }],
+    () => ['task_update', { task_id: task, takeover: true }],
     () => ['thought_record', drawThought(random, i, task, session)],
     () => ['thought_record', drawThought(random, i, task, session)],
     () => [
@@ -171,7 +173,7 @@ function drawMove(random: Random): JsonObject {
   return {
     status,
     ...(status === 'blocked' && { blocked_reason: 'waits' }),
-    ...maybe(random, { progress: random.between(0, 100) }),
+    ...maybe(random, { progress: random.between(0, 100), takeover: true }),
   };
 }
 
@@ -209,20 +211,24 @@ function maybe(random: Random, fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(() => random.oneIn(4)));
 }
 
-/** What the last call left in state, before another one changes it. */
+/** What the last call left in state, before another one changes it. Reads that came with it may have rows behind its own. */
 async function noteVersions(
   storage: StorageEngine,
   versions: Map<number, { table: StateTable; row: Cells }[]>,
 ): Promise<void> {
   await storage.read(async (tx) => {
-    const last = await tx.get<{ text: string }>('SELECT text FROM actions ORDER BY position DESC LIMIT 1');
-    const { position, effects } = JSON.parse(last?.text ?? '{}') as AuditRow;
-    for (const { table: name, id } of effects ?? []) {
-      const table = STATE_TABLES.find((one) => one.name === name);
-      if (table === undefined) throw new Error(`an effect on ${name}`);
-      const sql = `SELECT ${columnsOf(table)} FROM ${table.name} WHERE id = ?`;
-      const row = await tx.get<Cells>(sql, parseId(table, id) ?? 0);
-      versions.set(position, [...(versions.get(position) ?? []), { table, row: { ...row } }]);
+    const rows = await tx.all<{ text: string }>('SELECT text FROM actions ORDER BY position DESC LIMIT 8');
+    for (const { position, effects } of rows.map(({ text }) => JSON.parse(text) as AuditRow)) {
+      if (versions.has(position)) continue;
+      const written: { table: StateTable; row: Cells }[] = [];
+      for (const { table: name, id } of effects ?? []) {
+        const table = STATE_TABLES.find((one) => one.name === name);
+        if (table === undefined) throw new Error(`an effect on ${name}`);
+        const sql = `SELECT ${columnsOf(table)} FROM ${table.name} WHERE id = ? AND position = ?`;
+        const row = await tx.get<Cells>(sql, parseId(table, id) ?? 0, position);
+        if (row !== undefined) written.push({ table, row: { ...row } });
+      }
+      if (written.length > 0) versions.set(position, written);
     }
   });
 }

@@ -40,7 +40,7 @@ class DerivedCheck(VERIFIER["DatabaseCheck"]):
     def __init__(self, db):
         super().__init__(VERIFIER["DatabaseSource"](db), None)
         self.db = db
-        self.block, self.blocks, self.last_seen, self.task_calls = Tree(), [], {}, []
+        self.block, self.blocks, self.task_calls = Tree(), [], []
 
     def run(self):
         """First the rows."""
@@ -50,9 +50,8 @@ class DerivedCheck(VERIFIER["DatabaseCheck"]):
         self.check_tables()
 
     def check_time(self, where, row):
-        """Remembers the root of each full block of rows, and when each process last wrote."""
+        """Remembers the root of each full block of rows."""
         super().check_time(where, row)
-        self.last_seen[row["process"]] = row["at"]
         self.block.add(self.row_hash)
         if self.block.size == BLOCK_ROWS:
             self.blocks.append(self.block.root())
@@ -76,10 +75,9 @@ class DerivedCheck(VERIFIER["DatabaseCheck"]):
             if TRANSITIONS.get(workflow, {}).get(status) != []:
                 unfinished.add(number)
                 children.setdefault(parent, set()).add(number)
-        for number, workflow, status, _, depends_on, *found in tasks:
+        for number, _, status, _, depends_on, *found in tasks:
             waits_for = children.get(number, set()) | (set(json.loads(depends_on)) & unfinished)
-            waiting = status == "todo" or (workflow == "pipeline" and number in unfinished)
-            queue = 2 if status == "blocked" else int(waiting)
+            queue = {"blocked": 2, "todo": 1, "INIT": 1}.get(status, 0)
             if found != [int(number not in unfinished), queue, len(waits_for)]:
                 self.finding(f"T-{number:04d}", "is_final, queue or unmet is not what its tasks give")
 
@@ -111,12 +109,12 @@ class DerivedCheck(VERIFIER["DatabaseCheck"]):
         self.compare("task_labels (label, task_id)", labels)
         self.compare("task_dependencies (task_id, depends_on)", dependencies)
         self.compare("open_calls (position, process)", {(row["position"], row["process"]) for row in still_open})
-        self.compare("processes (process, last_seen)", set(self.last_seen.items()))
+        self.compare("processes (process, actor, last_seen)", {(*key, at) for key, at in self.last_seen.items()})
         self.compare("task_calls (task_id, position)", set(self.task_calls))
         self.compare("log_blocks (block, hash)", set(enumerate(self.blocks)))
 
     def compare(self, table, due):
-        """A table of two columns holds these rows and no others."""
+        """A table holds these rows and no others."""
         name, columns = table.rstrip(")").split(" (")
         found = set(self.db.execute(f"SELECT {columns} FROM {name}"))
         for row in sorted(due - found, key=str):

@@ -151,7 +151,13 @@ async function verifier(colibri: Playground): Promise<() => Promise<readonly unk
     const { findings } = await verifyDatabase({
       config,
       path: colibri.dbPath,
-      out: createOutput({ json: true, stdout: process.stderr, stderr: process.stderr, colour: false }),
+      out: createOutput({
+        json: true,
+        stdin: process.stdin,
+        stdout: process.stderr,
+        stderr: process.stderr,
+        colour: false,
+      }),
     });
     return findings;
   };

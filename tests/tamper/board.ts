@@ -1,5 +1,6 @@
 import { copyFileSync } from 'node:fs';
 import { withDatabase } from '../driver/audit-file.ts';
+import { runColibri } from '../driver/command-line.ts';
 import { openDatabase } from '../driver/database.ts';
 import type { Playground } from '../driver/playground.ts';
 import { type ServerProcess, sleepMs } from '../driver/server-process.ts';
@@ -9,7 +10,7 @@ const AUDIT_ROWS_MIN = 300;
 
 /**
  * A database with something in every table and every column, made by the built server: both workflows, labels,
- * dependencies, thoughts, a sealed and an open session, refused and failed calls, and calls that kill -9 cut off.
+ * dependencies, thoughts, a sealed and an open session, erased texts, refused and failed calls, and calls that kill -9 cut off.
  * Returns the path of a file that nobody has open and that has no write-ahead log.
  */
 export async function leaveBoard(colibri: Playground): Promise<string> {
@@ -17,6 +18,7 @@ export async function leaveBoard(colibri: Playground): Promise<string> {
   await fillTasks(server);
   await fillTrail(server);
   await provokeRefusals(server);
+  await eraseTask(colibri);
   await talkUntil(server, AUDIT_ROWS_MIN);
   await cutOffCalls(colibri, server);
   const path = colibri.path('board.db');
@@ -46,11 +48,19 @@ async function fillTasks(server: ServerProcess): Promise<void> {
   await create({ title: 'alpha fourth', workflow: 'pipeline', proof_grade: true, project: 'other' });
   await create({ title: 'alpha fifth', parent_id: 'T-0003', depends_on: ['T-0002', 'T-0004'] });
   await create({ title: 'alpha sixth', depends_on: ['T-0001'] });
+  await create({ title: 'erased seventh', description: 'and all of it' });
   await update(3, { depends_on: ['T-0002', 'T-0004'] });
   await update(3, { status: 'todo' });
   await update(3, { status: 'blocked', blocked_reason: 'waits for the second' });
   await update(4, { status: 'GATHER' });
   await update(3, { progress: 40 });
+}
+
+/** T-0007 has no texts any more. */
+async function eraseTask(colibri: Playground): Promise<void> {
+  const args = ['erase', 'T-0007', '--reason', 'nobody must know', '--yes'];
+  const { code, stderr } = await runColibri(colibri, args);
+  if (code !== 0) throw new Error(stderr);
 }
 
 async function fillTrail(server: ServerProcess): Promise<void> {

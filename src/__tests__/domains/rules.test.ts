@@ -42,7 +42,7 @@ function written(ruled: Ruled, table: string): object[] {
 
 describe('the rules', () => {
   const writing = [
-    ...taskTools({ project: undefined, projects: undefined, workflow: 'kanban' }),
+    ...taskTools({ project: undefined, projects: undefined, workflow: 'kanban', leaseMinutes: 30 }),
     ...trailTools({
       gitEvidence: async () => undefined,
       verifyChain: () => Promise.reject(new Error('not asked for')),

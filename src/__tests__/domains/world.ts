@@ -1,13 +1,6 @@
 import { expect } from 'vitest';
 import { transactionLookup } from '../../domains/lookup.ts';
-import {
-  type AsyncLookup,
-  type Call,
-  type Outside,
-  type Ruling,
-  settle,
-  settleAsync,
-} from '../../domains/rule.ts';
+import { type AsyncLookup, type Outside, type Ruling, settle, settleAsync } from '../../domains/rule.ts';
 import { applyRow } from '../../domains/ruled.ts';
 import { RULES } from '../../domains/rules.ts';
 import { ColibriError } from '../../errors.ts';
@@ -15,10 +8,12 @@ import { sha256Hex } from '../../integrity/digest.ts';
 import { RULES_VERSION } from '../../log/row.ts';
 import { takeTexts } from '../../log/texts.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
+import { LastSeen } from '../../verify/last-seen.ts';
 import { Memory } from '../../verify/memory.ts';
 import { LostRows } from '../../verify/rules/links.ts';
 import type { ReadRow } from '../../verify/rules/row-form.ts';
 import { NEW_YEAR, stillClock } from '../log/still-clock.ts';
+import { aCall } from '../middleware/a-tool.ts';
 import { openScratch } from '../storage/scratch.ts';
 
 /** What a rule said: what to write and to answer, or why not. */
@@ -29,7 +24,9 @@ export type Ruled =
 export interface Circumstances {
   readonly actor?: string;
   readonly source?: 'mcp' | 'cli';
+  /** As it is seen before the transaction; whether a holder is there is seen in it. */
   readonly outside?: Outside | undefined;
+  readonly process?: string;
 }
 
 /**
@@ -38,7 +35,8 @@ export interface Circumstances {
  */
 export class World {
   readonly storage: StorageEngine;
-  readonly memory = new Memory({ whole: true }, new LostRows());
+  readonly #lastSeen = new LastSeen();
+  readonly memory = new Memory({ whole: true }, new LostRows(), this.#lastSeen);
   readonly #clock = stillClock();
   #calls = 0;
 
@@ -53,25 +51,28 @@ export class World {
   async run(
     tool: string,
     given: object,
-    { actor = 'ada', source = 'mcp', outside = {} }: Circumstances = {},
+    { actor = 'ada', source = 'mcp', outside: before = {}, process = 'p' }: Circumstances = {},
   ): Promise<Ruled> {
     const writing = RULES[RULES_VERSION]?.[tool];
     if (writing === undefined) throw new Error(`no rule is called ${tool}`);
     this.#calls += 1;
     const position = this.#calls * 2;
     const at = new Date(NEW_YEAR + position).toISOString();
-    const call: Call = { actor, source, process: 'p', at, position, outside };
+    const outside = { ...before };
     const { args, texts } = takeTexts({ ...given }, writing.texts, this.#clock);
-    const known = new Map(texts.map(({ digest, text }) => [digest, text]));
-    const exit = { tool, position, effects: [] } as unknown as ReadRow;
+    const call = aCall({ ...{ tool, actor, source, process, at, position, outside, texts } });
+    const content = texts.find(({ digest }) => digest === args.content)?.text;
+    const exit = { tool, position, process, effects: [] } as unknown as ReadRow;
     const said = { exit, contentHash: contentHash(position), refused: false, args, rows: new Map() };
-    this.memory.begin({ ...said, content: known.get(String(args.content)) });
+    this.memory.begin({ ...said, body: { outside }, content });
 
-    const inMemory = await outcomeOf(() => settle(writing.rule(args as never, call), this.memory));
     const ruled = await this.storage.write(async (tx) => {
-      const lookup = comparing(transactionLookup(tx, known), this.memory);
+      const lookup = comparing(transactionLookup(tx, call), this.memory);
       const inDatabase = await outcomeOf(() => settleAsync(writing.rule(args as never, call), lookup));
+      const inMemory = await outcomeOf(() => settle(writing.rule(args as never, call), this.memory));
       expect(inDatabase).toEqual(inMemory);
+      const sql = 'INSERT OR REPLACE INTO processes (process, actor, last_seen) VALUES (?, ?, ?)';
+      await tx.run(sql, process, actor, at);
       if (inDatabase.code !== undefined) return inDatabase;
       for (const written of inDatabase.rows) await applyRow(tx, written);
       await tx.run(
@@ -83,6 +84,7 @@ export class World {
       );
       return inDatabase;
     });
+    this.#lastSeen.note(process, actor, at);
     if (ruled.code === undefined) this.memory.apply(ruled.rows, contentHash(position));
     return ruled;
   }

@@ -44,6 +44,7 @@ const leaving = (entered: ToolEnterEvent, facts: Partial<ToolExitEvent> = {}): T
     durationMs: 5,
     outcome: 'ok',
     effects: [],
+    outside: entered.outside,
     ...facts,
   });
 
@@ -426,15 +427,17 @@ describe('the log', () => {
     expect(await verifiedRows(engine)).toEqual([]);
   });
 
-  test('knows when each process last wrote', async () => {
+  test('knows when each process last wrote for whom', async () => {
     const { engine, clock, log, entering } = await aLog();
     await call(log, entering());
+    await call(log, entering({ actor: 'bob' }));
     clock.set(NEW_YEAR + 1_000);
 
     await call(log, entering());
 
-    expect(await engine.read((tx) => tx.all('SELECT process, last_seen FROM processes'))).toEqual([
-      { process: GONE, last_seen: '2026-01-01T00:00:01.000Z' },
+    expect(await engine.read((tx) => tx.all('SELECT process, actor, last_seen FROM processes'))).toEqual([
+      { process: GONE, actor: 'ada', last_seen: '2026-01-01T00:00:01.000Z' },
+      { process: GONE, actor: 'bob', last_seen: '2026-01-01T00:00:00.000Z' },
     ]);
   });
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../clock.ts';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
-import { readTexts, storeTexts, takeTexts } from '../../log/texts.ts';
+import { eraseTexts, readTexts, storeTexts, takeTexts } from '../../log/texts.ts';
 import { openScratch } from '../storage/scratch.ts';
 import { trials } from '../tasks/trials.ts';
 import { saltedSha256 } from './log-rows.ts';
@@ -69,7 +69,7 @@ describe('stored texts', () => {
     const { texts } = takeTexts({ a: 'one', b: 'two' }, ['a', 'b'], systemClock);
     await engine.write((tx) => storeTexts(tx, texts));
     const [one, two] = texts.map(({ digest }) => digest);
-    await engine.write((tx) => tx.run('DELETE FROM texts WHERE digest = ?', two ?? ''));
+    await engine.write((tx) => eraseTexts(tx, [two ?? ''], null, 1));
 
     const found = await engine.read((tx) => readTexts(tx, [one ?? '', two ?? '', null, 'f'.repeat(64)]));
 

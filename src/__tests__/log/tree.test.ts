@@ -42,6 +42,7 @@ function counting(tx: Reader): Reader & { rows: number } {
       return rows;
     },
     lists: () => Promise.reject(new Error('nobody reads lists here')),
+    isPresent: (process: string) => tx.isPresent(process),
     dialect: tx.dialect,
   };
   return reader;

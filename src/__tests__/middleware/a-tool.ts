@@ -31,6 +31,7 @@ export function aCall(parts: Partial<WritingContext> = {}): WritingContext {
     process: 'p',
     position: 2,
     outside: {},
+    lastSeen: () => undefined,
     texts: [],
     effects: [],
     ...parts,

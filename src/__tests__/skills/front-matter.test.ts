@@ -4,7 +4,8 @@ import { Refusal, SKILL_LIMITS } from '../../domains/skills/skill-folder.ts';
 
 function read(file: string | Buffer) {
   try {
-    return readDeclaration(cutFrontMatter(Buffer.from(file as string)), 'demo');
+    const { declared, leftOut } = readDeclaration(cutFrontMatter(Buffer.from(file as string)), 'demo');
+    return { ...declared, leftOut };
   } catch (error) {
     if (error instanceof Refusal) return { reason: error.message };
     throw error;
@@ -172,6 +173,8 @@ describe('a SKILL.md that cannot be one is refused with a reason', () => {
     ['a description that is a comment', head('name: demo', 'description: # text'), 'no description'],
     ['a description that is a list', head('name: demo', 'description: [a]'), 'the description is not text'],
     ['an empty front matter', '---\n---\n', 'not valid YAML: expected a document'],
+    ['a description that is an alias', head('name: &a demo', 'description: *a'), 'aliases exceeded'],
+    ['a description of an unknown type', head('description: !!js/function x'), 'not valid YAML'],
     ['a list', head('- a'), 'the front matter holds no fields'],
     ['a sentence', head('just words'), 'the front matter holds no fields'],
     ['no second fence', '---\nname: demo\ndescription: d\n', 'the front matter is never closed with ---'],
@@ -179,15 +182,14 @@ describe('a SKILL.md that cannot be one is refused with a reason', () => {
     [
       'a merge conflict',
       head('name: demo', '<<<<<<< ours', 'description: a', '=======', 'description: b', '>>>>>>> theirs'),
-      'not valid YAML',
+      'it holds a merge conflict',
     ],
-    ['a quote that is never closed', head('name: demo', 'description: "x'), 'not valid YAML'],
   ])('%s', (_, file, why) => {
     expect(reason(file)).toContain(why);
   });
 
   test('names the line of the file that is wrong', () => {
-    expect(reason(`\n\n${head('name: demo', 'description: "x" y')}`)).toContain('(line 5)');
+    expect(reason(`\n\n${head('name: demo', 'description: *x')}`)).toContain('(line 5)');
   });
 
   test.each([

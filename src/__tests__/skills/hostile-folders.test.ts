@@ -94,20 +94,21 @@ describe('R35: what lies in a skills folder is refused with its file and reason,
       [{ path: 'large/SKILL.md', reason: 'larger than 1024 KiB' }],
     ],
     [
-      'a file beside it of 16 MiB',
+      'a file beside it of 64 MiB',
       (w) => {
         w.skill('large');
-        w.write('.agents/skills/large/data', Buffer.alloc(16_777_216));
+        w.write('.agents/skills/large/data', '');
+        truncateSync(root(w, 'large', 'data'), 67_108_864);
       },
-      [{ path: 'large/SKILL.md', reason: 'the files in its folder are larger than 16 MiB together' }],
+      [{ path: 'large/SKILL.md', reason: 'the files in its folder are larger than 64 MiB together' }],
     ],
     [
-      '512 files beside it',
+      '4,096 files beside it',
       (w) => {
         w.skill('many');
-        for (let i = 0; i < 512; i += 1) w.write(`.agents/skills/many/${i % 3}/${i}`, '');
+        for (let i = 0; i < 4_096; i += 1) w.write(`.agents/skills/many/${i % 3}/${i}`, '');
       },
-      [{ path: 'many/SKILL.md', reason: 'its folder holds more than 512 files' }],
+      [{ path: 'many/SKILL.md', reason: 'its folder holds more than 4096 files' }],
     ],
     [
       'a folder of 10,001 names',
@@ -124,7 +125,7 @@ describe('R35: what lies in a skills folder is refused with its file and reason,
     ],
     [
       'broken YAML',
-      (w) => w.skill('broken', '---\nname: "x\n---\n'),
+      (w) => w.skill('broken', '---\ndescription: !!js/function x\n---\n'),
       [{ path: 'broken/SKILL.md', reason: expect.stringContaining('not valid YAML') }],
     ],
   ];

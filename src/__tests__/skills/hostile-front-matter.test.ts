@@ -6,7 +6,8 @@ import { Refusal } from '../../domains/skills/skill-folder.ts';
 const read = (yaml: string) => readFile(Buffer.from(`---\n${yaml}\n---\n`));
 const readFile = (file: Buffer) => {
   try {
-    return readDeclaration(cutFrontMatter(file), 'demo');
+    const { declared, leftOut } = readDeclaration(cutFrontMatter(file), 'demo');
+    return { ...declared, leftOut };
   } catch (error) {
     if (error instanceof Refusal) return { reason: error.message };
     throw error;
@@ -14,14 +15,14 @@ const readFile = (file: Buffer) => {
 };
 const outcome = (yaml: string): string => {
   const declared = read(yaml);
-  return 'reason' in declared ? declared.reason : 'loaded';
+  return 'reason' in declared ? declared.reason : (declared.leftOut ?? 'loaded');
 };
 const fields = 'name: demo\ndescription: d';
 
 /** As long as a front matter may be. */
 const filled = (unit: string): string => unit.repeat(Math.floor(65_000 / unit.length));
 
-describe('R36: hostile front matter is refused, and nothing in it runs', () => {
+describe('R36: hostile front matter is refused or left out and named, and nothing in it runs', () => {
   test('an alias bomb', () => {
     const levels = Array.from(
       { length: 9 },
@@ -61,7 +62,7 @@ describe('R36: hostile front matter is refused, and nothing in it runs', () => {
   });
 
   test('duplicate keys', () => {
-    expect(outcome(`${fields}\ndescription: e`)).toContain('duplicated mapping key');
+    expect(outcome(`${fields}\nx: a\nx: b`)).toContain('x is there twice: the last one counts');
   });
 
   test.each([
@@ -200,11 +201,13 @@ describe('R36: no front matter takes long', () => {
       `x: [${unit}]`,
     ];
     const before = process.memoryUsage().heapUsed;
-    const began = performance.now();
+    // The time of the processor: others may use the machine meanwhile.
+    const began = process.cpuUsage();
 
     for (const text of yaml) outcome(text);
 
-    const ms = (performance.now() - began) / yaml.length;
+    const { user, system } = process.cpuUsage(began);
+    const ms = (user + system) / 1_000 / yaml.length;
     const mb = (process.memoryUsage().heapUsed - before) / 1e6;
     costs.push({ name, ms, mb });
     // Ten times the promise, so that only a runaway fails on a busy machine.

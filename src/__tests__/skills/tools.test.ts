@@ -82,14 +82,51 @@ describe('skill_list', () => {
     });
   });
 
-  test('counts the refusals it has no room for', async () => {
+  test('K3: pages follow one another and name each skill once', async () => {
     const workspace = makeWorkspace();
-    for (let i = 0; i < 502; i += 1) workspace.skill(`broken-${i}`, '');
+    for (let i = 100; i < 260; i += 1) workspace.skill(`skill-${i}`);
+    const registry = workspace.registry();
+    const names: string[] = [];
+    const sizes: number[] = [];
 
-    const { skipped } = await list(workspace.registry());
+    for (let offset = 0; offset < 160; offset = names.length) {
+      const { skills, total_count } = await list(registry, { offset, ...(offset > 50 && { limit: 200 }) });
+      expect(total_count).toBe(160);
+      sizes.push(skills.length);
+      names.push(...skills.map(({ name }) => name));
+    }
 
-    expect(skipped).toHaveLength(501);
-    expect(skipped?.at(-1)).toEqual({ path: '', reason: '2 more are not shown' });
+    expect(sizes).toEqual([50, 50, 60]);
+    expect(names).toEqual(Array.from({ length: 160 }, (_, i) => `skill-${100 + i}`));
+    expect((await list(registry, { offset: 160 })).skills).toEqual([]);
+    for (const args of [{ limit: 0 }, { limit: 201 }, { offset: -1 }])
+      expect(toolOf(registry).input.safeParse(args).success).toBe(false);
+  });
+
+  test.each([
+    ['long descriptions', 'Uses words, many of them. '.repeat(40)],
+    ['Chinese', '每次都用这个技能来检查代码。'.repeat(80)],
+    ['emoji', '👩‍👩‍👧'.repeat(130)],
+  ])('K3: a page of %s and refusals has at most 30,000 bytes, and the next one goes on', async (_, text) => {
+    const workspace = makeWorkspace();
+    for (let i = 0; i < 200; i += 1) workspace.skill(`skill-${i}`, skillText(`skill-${i}`, text));
+    for (let i = 0; i < 300; i += 1) workspace.skill(`broken-${i}`, '');
+    const registry = workspace.registry();
+
+    const first = await list(registry, { limit: 200 });
+    const second = await list(registry, { limit: 200, offset: first.skills.length });
+
+    for (const page of [first, second]) {
+      expect(Buffer.byteLength(JSON.stringify(page))).toBeLessThan(30_200);
+      expect(page.skills.length).toBeGreaterThan(4);
+    }
+    expect(second.skills[0]?.name).not.toBe(first.skills[0]?.name);
+    expect(first.total_count).toBe(200);
+    const named = first.skipped?.slice(0, -1).length ?? 0;
+    expect(first.skipped?.at(-1)).toEqual({
+      path: '',
+      reason: `${300 - named} more; "colibri doctor" names them all`,
+    });
   });
 
   test('an answer can always be written down and hashed', async () => {

@@ -70,6 +70,9 @@ describe('a new file', () => {
     ],
     ["INSERT INTO action_payloads VALUES (1, 'a', 'b')", 'DELETE FROM action_payloads', 'append-only'],
     ["INSERT INTO texts VALUES ('a', 'b', 'c')", "UPDATE texts SET text = 'd'", 'never changes'],
+    ["INSERT INTO texts VALUES ('a', 'b', 'c')", 'DELETE FROM texts', 'only the owner'],
+    ["INSERT INTO erased_texts VALUES ('a', 1, 2)", 'UPDATE erased_texts SET position = 3', 'append-only'],
+    ["INSERT INTO erased_texts VALUES ('a', 1, 2)", 'DELETE FROM erased_texts', 'append-only'],
     ["INSERT INTO log VALUES (1, 'a')", "UPDATE log SET origin = 'b'", 'never changes'],
     ["INSERT INTO log VALUES (1, 'a')", 'DELETE FROM log', 'never changes'],
     ["INSERT INTO log VALUES (1, 'a')", "INSERT INTO log VALUES (2, 'b')", 'CHECK constraint'],
@@ -80,9 +83,10 @@ describe('a new file', () => {
     await expect(engine.write((tx) => tx.run(sql))).rejects.toThrow(message);
   });
 
-  test('lets the owner delete a text, which is how it is erased', async () => {
+  test('lets a text be deleted once its erasure is written down', async () => {
     const engine = await openScratch();
     await engine.write((tx) => tx.run("INSERT INTO texts VALUES ('a', 'b', 'c')"));
+    await engine.write((tx) => tx.run("INSERT INTO erased_texts VALUES ('a', NULL, 2)"));
 
     const { changes } = await engine.write((tx) => tx.run("DELETE FROM texts WHERE digest = 'a'"));
 

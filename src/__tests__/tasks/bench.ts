@@ -34,7 +34,12 @@ export interface Bench {
   close(): Promise<void>;
 }
 
-const DEFAULTS: TaskSettings = { project: undefined, projects: undefined, workflow: 'kanban' };
+const DEFAULTS: TaskSettings = {
+  project: undefined,
+  projects: undefined,
+  workflow: 'kanban',
+  leaseMinutes: 30,
+};
 
 /** What a bench may stand on instead of the real thing. */
 export interface Ground {
@@ -101,6 +106,7 @@ function withoutWaitingForTheDisk(storage: StorageEngine): StorageEngine {
     write: (work, durable) => storage.write(work, durable),
     sync: async () => undefined,
     assertInPlace: async () => undefined,
+    purge: () => storage.purge(),
     selfCheck: (tx) => storage.selfCheck(tx),
     isGone: (tx, process, ageMs) => storage.isGone(tx, process, ageMs),
     close: () => storage.close(),

@@ -30,6 +30,8 @@ export interface ModelTask {
   sealed: boolean;
   /** The open session, if there is one. */
   session: string | undefined;
+  /** Who has it in progress, and since when. */
+  held: { readonly by: string; readonly since: string } | undefined;
 }
 
 export interface NewTask {
@@ -57,6 +59,7 @@ export interface Changes {
   readonly estimate?: number;
   readonly blockedReason?: string;
   readonly dependsOn?: readonly number[];
+  readonly takeover?: boolean;
 }
 
 export const PRIORITIES: readonly Priority[] = ['low', 'normal', 'high', 'critical'];
@@ -112,12 +115,21 @@ export class BoardModel {
     return codes;
   }
 
-  refusalsOfUpdate(id: number, changes: Changes): Set<string> {
+  /** Whether a change asks for another status: a takeover with the one that a held task has does not. */
+  moves(task: ModelTask, { status, takeover }: Changes): boolean {
+    return status !== undefined && !(takeover === true && task.held !== undefined && status === task.status);
+  }
+
+  refusalsOfUpdate(id: number, changes: Changes, by: string): Set<string> {
     const task = this.tasks.get(id);
     if (task === undefined) return new Set(['ERR_TASK_NOT_FOUND']);
     const codes = new Set<string>();
-    if (changes.status !== undefined) {
+    const moves = this.moves(task, changes);
+    if (changes.takeover === true && !moves && task.held === undefined) codes.add('ERR_INVALID_TRANSITION');
+    if (moves && changes.status !== undefined) {
       if (!this.arrowsOf(id).includes(changes.status)) codes.add('ERR_INVALID_TRANSITION');
+      else if ((task.held?.by ?? by) !== by && task.assignee !== by && changes.takeover !== true)
+        codes.add('ERR_TASK_HELD');
       else if (changes.status.toLowerCase() === 'done') {
         if (task.thoughts === 0) codes.add('ERR_WRITEBACK_REQUIRED');
         else if (task.proofGrade && (!task.sealed || task.session !== undefined))
@@ -157,6 +169,7 @@ export class BoardModel {
       thoughts: 0,
       sealed: false,
       session: undefined,
+      held: undefined,
     };
     this.tasks.set(made.id, made);
     return made;
@@ -170,11 +183,15 @@ export class BoardModel {
     task.progress = changes.progress ?? task.progress;
     task.assignee = changes.assignee ?? task.assignee;
     task.estimate = changes.estimate ?? task.estimate;
-    task.blockedReason =
-      changes.blockedReason ?? (changes.status === undefined ? task.blockedReason : undefined);
+    const moves = this.moves(task, changes);
+    task.blockedReason = changes.blockedReason ?? (moves ? undefined : task.blockedReason);
     if (changes.labels !== undefined) task.labels = [...new Set(changes.labels)];
     if (changes.dependsOn !== undefined) task.dependsOn = [...new Set(changes.dependsOn)];
-    if (changes.status !== undefined) {
+    if (changes.takeover === true && task.held?.by !== by) task.held = { by, since: at };
+    if (changes.status !== undefined && changes.status !== task.status) {
+      const isUnderWay = /in_progress|GATHER|ANALYZE|PLAN|APPLY|VERIFY/.test(changes.status);
+      if (!isUnderWay) task.held = undefined;
+      else if (task.held?.by !== by) task.held = { by, since: at };
       task.status = changes.status;
       task.statusSince = at;
       task.statusBy = by;
@@ -185,11 +202,13 @@ export class BoardModel {
     return task;
   }
 
-  /** Ready ones first, then by priority, then oldest. */
-  nextActions(project: string | undefined): ModelTask[] {
+  /** Ready ones first, then by priority, then oldest; what is under way only for who holds it. */
+  nextActions(project: string | undefined, by: string): ModelTask[] {
+    const isNext = ({ status, workflow, held }: ModelTask) =>
+      status === 'todo' || status === 'INIT' || (workflow === 'pipeline' && held?.by === by);
     return [...this.tasks.values()]
       .filter((task) => project === undefined || task.project === project)
-      .filter((task) => (task.workflow === 'kanban' ? task.status === 'todo' : !this.isFinal(task.id)))
+      .filter(isNext)
       .toSorted(
         (a, b) =>
           Number(this.unmet(a.id) > 0) - Number(this.unmet(b.id) > 0) ||

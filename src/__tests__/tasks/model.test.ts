@@ -44,7 +44,7 @@ const words = fc
   .map((list) => list.join(' '));
 const labels = fc.array(fc.constantFrom('l1', 'l2', 'l3'), { maxLength: 4 });
 const priority = fc.constantFrom(...PRIORITIES);
-const assignee = fc.constantFrom('carol', 'dave');
+const assignee = fc.constantFrom('carol', 'bob');
 const actor = fc.constantFrom('ada', 'bob');
 const some = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined, freq: 2 });
 
@@ -104,17 +104,27 @@ const moving = fc
     follow: fc.integer({ min: 0, max: 9 }),
     to: pick,
     progress: some(fc.integer({ min: 0, max: 100 })),
+    takeover: fc.boolean(),
   })
   .map(
-    ({ by, task, follow, to, progress }) =>
+    ({ by, task, follow, to, progress, takeover }) =>
       new Step(`move ${task} ${follow} ${to}`, async (model, real) => {
         const id = chosen(model, task);
         const arrows = model.arrowsOf(id);
         const choice = follow > 0 && arrows.length > 0 ? arrows : STATUSES;
         const status = choice[to % choice.length] as string;
         const blockedReason = status === 'blocked' ? 'waits' : undefined;
-        await update(model, { ...real, actor: by }, id, given({ status, progress, blockedReason }));
+        await update(model, { ...real, actor: by }, id, given({ status, progress, blockedReason, takeover }));
       }),
+  );
+
+const taking = fc
+  .record({ by: actor, task: pick })
+  .map(
+    ({ by, task }) =>
+      new Step(`take ${task}`, (model, real) =>
+        update(model, { ...real, actor: by }, chosen(model, task), { takeover: true }),
+      ),
   );
 
 /** Along the first arrow of each status, which is the way to the end. */
@@ -248,6 +258,7 @@ const anySequence = fc.commands(
     creating,
     creating,
     moving,
+    taking,
     pushing,
     pushing,
     editing,
@@ -384,12 +395,14 @@ function change(by: string, id: number, changes: Changes): Planned {
         estimate_hours: changes.estimate,
         blocked_reason: changes.blockedReason,
       }),
-      ...given({ depends_on: changes.dependsOn?.map(idOf) }),
+      ...given({ depends_on: changes.dependsOn?.map(idOf), takeover: changes.takeover }),
     },
-    refusals: (model) => model.refusalsOfUpdate(id, changes),
+    refusals: (model) => model.refusalsOfUpdate(id, changes, by),
     touches: () => id,
     apply(model, data) {
-      const before = model.tasks.get(id)?.status;
+      const was = model.tasks.get(id) as ModelTask;
+      const { status: before, held } = was;
+      const concerns = changes.takeover === true || model.moves(was, changes);
       const task = model.update(id, changes, data.updated_at as string, by);
       const { warnings: _, ...rest } = data;
       expect(rest).toEqual({
@@ -399,6 +412,14 @@ function change(by: string, id: number, changes: Changes): Planned {
         updated_at: task.updatedAt,
         updated_by: by,
         ...(changes.status !== undefined && { previous_status: before }),
+        ...(concerns &&
+          held !== undefined &&
+          held.by !== by && {
+            taken_over_from: {
+              ...{ held_by: held.by, since: held.since, present: true },
+              last_seen: expect.any(String),
+            },
+          }),
       });
     },
   };
@@ -490,6 +511,10 @@ function viewOf(model: BoardModel, id: number): object {
       estimate_hours: task.estimate,
       parent_id: optionalId(task.parent),
       blocked_reason: task.blockedReason,
+      holder: task.held && {
+        ...{ held_by: task.held.by, since: task.held.since, present: true },
+        ...{ last_seen: expect.any(String), abandoned: expect.any(Boolean) },
+      },
     }),
   };
 }
@@ -554,20 +579,36 @@ function compare(a: string | number, b: string | number): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
+interface Next {
+  readonly blocked?: object[];
+  readonly yours?: readonly { readonly task_id: string }[];
+  readonly abandoned?: readonly { readonly task_id: string }[];
+  readonly hint?: string;
+}
+
 async function expectNext(
   model: BoardModel,
   real: Real,
   args: { readonly project?: string; readonly limit?: number; readonly include_blocked?: boolean },
 ): Promise<void> {
-  const answer = await real.bench.call<{ blocked?: object[] }>('task_next_actions', args);
+  const answer = await real.bench.call<Next>('task_next_actions', args, real.actor);
   const { project, limit = 20 } = args;
   if (project !== undefined && ![...model.tasks.values()].some((task) => task.project === project)) {
     expect(codeOf(answer)).toBe('ERR_PROJECT_NOT_FOUND');
     return;
   }
   if (!answer.ok) throw new Error(answer.error.message);
-  const { blocked, ...rest } = answer.data;
-  const expected = model.nextActions(project).slice(0, limit);
+  const { blocked, yours = [], abandoned = [], hint, ...rest } = answer.data;
+  const expected = model.nextActions(project, real.actor).slice(0, limit);
+  const held = [...model.tasks.values()].filter((task) => project === undefined || task.project === project);
+  const mine = held.filter((task) => task.held?.by === real.actor).map(({ id }) => idOf(id));
+  expect(yours.map(({ task_id }) => task_id)).toEqual(mine.slice(0, limit));
+  // Clocks jump: any of the others may have been silent for long.
+  const theirs = held
+    .filter((task) => (task.held?.by ?? real.actor) !== real.actor)
+    .map(({ id }) => idOf(id));
+  expect(theirs).toEqual(expect.arrayContaining(abandoned.map(({ task_id }) => task_id)));
+  expect(hint !== undefined).toBe(!expected.some((task) => model.unmet(task.id) === 0));
   expect(rest).toEqual({
     next_actions: expected.map((task) => ({
       task_id: idOf(task.id),
@@ -576,6 +617,7 @@ async function expectNext(
       assignee: task.assignee,
       dependencies_unmet: model.unmet(task.id),
       ...given({ estimate_hours: task.estimate, parent_id: optionalId(task.parent) }),
+      ...(task.status !== 'todo' && { status: task.status }),
     })),
     count: expected.length,
     project: project ?? '*',

@@ -25,12 +25,13 @@ function listener(): Reader & { readonly asked: Asked[] } {
       return Promise.resolve([]);
     },
     lists: () => Promise.reject(new Error('nobody reads lists here')),
+    isPresent: () => Promise.reject(new Error('nobody holds anything here')),
     dialect: SQLITE_DIALECT,
   };
 }
 
 const TEXT_STEP =
-  /^(CORRELATED SCALAR SUBQUERY \d+|SEARCH texts USING INDEX sqlite_autoindex_texts_1 \(digest=\?\))$/;
+  /^(CORRELATED SCALAR SUBQUERY \d+|SEARCH (texts USING INDEX sqlite_autoindex_texts_1|erased_texts USING PRIMARY KEY) \(digest=\?\))$/;
 
 const WALKS = [
   {

@@ -198,6 +198,7 @@ test('counting all thoughts of a task reads an index and no row', async () => {
       },
       all: (sql, ...params) => tx.all(sql, ...params),
       lists: (sql, ...params) => tx.lists(sql, ...params),
+      isPresent: (process) => tx.isPresent(process),
       dialect: tx.dialect,
     };
     return await listThoughts(explaining, { task: 1, session: undefined, type: undefined }, 1, 0);

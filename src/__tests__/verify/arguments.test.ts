@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type * as z from 'zod';
-import { AdoptInput } from '../../domains/owner/tools.ts';
+import { AdoptInput, EraseInput } from '../../domains/owner/tools.ts';
 import { FinalizeInput, StartInput } from '../../domains/proof/tools.ts';
 import { RULES } from '../../domains/rules.ts';
 import { CreateInput, UpdateInput } from '../../domains/tasks/schema.ts';
@@ -15,6 +15,7 @@ const INPUTS = {
   audit_session_start: StartInput,
   merkle_finalize: FinalizeInput,
   owner_adopt: AdoptInput,
+  owner_erase: EraseInput,
 } as const;
 
 /** What every schema of an argument can be shown. */

@@ -63,7 +63,7 @@ export async function tellStory(bench: Bench): Promise<void> {
   await call('task_update', { task_id: 'T-0002', depends_on: ['T-0003'] });
   await call('merkle_finalize', { session_id: 'A-0001' });
   await call('merkle_finalize', { session_id: 'A-0001' });
-  await call('task_update', { task_id: 'T-0001', status: 'review' });
+  await call('task_update', { task_id: 'T-0001', status: 'review' }, 'bob');
   await call('task_update', { task_id: 'T-0001', status: 'done', progress: 3 });
   await call('thought_record', { task_id: 'T-0002', type: 'risk', content: 'second child thought' });
   await call('task_update', { task_id: 'T-0003', status: 'blocked', blocked_reason: 'waits' });

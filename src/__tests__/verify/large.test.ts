@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { formatId, TASKS } from '../../log/tables.ts';
+import { LastSeen } from '../../verify/last-seen.ts';
 import { Memory } from '../../verify/memory.ts';
 import { checkEffects } from '../../verify/rules/effects.ts';
 import { LostRows } from '../../verify/rules/links.ts';
@@ -14,7 +15,7 @@ test('a call with a hundred thousand effects is judged', () => {
     ...{ table: TASKS.name, of: TASKS, id: formatId(TASKS, i + 1), number: i + 1, previous: 0, hash: '' },
   }));
 
-  const memory = new Memory({ whole: true }, new LostRows());
+  const memory = new Memory({ whole: true }, new LostRows(), new LastSeen());
   const exit = { position: 2, tool: 'task_create', effects };
 
   const arePossible = checkEffects(exit, memory, ({ message }) => reported.push(message));

@@ -1,5 +1,7 @@
-import type { Call, Ruling, Steps } from '../rule.ts';
-import type { AdoptArgs } from './tools.ts';
+import { ColibriError } from '../../errors.ts';
+import { STATE_TABLES } from '../../log/tables.ts';
+import { ask, type Call, type Ruling, type Steps } from '../rule.ts';
+import type { AdoptArgs, EraseArgs } from './tools.ts';
 
 /** The owner accepts the log as it is. It changes no row of state: what it says is in its arguments. */
 function* adoptLog(args: AdoptArgs, call: Call): Steps<Ruling<{ adopted_rows: number; key: string }>> {
@@ -8,5 +10,50 @@ function* adoptLog(args: AdoptArgs, call: Call): Steps<Ruling<{ adopted_rows: nu
   return { rows: [], result: { adopted_rows: call.position - 1, key: args.key } };
 }
 
+/** What can be erased: a record with its task, or a call that wrote no record, by its enter row: `#12`. */
+export interface Erasable {
+  readonly record: string;
+  readonly task_id?: string | undefined;
+}
+
+/** A call that ended, as far as it decides whose texts it carried. */
+export interface Carrier {
+  /** Position of its enter row. */
+  readonly position: number;
+  readonly tool: string;
+  /** The task that it named or made. */
+  readonly task: string | undefined;
+  /** The first record that it wrote; undefined of a call that was refused or failed. */
+  readonly wrote: string | undefined;
+}
+
+/**
+ * Whether erasing something takes the texts of this call with it. A record takes those of the calls that wrote it. What
+ * was refused may say the same once more: a task takes every refused call about it, a thought the refused thoughts on its
+ * task. Why the owner did something is never erased.
+ */
+export function isTextOf({ record, task_id }: Erasable, { position, tool, task, wrote }: Carrier): boolean {
+  if (tool.startsWith('owner_')) return false;
+  if (record.startsWith('#')) return wrote === undefined && record === `#${position}`;
+  if (task === undefined || task !== task_id) return false;
+  if (wrote !== undefined) return wrote === record;
+  return (
+    record === task_id ||
+    STATE_TABLES.some(({ prefix, createdBy }) => createdBy === tool && record.startsWith(`${prefix}-`))
+  );
+}
+
+/** Removes texts with their salts. What was erased, by whom, when and why stays; so does every digest. */
+function* eraseTexts(args: EraseArgs): Steps<Ruling<{ record: string; digests: string[] }>> {
+  const { record } = args;
+  const { digests } = yield* ask({ digests: ['textsOf', args] });
+  if (digests.length === 0)
+    throw new ColibriError('ERR_NOT_FOUND', `${record} has no text to erase.`, { id: record });
+  return { rows: [], result: { record, digests: [...digests] } };
+}
+
 /** The acts of the owner, with the arguments that are texts. */
-export const OWNER_RULES = { owner_adopt: { texts: ['reason'], rule: adoptLog } } as const;
+export const OWNER_RULES = {
+  owner_adopt: { texts: ['reason'], rule: adoptLog },
+  owner_erase: { texts: ['reason'], rule: eraseTexts },
+} as const;

@@ -1,6 +1,10 @@
 import * as z from 'zod';
 import { LIMITS } from '../../limits.ts';
+import { parseId, TASKS } from '../../log/tables.ts';
+import { eraseTexts, readTexts } from '../../log/texts.ts';
+import type { Reader } from '../../storage/engine.ts';
 import { type Tool, toolsOf } from '../../tool.ts';
+import type { TaskRow } from '../facts.ts';
 import { line } from '../fields.ts';
 import { ruled } from '../ruled.ts';
 import { OWNER_RULES } from './rules.ts';
@@ -17,9 +21,36 @@ export const AdoptInput = z.strictObject({
 
 const AdoptOutput = z.strictObject({ adopted_rows: z.int(), key: z.string() });
 
+export const EraseInput = z.strictObject({
+  /** A task, a thought or a session by its id, or a call that wrote none of them by its enter row: `#12`. */
+  record: line(32),
+  /** The task that the record is about; none for a call. */
+  task_id: line(32).optional(),
+  reason: line(LIMITS.reasonCharsMax),
+});
+
+const EraseOutput = z.strictObject({ record: z.string(), digests: z.array(hash) });
+
 export type AdoptArgs = z.output<typeof AdoptInput>;
+export type EraseArgs = z.output<typeof EraseInput>;
 
 const tool = toolsOf('owner');
+const erasing = ruled(OWNER_RULES.owner_erase);
+
+const erase: typeof erasing.handle = async (args, call, tx) => {
+  const erased = await erasing.handle(args, call, tx);
+  const task = parseId(TASKS, String(args.task_id)) ?? null;
+  await eraseTexts(tx, erased.digests, task, call.position);
+  if (task !== null) await tx.indexWords(task, () => wordsLeft(tx, task));
+  return erased;
+};
+
+/** The texts that a task is still found by. */
+async function wordsLeft(tx: Reader, task: number): Promise<string[]> {
+  const sql = 'SELECT title, description FROM tasks WHERE id = ?';
+  const row = await tx.get<Pick<TaskRow, 'title' | 'description'>>(sql, task);
+  return [...(await readTexts(tx, [row?.title ?? null, row?.description ?? null])).values()];
+}
 
 /** What only the owner does, from the command line: none of it can be reached over MCP. */
 export function ownerTools(): Tool[] {
@@ -31,6 +62,15 @@ export function ownerTools(): Tool[] {
       input: AdoptInput,
       output: AdoptOutput,
       ...ruled(OWNER_RULES.owner_adopt),
+    }),
+    tool({
+      name: 'owner_erase',
+      title: 'Erase texts',
+      summary: 'Remove the texts of a record and of the calls that carried them.',
+      input: EraseInput,
+      output: EraseOutput,
+      ...erasing,
+      handle: erase,
     }),
   ];
 }

@@ -6,7 +6,7 @@ import { formatId, SESSIONS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
 import { type Tool, toolsOf } from '../../tool.ts';
 import type { SessionRow } from '../facts.ts';
-import { actorName, each, line, recordId, texts } from '../fields.ts';
+import { actorName, each, line, otherwise, recordId, texts } from '../fields.ts';
 import { readLeaves } from '../lookup.ts';
 import type { Outside } from '../rule.ts';
 import { requireRow, ruled } from '../ruled.ts';
@@ -16,9 +16,9 @@ const scope = z.enum(['shallow', 'deep']);
 
 export const StartInput = z.strictObject({
   task_id: recordId,
-  auditor_id: actorName,
+  auditor_id: actorName.describe('who vouches for the work, such as you'),
   reason: line(LIMITS.reasonCharsMax).optional(),
-  scope: scope.optional(),
+  scope: otherwise(scope, 'shallow'),
 });
 
 export const StartOutput = z.strictObject({
@@ -26,7 +26,10 @@ export const StartOutput = z.strictObject({
   scope,
 });
 
-export const FinalizeInput = z.strictObject({ session_id: recordId, task_id: recordId.optional() });
+export const FinalizeInput = z.strictObject({
+  session_id: recordId,
+  task_id: recordId.optional().describe('only its records'),
+});
 
 export const FinalizeOutput = z.strictObject({
   ...texts('session_id', 'merkle_root', 'finalized_at'),
@@ -58,6 +61,7 @@ export function proofTools(deps: ProofDeps): Tool[] {
         'Open a proof session on a task: it collects every thought and change until merkle_finalize seals it. deep also covers child tasks.',
       input: StartInput,
       output: StartOutput,
+      example: { task_id: 'T-0001', auditor_id: 'ada' },
       prepare: async (args) => ({ args, outside: { skills: await deps.skillsInForce() } }),
       ...ruled(PROOF_RULES.audit_session_start),
     }),
@@ -67,6 +71,7 @@ export function proofTools(deps: ProofDeps): Tool[] {
       summary: 'Seal a session: build the Merkle tree over its records and freeze it for ever.',
       input: FinalizeInput,
       output: FinalizeOutput,
+      example: { session_id: 'A-0001' },
       ...ruled(PROOF_RULES.merkle_finalize),
     }),
     tool({
@@ -77,6 +82,7 @@ export function proofTools(deps: ProofDeps): Tool[] {
       kind: 'snapshot',
       input: z.strictObject({ session_id: recordId }),
       output: RootOutput,
+      example: { session_id: 'A-0001' },
       async handle(args, _call, tx) {
         const session = await requireRow<SessionRow>(tx, SESSIONS, args.session_id);
         return { session_id: formatId(SESSIONS, session.id), ...(await rootOf(tx, session)) };

@@ -42,29 +42,42 @@ async function scanRoots(options: SkillRegistryOptions, rest: disk.Scan['rest'])
   const visited = new Set<string>();
   for (const root of roots.keys()) {
     const scan = { roots: [...roots.keys()], skip, rest, budget: { entries: 0, bytes: 0, yamlBytes: 0 } };
-    for (const folder of await findSkillFolders(scan, root, visited)) {
+    await searchRoot(scan, root, visited, async (folder) => {
       const place = join(folder.path, folder.fileName);
       try {
-        const { declared, file } = await disk.readSkillFile(scan, folder);
-        const { name } = declared;
-        const taken = skills.get(name)?.path;
-        if (taken !== undefined) throw new disk.Refusal(`shadowed: ${taken} has the same name, ${name}`);
-        const digest = await disk.sealSkill(scan, folder, file);
-        skills.set(name, { ...declared, path: show(place), digest });
+        const { declared, leftOut, file } = await disk.readSkillFile(scan, folder);
+        const found = await disk.walkSkill(scan, folder);
+        const taken = skills.get(declared.name)?.path;
+        if (taken === undefined) {
+          const digest = await disk.sealSkill(scan, folder, file, found);
+          skills.set(declared.name, { ...declared, path: show(place), digest });
+          if (leftOut !== undefined) skip(place, leftOut);
+          for (const [path, reason] of found.unread) skip(join(folder.path, path), reason);
+        } else skip(place, `shadowed: ${taken} has the same name, ${declared.name}`);
+        const reason = `part of the skill in ${show(folder.path)}; move it out to make it one of its own`;
+        for (const path of found.hidden) skip(join(folder.path, path), reason);
+        return true;
       } catch (error) {
         skip(place, disk.reasonOf(error));
+        return false;
       }
-      await rest();
-    }
+    });
   }
   return { skills: [...skills.values()].sort((a, b) => (a.name < b.name ? -1 : 1)), skipped };
 }
 
-/** Those below a root, nearest first, then by name. `visited`: a folder counts once, even if one root is inside another. */
-async function findSkillFolders(scan: disk.Scan, root: string, visited: Set<string>) {
+/**
+ * Looks for skills below a root, nearest first, then by name. What is below a skill is part of it; what is below a file
+ * that was refused is searched. `visited`: a folder counts once, even if one root is inside another.
+ */
+async function searchRoot(
+  scan: disk.Scan,
+  root: string,
+  visited: Set<string>,
+  load: (folder: disk.SkillFolder) => Promise<boolean>,
+) {
   const { foldersMax, depthMax } = disk.SKILL_LIMITS;
   const orSkip = <T>(place: string, act: () => T) => disk.attempt(act, (reason) => scan.skip(place, reason));
-  const found: disk.SkillFolder[] = [];
   const places = [{ path: root, depth: 0 }];
   try {
     // The list grows while it is walked, so the search is breadth first.
@@ -73,27 +86,25 @@ async function findSkillFolders(scan: disk.Scan, root: string, visited: Set<stri
         throw new disk.Refusal(`more than ${foldersMax} folders; the rest is not searched`);
       if (visited.has(path)) continue;
       visited.add(path);
+      await scan.rest();
       const names = orSkip(path, () => disk.namesIn(path)) ?? [];
-      // Some people write `skill.md`; in a folder with both spellings, the exact one counts.
-      const spelled = names.filter((name) => name.toLowerCase() === 'skill.md');
+      // In a folder with several spellings, the exact one counts.
+      const spelled = names.filter(disk.isSkillFile);
       const fileName = spelled.includes('SKILL.md') ? 'SKILL.md' : spelled[0];
-      const isSkill = fileName !== undefined && depth > 0;
-      if (isSkill) found.push({ path, fileName });
-      else if (fileName !== undefined)
+      if (fileName !== undefined && depth > 0 && (await load({ path, fileName }))) continue;
+      if (fileName !== undefined && depth === 0)
         scan.skip(join(path, fileName), 'not in a folder of its own below the skills folder');
-      for (const name of isSkill ? [] : names.filter((other) => other !== fileName)) {
+      for (const name of names.filter((other) => !spelled.includes(other))) {
         disk.spend(scan.budget, 'entries', 1);
         const place = join(path, name);
         if (!orSkip(place, () => disk.look(place))?.isDirectory()) continue;
         if (depth === depthMax) scan.skip(place, `deeper than ${depthMax} folders and not searched`);
         else places.push({ path: place, depth: depth + 1 });
       }
-      await scan.rest();
     }
   } catch (error) {
     scan.skip(root, disk.reasonOf(error));
   }
-  return found;
 }
 
 /** The folders that are searched for skills: for each real path, the path as configured. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import * as fs from 'node:fs';
 import { basename, join, sep } from 'node:path';
 import { sha256Hex } from '../../integrity/digest.ts';
@@ -11,12 +12,16 @@ import { closing, WARILY } from '../../private-files.ts';
 export const SKILL_LIMITS = Object.freeze({
   /** One SKILL.md. The format advises 5,000 tokens, about 20 KB. */
   skillFileBytesMax: 1_048_576,
-  /** YAML is read at about 2.5 MB/s, so this is 25 ms at worst. */
+  /** YAML is read at about 2.5 MB/s, and what is not YAML a few times: 25 ms, 0.2 s at worst. */
   frontMatterBytesMax: 65_536,
   yamlDepthMax: 32,
-  /** A skill with all its files: the bounds of the skills extension of MCP. */
-  filesMax: 512,
-  bytesMax: 16_777_216,
+  /** How often parts of one front matter are read on their own, where the whole of it is not YAML. */
+  yamlAttemptsMax: 256,
+  /** A skill with all its files. Published ones have up to 702; MCP's extension for skills allows 512 and 16 MiB. */
+  filesMax: 4_096,
+  bytesMax: 67_108_864,
+  /** What is read of a file at once. SHA-256 takes about 1 ms for it, and others run in between. */
+  chunkBytes: 1_048_576,
   /** How far below a root a SKILL.md is looked for, and through how many folders. */
   depthMax: 5,
   foldersMax: 2_000,
@@ -34,8 +39,13 @@ export const SKILL_LIMITS = Object.freeze({
   capabilityCharsMax: 64,
   /** What the YAML reader quotes of a file in a reason. */
   quoteCharsMax: 120,
-  /** Refusals in one answer; the rest is counted. */
-  skippedShownMax: 500,
+  /**
+   * One page of `skill_list`, which an answer holds twice, and what of it may name skipped files. Clients stop at
+   * 25,000 tokens, and a token of such a page is more than 2.4 bytes in all but the rarest scripts.
+   */
+  pageMax: 200,
+  pageBytesMax: 30_000,
+  skippedBytesMax: 10_000,
 });
 
 /** What the scan of one root works with. */
@@ -73,7 +83,7 @@ export interface SkillFolder {
   readonly fileName: string;
 }
 
-/** What the SKILL.md of a folder declares, and its bytes. */
+/** What the SKILL.md of a folder declares, what of it could not be read, and its bytes. */
 export async function readSkillFile(scan: Scan, { path, fileName }: SkillFolder) {
   const max = SKILL_LIMITS.skillFileBytesMax;
   const place = join(path, fileName);
@@ -88,35 +98,28 @@ export async function readSkillFile(scan: Scan, { path, fileName }: SkillFolder)
   const cut = cutFrontMatter(file);
   // The file that exceeds the budget is still read; the next one is not.
   scan.budget.yamlBytes += cut.yaml.length;
-  return { declared: readDeclaration(cut, basename(path)), file };
+  return { ...readDeclaration(cut, basename(path)), file };
 }
 
-/** The digest over everything in a skill's folder. All sizes are checked before files are read. */
-export async function sealSkill(scan: Scan, folder: SkillFolder, file: Buffer): Promise<string> {
+/** Everything in a skill's folder, before any of it is read: its files, and for each path that is none, what the digest says. */
+export async function walkSkill(scan: Scan, folder: SkillFolder) {
   const { filesMax, bytesMax } = SKILL_LIMITS;
-  const placeOf = (path: string) => join(folder.path, path);
-  /** What the digest says of each path below the folder. */
-  const columns = new Map([[folder.fileName, sha256Hex(file)]]);
-  /** Files to hash. */
+  const unread = new Map<string, string>();
   const files: string[] = [];
   /** Folders to walk; the first is the skill's own. The list grows while it is walked. */
   const folders = [''];
-  let bytes = file.length;
+  let bytes = 0;
   const orUnread = <T>(path: string, act: () => T): T | undefined =>
-    attempt(act, (reason) => {
-      scan.skip(placeOf(path), reason);
-      columns.set(path, 'unread');
-    });
+    attempt(act, (reason) => void unread.set(path, reason));
 
   for (const path of folders) {
-    for (const name of orUnread(path, () => namesIn(placeOf(path))) ?? []) {
-      if (path === '' && name === folder.fileName) continue;
+    for (const name of orUnread(path, () => namesIn(join(folder.path, path))) ?? []) {
       spend(scan.budget, 'entries', 1);
       const below = path === '' ? name : `${path}/${name}`;
-      const entry = orUnread(below, () => look(placeOf(below)));
+      const entry = orUnread(below, () => look(join(folder.path, below)));
       if (entry?.isFile()) bytes += entry.size;
       if (entry !== undefined) (entry.isFile() ? files : folders).push(below);
-      const what = files.length + columns.size > filesMax ? 'files' : 'folders';
+      const what = files.length + unread.size > filesMax ? 'files' : 'folders';
       if (what === 'files' || folders.length > filesMax)
         throw new Refusal(`its folder holds more than ${filesMax} ${what}`);
     }
@@ -125,21 +128,34 @@ export async function sealSkill(scan: Scan, folder: SkillFolder, file: Buffer): 
   if (bytes > bytesMax)
     throw new Refusal(`the files in its folder are larger than ${bytesMax / 1_048_576} MiB together`);
   spend(scan.budget, 'bytes', bytes);
-  for (const path of files) {
-    orUnread(path, () => columns.set(path, sha256Hex(readFile(placeOf(path), scan.roots, bytesMax))));
+  /** Files that would be skills of their own elsewhere. */
+  const hidden = files.filter((path) => path !== folder.fileName && isSkillFile(basename(path)));
+  return { files, unread, hidden };
+}
+
+/** The digest over everything that was found. What turns out to be unreadable now is added to what is unread. */
+export async function sealSkill(scan: Scan, folder: SkillFolder, file: Buffer, found: FoundFiles) {
+  const columns = new Map([[folder.fileName, sha256Hex(file)]]);
+  for (const path of found.files.filter((path) => path !== folder.fileName)) {
+    try {
+      columns.set(path, await hashFile(join(folder.path, path), scan));
+    } catch (error) {
+      found.unread.set(path, reasonOf(error));
+    }
     await scan.rest();
   }
+  for (const path of found.unread.keys()) columns.set(path, 'unread');
   return skillDigest(columns);
 }
 
-/**
- * The digest of a skill: SHA-256 over one line for each path below its folder, in the order of the paths' UTF-8 bytes:
- * `<sha256 of its bytes>  <path>` for a regular file; `unread  <path>` for a link, a pipe, a device, a socket or a file
- * that may not be read. Each line ends with a newline. A backslash, newline or carriage return in a path is written `\\`,
- * `\n` or `\r`, and the line then begins with a backslash. Folders have no line. `.git` and `node_modules` are left out
- * with all they hold. Modes and times are not covered. For a folder of plain files this is what coreutils say:
- * `find . -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum`
- */
+type FoundFiles = Awaited<ReturnType<typeof walkSkill>>;
+
+/** Some people write `skill.md`. */
+export function isSkillFile(name: string): boolean {
+  return name.toLowerCase() === 'skill.md';
+}
+
+/** The digest of a skill, from what is said of each path below its folder. The formula is in docs/reference/skills.md. */
 export function skillDigest(columns: ReadonlyMap<string, string>): string {
   const sorted = [...columns].sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   const lines = sorted.map(([path, column]) => {
@@ -215,11 +231,42 @@ export function namesIn(folder: string): readonly string[] {
 
 /** The bytes of a regular file inside one of the roots. */
 function readFile(path: string, roots: readonly string[], bytesMax: number): Buffer {
-  if (!isInside(realPath(path), ...roots)) throw new Refusal('it is outside the skills folder');
-  return closing(fs.openSync(path, fs.constants.O_RDONLY | WARILY), (fd) => {
-    const stat = fs.fstatSync(fd);
-    const bytes = Buffer.allocUnsafe(stat.isFile() && stat.size <= bytesMax ? stat.size : 0);
-    if (stat.isFile() && fs.readSync(fd, bytes) === stat.size) return bytes;
-    throw new Refusal('it was replaced while it was being read; ask again');
+  return closing(openInside(path, roots), (fd) => {
+    const size = sizeOf(fd, bytesMax);
+    const bytes = Buffer.allocUnsafe(size);
+    if (fs.readSync(fd, bytes) === size) return bytes;
+    throw new Refusal(REPLACED);
   });
+}
+
+/** The digest of such a file, read piece by piece. */
+async function hashFile(path: string, { roots, rest }: Scan): Promise<string> {
+  const fd = openInside(path, roots);
+  try {
+    const size = sizeOf(fd, SKILL_LIMITS.bytesMax);
+    const piece = Buffer.allocUnsafe(Math.min(size, SKILL_LIMITS.chunkBytes));
+    const hash = createHash('sha256');
+    for (let read = 0; read < size; await rest()) {
+      const length = fs.readSync(fd, piece, 0, Math.min(piece.length, size - read), read);
+      if (length === 0) throw new Refusal(REPLACED);
+      hash.update(piece.subarray(0, length));
+      read += length;
+    }
+    return hash.digest('hex');
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+const REPLACED = 'it was replaced while it was being read; ask again';
+
+function openInside(path: string, roots: readonly string[]): number {
+  if (!isInside(realPath(path), ...roots)) throw new Refusal('it is outside the skills folder');
+  return fs.openSync(path, fs.constants.O_RDONLY | WARILY);
+}
+
+function sizeOf(fd: number, bytesMax: number): number {
+  const stat = fs.fstatSync(fd);
+  if (stat.isFile() && stat.size <= bytesMax) return stat.size;
+  throw new Refusal(REPLACED);
 }

@@ -1,15 +1,18 @@
 import * as z from 'zod';
 import { type Tool, toolsOf } from '../../tool.ts';
-import { texts } from '../fields.ts';
+import { otherwise, pageOffset, texts } from '../fields.ts';
 import type { SkillListing, SkillRegistry } from './registry.ts';
 import { SKILL_LIMITS } from './skill-folder.ts';
 
 /** Longer than any name or capability can be. */
 const SEARCH_CHARS_MAX = 256;
+const PAGE_DEFAULT = 50;
 
 const SkillListInput = z.strictObject({
-  search: z.string().max(SEARCH_CHARS_MAX).optional(),
-  capability: z.string().max(SEARCH_CHARS_MAX).optional(),
+  search: z.string().max(SEARCH_CHARS_MAX).optional().describe('part of the name or description'),
+  capability: z.string().max(SEARCH_CHARS_MAX).optional().describe('exact name of one'),
+  limit: otherwise(z.int().min(1).max(SKILL_LIMITS.pageMax), PAGE_DEFAULT),
+  offset: pageOffset,
 });
 
 export const SkillListOutput = z.strictObject({
@@ -35,24 +38,44 @@ export function skillTools(registry: SkillRegistry): Tool[] {
       kind: 'snapshot',
       input: SkillListInput,
       output: SkillListOutput,
+      example: { search: 'review' },
       handle: async (args) => answer(await registry.list(), args),
     }),
   ];
 }
 
-function answer(listing: SkillListing, { search, capability }: z.output<typeof SkillListInput>) {
-  const words = search?.toLowerCase() ?? '';
+function answer(listing: SkillListing, args: z.output<typeof SkillListInput>) {
+  const { search = '', capability, limit = PAGE_DEFAULT, offset = 0 } = args;
+  const words = search.toLowerCase();
   const matching = listing.skills.filter(
     ({ name, description, capabilities }) =>
       [name, description].some((text) => text.toLowerCase().includes(words)) &&
       (capability === undefined || capabilities.includes(capability)),
   );
-  const skipped = listing.skipped.slice(0, SKILL_LIMITS.skippedShownMax);
+  const skipped = fitting(listing.skipped, SKILL_LIMITS.skippedBytesMax);
   const left = listing.skipped.length - skipped.length;
-  if (left > 0) skipped.push({ path: '', reason: `${left} more are not shown` });
+  if (left > 0) skipped.push({ path: '', reason: `${left} more; "colibri doctor" names them all` });
+  const room = SKILL_LIMITS.pageBytesMax - bytesOf(skipped);
   return {
-    skills: matching.map((skill) => ({ ...skill, capabilities: [...skill.capabilities] })),
+    skills: fitting(matching.slice(offset, offset + limit), room).map((skill) => ({
+      ...skill,
+      capabilities: [...skill.capabilities],
+    })),
     total_count: matching.length,
     ...(skipped.length > 0 && { skipped }),
   };
+}
+
+/** The first of them that fit into so many bytes of JSON, but at least one: else no page would follow. */
+function fitting<T>(items: readonly T[], bytesMax: number): T[] {
+  let bytes = 0;
+  const end = items.findIndex((item, i) => {
+    bytes += bytesOf(item) + 1;
+    return bytes > bytesMax && i > 0;
+  });
+  return items.slice(0, end === -1 ? undefined : end);
+}
+
+function bytesOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
 }

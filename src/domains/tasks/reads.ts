@@ -3,11 +3,13 @@ import { LIMITS } from '../../limits.ts';
 import { TASKS } from '../../log/tables.ts';
 import type { Condition, Dialect, Reader, SqlValue, TaskSearch } from '../../storage/engine.ts';
 import type { TaskRow } from '../facts.ts';
-import { marks, numberFrom, shown, shownColumns } from '../lookup.ts';
-import type { ListArgs } from './schema.ts';
+import { erasedAmong, idsFrom, marks, numberFrom, shown, shownColumns } from '../lookup.ts';
+import { type ListArgs, PAGE_DEFAULT } from './schema.ts';
 import { QUEUE } from './workflows.ts';
 
-const PAGE_DEFAULT = 50;
+const PRIORITIES = ['critical', 'high', 'normal', 'low'];
+const IN_ORDER =
+  "ORDER BY unmet > 0, CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END, id";
 
 /** Column and direction come from these tables only; nothing a caller sends becomes SQL. */
 const ORDERS = {
@@ -18,8 +20,17 @@ const ORDERS = {
 } as const;
 
 type ListedTask = Pick<
-  TaskRow,
-  'id' | 'title' | 'project' | 'status' | 'priority' | 'progress' | 'assignee' | 'created_at' | 'updated_at'
+  ShownTask,
+  | 'id'
+  | 'title'
+  | 'project'
+  | 'status'
+  | 'priority'
+  | 'progress'
+  | 'assignee'
+  | 'created_at'
+  | 'updated_at'
+  | 'erased'
 >;
 
 /** What a person may ask for beyond that: who holds a task, and when it was changed last, both ends included. */
@@ -36,7 +47,8 @@ export async function listTasks(tx: Reader, args: ListArgs & PersonFilters) {
   const where = conditions.length === 0 ? '' : `WHERE ${plan.conditions.map(({ sql }) => sql).join(' AND ')}`;
   const params = plan.conditions.flatMap((condition) => condition.params);
   const rows = await tx.all<ListedTask>(
-    `SELECT id, ${shown(TASKS, 'title')}, project, status, priority, progress, assignee, created_at, updated_at
+    `SELECT id, ${shown(TASKS, 'title')}, project, status, priority, progress, assignee, created_at, updated_at,
+       ${erasedAmong(TASKS, 'title')}
      FROM tasks ${where} ORDER BY ${ORDERS[sort_by][sort_order]} LIMIT ? OFFSET ?`,
     ...params,
     limit,
@@ -112,36 +124,63 @@ export function searchConditions(text: string, dialect: Dialect): Asked[] {
 /** A task as people and agents see it: its texts in place of their digests, and what is derived. */
 export interface ShownTask extends TaskRow {
   readonly unmet: number;
-  /** 1 if the owner has erased its title. */
+  /** 1 if the owner has erased one of its texts. */
   readonly erased: number;
 }
 
 /** The columns of a `ShownTask`. */
-export const SHOWN = `${shownColumns(TASKS)}, unmet,
-  NOT EXISTS (SELECT 1 FROM texts WHERE digest = tasks.title) AS erased`;
+export const SHOWN = `${shownColumns(TASKS)}, unmet, ${erasedAmong(TASKS, ...TASKS.texts)}`;
 
 export type NextAction = Pick<
   ShownTask,
-  'id' | 'title' | 'priority' | 'assignee' | 'estimate_hours' | 'parent_id' | 'unmet'
+  'id' | 'title' | 'priority' | 'assignee' | 'estimate_hours' | 'parent_id' | 'unmet' | 'status' | 'erased'
 >;
 
 export const nextActions = queued<NextAction>(
   QUEUE.next,
-  `id, ${shown(TASKS, 'title')}, priority, assignee, estimate_hours, parent_id, unmet`,
+  `id, ${shown(TASKS, 'title')}, priority, assignee, estimate_hours, parent_id, unmet, status, ${erasedAmong(TASKS, 'title')}`,
 );
 
-export const blockedTasks = queued<Pick<ShownTask, 'id' | 'title' | 'blocked_reason'>>(
+export const blockedTasks = queued<Pick<ShownTask, 'id' | 'title' | 'blocked_reason' | 'erased'>>(
   QUEUE.blocked,
-  `id, ${shown(TASKS, 'title')}, ${shown(TASKS, 'blocked_reason')}`,
+  `id, ${shown(TASKS, 'title')}, ${shown(TASKS, 'blocked_reason')}, ${erasedAmong(TASKS, 'title', 'blocked_reason')}`,
 );
+
+/** The same order as that of the queues. */
+export function byUrgency(a: NextAction, b: NextAction): number {
+  const urgency = ({ priority }: NextAction) => PRIORITIES.indexOf(priority);
+  return Number(a.unmet > 0) - Number(b.unmet > 0) || urgency(a) - urgency(b) || a.id - b.id;
+}
+
+/** What there is where nothing is ready: how many tasks of each kind, and which one of those that can be brought forward comes first. */
+export async function idleTasks(tx: Reader, project: string | undefined) {
+  const own = project === undefined ? '' : 'project = ? AND ';
+  const params = project === undefined ? [] : [project];
+  const count = (what: string) =>
+    numberFrom(tx, `SELECT count(*) AS value FROM tasks WHERE ${own}${what}`, ...params);
+  const standing = async (status: 'backlog' | 'review') => {
+    const [first] = await idsFrom(
+      tx,
+      `SELECT id FROM tasks WHERE ${own}status = '${status}' ${IN_ORDER} LIMIT 1`,
+      ...params,
+    );
+    return { first, count: first === undefined ? 0 : await count(`status = '${status}'`) };
+  };
+  return {
+    backlog: await standing('backlog'),
+    review: await standing('review'),
+    waiting: await count(`queue = ${QUEUE.next} AND queue > 0`),
+    blocked: await count(`queue = ${QUEUE.blocked} AND queue > 0`),
+    isEmpty: (await tx.get(`SELECT 1 AS found FROM tasks WHERE ${own}TRUE LIMIT 1`, ...params)) === undefined,
+  };
+}
 
 /**
  * Ready ones first, then the most urgent, then the oldest: a walk along an index that finished tasks are not in. SQLite
  * sees that the index fits only if the urgency is as the index has it, word for word, and the number is in the text.
  */
 function queued<T extends object>(queue: number, columns: string) {
-  const urgency = "CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END";
-  const rest = `queue = ${queue} AND queue > 0 ORDER BY unmet > 0, ${urgency}, id LIMIT ?`;
+  const rest = `queue = ${queue} AND queue > 0 ${IN_ORDER} LIMIT ?`;
   return async (tx: Reader, project: string | undefined, limit: number): Promise<T[]> =>
     project === undefined
       ? await tx.all<T>(`SELECT ${columns} FROM tasks WHERE ${rest}`, limit)

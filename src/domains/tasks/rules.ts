@@ -3,9 +3,17 @@ import { canonicalJson } from '../../integrity/canonical-json.ts';
 import { formatId, SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
 import type { TaskRow } from '../facts.ts';
 import { given, notFound, numberOf, pick, recordIn } from '../records.ts';
-import { ask, type Call, type Ruling, type Steps } from '../rule.ts';
-import type { CreateArgs, Created, UpdateArgs, Updated } from './schema.ts';
-import { assertArrow, INITIAL, isDone, isFinal, type Status, type Workflow } from './workflows.ts';
+import { ask, type Call, type Ruling, type SeenHolder, type Steps } from '../rule.ts';
+import type { CreateArgs, Created, FormerHolder, UpdateArgs, Updated } from './schema.ts';
+import {
+  allowedFrom,
+  assertArrow,
+  INITIAL,
+  isDone,
+  isUnderWay,
+  type Status,
+  type Workflow,
+} from './workflows.ts';
 
 // Pure: all that these functions know of the world is in their arguments and in what they ask for. The writer runs them
 // in a transaction, the verifier in memory.
@@ -80,20 +88,26 @@ function* updateTask(args: UpdateArgs, call: Call): Steps<Ruling<Updated>> {
   const id = numberOf(TASKS, args.task_id);
   const { task, covering } = yield* ask({ task: ['task', id], covering: ['coveringSessions', id] });
   if (task === undefined) throw notFound(TASKS, args.task_id);
-  const moved = args.status === undefined ? {} : move(task, args.status, args, call);
-  const unsealed = args.status !== undefined && isDone(args.status) ? yield* assertMayFinish(task) : 0;
+  const takeover = args.takeover === true;
+  // A takeover with the status that the task has takes the hold and moves nothing.
+  const to = takeover && task.held_by !== null && args.status === task.status ? undefined : args.status;
+  if (to !== undefined) assertArrow(task, to);
+  const taken = to === undefined && !takeover ? undefined : yield* takeHold(task, to, takeover, call);
+  const moved = to === undefined ? {} : move(to, args, call);
+  const unsealed = to !== undefined && isDone(to) ? yield* assertMayFinish(task) : 0;
   const rewired = args.depends_on === undefined ? {} : yield* rewire(task, args.depends_on);
   const row: TaskRow = {
     ...task,
     ...given(args, ...REPLACED),
     ...(args.labels !== undefined && { labels: labelsOf(args.labels) }),
     ...moved,
+    ...taken?.hold,
     ...rewired,
     updated_at: call.at,
     updated_by: call.actor,
     position: call.position,
   };
-  const warnings = yield* afterthoughts(args, row, unsealed);
+  const warnings = yield* afterthoughts(args, task, row, unsealed);
   const records = yield* recordIn(covering, { kind: 'change', ref: call.position, task_id: id }, call);
   return {
     rows: [{ table: 'tasks', row, previous: task.position }, ...records],
@@ -101,31 +115,81 @@ function* updateTask(args: UpdateArgs, call: Call): Steps<Ruling<Updated>> {
       task_id: formatId(TASKS, id),
       ...pick(row, 'status', 'progress', 'updated_at', 'updated_by'),
       ...(args.status !== undefined && { previous_status: task.status }),
+      ...(taken?.from && { taken_over_from: taken.from }),
       ...(warnings.length > 0 && { warnings }),
     },
   };
 }
 
-function move(task: TaskRow, to: Status, args: UpdateArgs, call: Call): Partial<TaskRow> {
-  assertArrow(task, to);
+function move(to: Status, args: UpdateArgs, call: Call): Partial<TaskRow> {
   return {
     status: to,
     status_since: call.at,
     status_by: call.actor,
-    ...holdAfter(task, to, call),
     blocked_reason: args.blocked_reason ?? null,
     ...(isDone(to) && { progress: 100 }),
   };
 }
 
-/** Whoever moves a task to in_progress, or a pipeline task out of INIT, holds it until it leaves there. */
-function holdAfter(task: TaskRow, to: Status, call: Call) {
-  const isUnderWay =
-    task.workflow === 'pipeline' ? !isFinal(task.workflow, to) && to !== 'INIT' : to === 'in_progress';
-  if (!isUnderWay) return { held_by: null, held_process: null, held_since: null };
-  if (task.held_by !== null && task.workflow === 'pipeline') return {};
-  const held_process = call.source === 'cli' ? null : call.process;
-  return { held_by: call.actor, held_process, held_since: call.at };
+/** Whose hold ends with a call, and the hold after it. Refuses a move, or a takeover, that is not the caller's to make. */
+function* takeHold(
+  task: TaskRow,
+  to: Status | undefined,
+  takeover: boolean,
+  call: Call,
+): Steps<{ readonly from?: FormerHolder; readonly hold: Partial<TaskRow> }> {
+  if (task.held_by === null && to === undefined) throw nothingToTakeOver(task);
+  const isHolder =
+    task.held_by === call.actor && (task.held_process === null || task.held_process === call.process);
+  const from = task.held_by === null || isHolder ? undefined : yield* formerHolder(task, takeover, call);
+  const hold =
+    to !== undefined && !isUnderWay(task.workflow, to)
+      ? { held_by: null, held_process: null, held_since: null }
+      : isHolder
+        ? {}
+        : {
+            held_by: call.actor,
+            held_process: call.source === 'cli' ? null : call.process,
+            held_since: call.at,
+          };
+  return { ...(from && { from }), hold };
+}
+
+/**
+ * Somebody else holds the task. The hold passes to an agent that was restarted, to the assignee, and to whoever takes it
+ * over; anybody else is refused. Two processes of one name are two holders, also where the task is assigned to that name.
+ */
+function* formerHolder(task: TaskRow, takeover: boolean, call: Call): Steps<FormerHolder> {
+  const { held_by, held_process, held_since } = task;
+  if (held_by === null || held_since === null) throw new Error('nobody holds the task');
+  const { seen } = yield* ask({ seen: ['holder', held_by, held_process] });
+  const isRestarted = held_by === call.actor && !seen.present;
+  const isHandedOver = held_by !== call.actor && task.assignee === call.actor;
+  if (!takeover && !isRestarted && !isHandedOver) throw taskHeld(task, held_by, held_since, seen);
+  return { held_by, since: held_since, ...given(seen, 'last_seen'), present: seen.present };
+}
+
+function nothingToTakeOver({ id, workflow, status }: TaskRow): ColibriError {
+  const allowed = allowedFrom(workflow, status);
+  const next = allowed.length === 0 ? 'It is final.' : `Claim it with status instead: ${allowed.join(', ')}.`;
+  const sentence = `Nobody holds ${formatId(TASKS, id)}, which is ${status}, so there is nothing to take over. ${next}`;
+  const details = { task_id: formatId(TASKS, id), workflow, from: status, allowed };
+  return new ColibriError('ERR_INVALID_TRANSITION', sentence, details);
+}
+
+function taskHeld(task: TaskRow, held_by: string, since: string, seen: SeenHolder): ColibriError {
+  const task_id = formatId(TASKS, task.id);
+  const isPerson = task.held_process === null;
+  const wasTaken = task.status_by !== held_by && task.status_since < since;
+  const how = wasTaken
+    ? `${held_by} took ${task_id} over from ${task.status_by} at ${since}`
+    : `${held_by} has held ${task_id} since ${since}`;
+  const where = isPerson
+    ? 'a person at the command line'
+    : `${seen.present ? 'still there' : 'its process is gone'}${seen.last_seen === undefined ? '' : `, last seen ${seen.last_seen}`}`;
+  const sentence = `${how} (${where}). Take another task from task_next_actions. If it will not be finished otherwise, take it over: repeat the call with takeover: true.`;
+  const details = { task_id, held_by, since, ...given(seen, 'last_seen'), present: seen.present };
+  return new ColibriError('ERR_TASK_HELD', sentence, details);
 }
 
 /** The gates before the end. Answers how many thoughts of a proof-grade task are in no seal. */
@@ -191,12 +255,14 @@ function cycleError(task: number, cameFrom: ReadonlyMap<number, number>, via?: s
 }
 
 /** What was done as asked but may not be what was meant. */
-function* afterthoughts(args: UpdateArgs, row: TaskRow, unsealed: number): Steps<string[]> {
+function* afterthoughts(args: UpdateArgs, before: TaskRow, row: TaskRow, unsealed: number): Steps<string[]> {
   const said: string[] = [];
   if (unsealed > 0)
     said.push(`${unsealed} older thought(s) of ${formatId(TASKS, row.id)} are in no sealed session.`);
   if ((args.progress ?? row.progress) !== row.progress)
     said.push(`Finishing sets progress to 100, not ${args.progress}.`);
+  else if (args.progress !== undefined && args.progress < 100 && isDone(before.status))
+    said.push(`The task is finished, and its progress now says ${args.progress} instead of 100.`);
   if (args.progress === 100 && !isDone(row.status))
     said.push(`Progress is 100 but the status is ${row.status}, not finished.`);
   if (args.blocked_reason !== undefined && row.status !== 'blocked')

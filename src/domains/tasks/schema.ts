@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { projectName } from '../../config.ts';
 import { LIMITS } from '../../limits.ts';
-import { actorName, each, instant, line, pageOffset, recordId, texts } from '../fields.ts';
+import { actorName, each, instant, line, otherwise, pageOffset, recordId, texts } from '../fields.ts';
 import { STATUSES, WORKFLOWS } from './workflows.ts';
 
 const PRIORITIES = ['low', 'normal', 'high', 'critical'] as const;
@@ -9,6 +9,12 @@ const TYPES = ['implementation', 'refactor', 'doc', 'investigation', 'spike'] as
 
 export type Priority = (typeof PRIORITIES)[number];
 export type TaskType = (typeof TYPES)[number];
+
+/** Tasks in a page, and in a list of next actions, where the caller does not say. */
+export const PAGE_DEFAULT = 50;
+export const NEXT_DEFAULT = 20;
+
+const IF_CONFIGURED = 'default: as configured, else all';
 
 const title = line(LIMITS.titleCharsMax);
 const priority = z.enum(PRIORITIES);
@@ -20,17 +26,19 @@ const Editable = {
   labels: z.array(line(LIMITS.labelCharsMax)).max(LIMITS.labelsMax).optional(),
   assignee: actorName.optional(),
   estimate_hours: z.number().min(0).max(LIMITS.estimateHoursMax).optional(),
-  depends_on: z.array(recordId).max(LIMITS.dependenciesMax).optional(),
+  depends_on: z.array(recordId).max(LIMITS.dependenciesMax).optional().describe('tasks to finish first'),
 };
 
 export const CreateInput = z.strictObject({
   title,
-  project: projectName,
+  project: projectName.describe('a new name opens a project'),
   ...Editable,
-  parent_id: recordId.optional(),
+  priority: otherwise(priority, 'normal'),
+  assignee: otherwise(actorName, 'unassigned'),
+  parent_id: recordId.optional().describe('task it is part of'),
   type: z.enum(TYPES).optional(),
-  proof_grade: z.boolean().optional(),
-  workflow: z.enum(WORKFLOWS).optional(),
+  proof_grade: z.boolean().optional().describe('done needs a sealed session'),
+  workflow: z.enum(WORKFLOWS).optional().describe('default: as configured'),
 });
 
 export const CreateOutput = z.strictObject({
@@ -42,12 +50,13 @@ export const CreateOutput = z.strictObject({
 
 export const UpdateInput = z
   .strictObject({
-    task_id: recordId,
-    status: z.enum(STATUSES).optional(),
-    progress: z.number().min(0).max(100).optional(),
+    task_id: recordId.describe('with at least one other field'),
+    status: z.enum(STATUSES).optional().describe('lower case: kanban; upper case: pipeline'),
+    progress: z.number().min(0).max(100).optional().describe('percent'),
     title: title.optional(),
     ...Editable,
-    blocked_reason: line(LIMITS.reasonCharsMax).optional(),
+    blocked_reason: line(LIMITS.reasonCharsMax).optional().describe('required with status blocked'),
+    takeover: z.boolean().optional().describe('true: take it from its holder'),
   })
   .refine((update) => Object.keys(update).length > 1, 'give at least one field besides task_id')
   .refine((update) => update.status !== 'blocked' || update.blocked_reason !== undefined, {
@@ -55,17 +64,40 @@ export const UpdateInput = z
     message: 'required when status is blocked: say what the task waits for',
   });
 
+/** Who holds a task, or held it. A person at the command line is never seen, and counts as present. */
+const Holder = {
+  ...texts('held_by', 'since'),
+  last_seen: z.string().optional(),
+  present: z.boolean(),
+};
+
+const FormerHolder = z.strictObject(Holder);
+
 export const UpdateOutput = z.strictObject({
   ...texts('task_id', 'updated_at', 'updated_by'),
   status: z.enum(STATUSES),
   progress: z.number(),
   previous_status: z.enum(STATUSES).optional(),
+  taken_over_from: FormerHolder.optional(),
   warnings: z.array(z.string()).optional(),
 });
 
 export const GetInput = z.strictObject({
   task_id: recordId,
-  ...each(z.boolean().optional(), 'include_thought_trail', 'include_dependents'),
+  include_thought_trail: z.boolean().optional().describe('add thought ids'),
+  include_dependents: z.boolean().optional().describe('add child ids'),
+  include_history: z.boolean().optional().describe('add its calls, newest first'),
+});
+
+/** A call on the task: what it asked for, and how it ended. `position` is that of its exit row. */
+const PastCall = z.strictObject({
+  position: z.int(),
+  ...texts('at', 'actor', 'tool', 'outcome'),
+  error_code: z.string().optional(),
+  message: z.string().optional(),
+  args: z.record(z.string(), z.unknown()),
+  previous_status: z.string().optional(),
+  taken_over_from: z.record(z.string(), z.unknown()).optional(),
 });
 
 const Summary = {
@@ -86,32 +118,42 @@ export const GetOutput = z.strictObject({
   type: z.enum(TYPES).optional(),
   proof_grade: z.boolean(),
   erased: z.boolean().optional(),
+  holder: z.strictObject({ ...Holder, abandoned: z.boolean() }).optional(),
   ...each(z.array(z.string()).optional(), 'thought_trail', 'dependents'),
+  history: z.array(PastCall).optional(),
+  history_total: z.int().optional(),
 });
 
 export const ListInput = z.strictObject({
-  project: projectName.optional(),
+  project: projectName.optional().describe(IF_CONFIGURED),
   status: z.array(z.enum(STATUSES)).max(STATUSES.length).optional(),
   priority: z.array(priority).max(PRIORITIES.length).optional(),
   assignee: actorName.optional(),
   label: line(LIMITS.labelCharsMax).optional(),
-  ...each(instant.optional(), 'created_after', 'created_before'),
-  search: z.string().max(LIMITS.searchCharsMax).optional(),
-  limit: z.int().min(1).max(LIMITS.tasksPageMax).optional(),
+  ...each(instant, 'created_after', 'created_before'),
+  search: z.string().max(LIMITS.searchCharsMax).optional().describe('words, or how they begin'),
+  limit: otherwise(z.int().min(1).max(LIMITS.tasksPageMax), PAGE_DEFAULT),
   offset: pageOffset,
-  sort_by: z.enum(['created', 'updated', 'priority', 'progress']).optional(),
-  sort_order: z.enum(['asc', 'desc']).optional(),
+  sort_by: otherwise(z.enum(['created', 'updated', 'priority', 'progress']), 'updated'),
+  sort_order: otherwise(z.enum(['asc', 'desc']), 'desc'),
 });
 
 export const ListOutput = z.strictObject({
-  tasks: z.array(z.strictObject(Summary)),
+  tasks: z.array(z.strictObject({ ...Summary, erased: z.boolean().optional() })),
   ...each(z.int(), 'total_count', 'returned_count', 'offset', 'limit'),
 });
 
 export const NextInput = z.strictObject({
-  project: projectName.optional(),
-  limit: z.int().min(1).max(LIMITS.nextActionsMax).optional(),
-  include_blocked: z.boolean().optional(),
+  project: projectName.optional().describe(IF_CONFIGURED),
+  limit: otherwise(z.int().min(1).max(LIMITS.nextActionsMax), NEXT_DEFAULT),
+  include_blocked: z.boolean().optional().describe('add blocked tasks and why'),
+});
+
+const HeldTask = z.strictObject({
+  ...texts('task_id', 'title'),
+  status: z.enum(STATUSES),
+  ...Holder,
+  erased: z.boolean().optional(),
 });
 
 export const NextOutput = z.strictObject({
@@ -122,15 +164,23 @@ export const NextOutput = z.strictObject({
       estimate_hours: z.number().optional(),
       parent_id: z.string().optional(),
       dependencies_unmet: z.int(),
+      status: z.enum(STATUSES).optional(),
+      erased: z.boolean().optional(),
     }),
   ),
   count: z.int(),
   project: z.string(),
-  blocked: z.array(z.strictObject(texts('task_id', 'title', 'blocked_reason'))).optional(),
+  blocked: z
+    .array(z.strictObject({ ...texts('task_id', 'title', 'blocked_reason'), erased: z.boolean().optional() }))
+    .optional(),
+  ...each(z.array(HeldTask).optional(), 'yours', 'abandoned'),
+  hint: z.string().optional(),
 });
 
 export type CreateArgs = z.output<typeof CreateInput>;
 export type Created = z.output<typeof CreateOutput>;
 export type UpdateArgs = z.output<typeof UpdateInput>;
 export type Updated = z.output<typeof UpdateOutput>;
+export type FormerHolder = z.output<typeof FormerHolder>;
+export type PastCall = z.output<typeof PastCall>;
 export type ListArgs = z.output<typeof ListInput>;

@@ -48,10 +48,16 @@ export function isDone(status: Status): boolean {
   return status === 'done' || status === 'DONE';
 }
 
-export function queueOf(workflow: Workflow, status: Status): number {
+/** In progress: whoever moves a task here holds it. */
+export function isUnderWay(workflow: Workflow, status: Status): boolean {
+  if (workflow === 'pipeline') return status !== INITIAL.pipeline && !isFinal(workflow, status);
+  return status === 'in_progress';
+}
+
+/** A pipeline task that is under way is next for its holder only, who finds it by its hold. */
+export function queueOf(status: Status): number {
   if (status === 'blocked') return QUEUE.blocked;
-  const isNext = status === 'todo' || (workflow === 'pipeline' && !isFinal(workflow, status));
-  return isNext ? QUEUE.next : QUEUE.none;
+  return status === 'todo' || status === INITIAL.pipeline ? QUEUE.next : QUEUE.none;
 }
 
 /** The verifier asks about rows that may say anything: a workflow that does not exist allows nothing. */
@@ -59,19 +65,40 @@ export function allowedFrom(workflow: Workflow, status: Status): readonly Status
   return Object.hasOwn(ARROWS, workflow) ? (ARROWS[workflow][status] ?? []) : [];
 }
 
+type Standing = Pick<
+  TaskRow,
+  'id' | 'workflow' | 'status' | 'status_by' | 'status_since' | 'held_by' | 'held_since'
+>;
+
 /** To stay is not an arrow either: of two agents that make the same move, the second learns who was first. */
-export function assertArrow(
-  task: Pick<TaskRow, 'id' | 'workflow' | 'status' | 'status_by' | 'status_since'>,
-  to: Status,
-): void {
-  const { workflow, status, status_by: held_by, status_since: since } = task;
+export function assertArrow(task: Standing, to: Status): void {
+  const { workflow, status, status_since, status_by, held_by } = task;
   const allowed = allowedFrom(workflow, status);
   if (allowed.includes(to)) return;
   const task_id = formatId(TASKS, task.id);
+  const first = firstStep(workflow, status, to);
   const refused = to === status ? `be set to ${to} a second time` : `move to ${to}`;
+  const held =
+    held_by === null
+      ? ''
+      : ` ${held_by} has held it since ${task.held_since}: unless that is you, take another task.`;
   const next =
-    allowed.length === 0 ? 'It is final and never moves again.' : `Allowed next: ${allowed.join(', ')}.`;
-  const sentence = `${task_id} has been ${status} since ${since}, set by ${held_by}; it cannot ${refused}. ${next}`;
-  const details = { task_id, workflow, from: status, to, allowed, held_by, since };
+    allowed.length === 0
+      ? 'It is final and never moves again.'
+      : `${first === undefined ? '' : `Set it to ${first} first. `}Allowed next: ${allowed.join(', ')}.`;
+  const sentence = `${task_id} has been ${status} since ${status_since}, set by ${status_by}; it cannot ${refused}.${held} ${next}`;
+  const who = held_by === null ? { status_by, since: status_since } : { held_by, since: task.held_since };
+  const details = { task_id, workflow, from: status, to, allowed, ...(first && { first }), ...who };
   throw new ColibriError('ERR_INVALID_TRANSITION', sentence, details);
+}
+
+/** Where the shortest way from one status to another leads first; undefined where it is one step, or none leads there. */
+function firstStep(workflow: Workflow, from: Status, to: Status): Status | undefined {
+  const cameFrom = new Map<Status, Status>(allowedFrom(workflow, from).map((next) => [next, next]));
+  // A map may grow while it is walked: what was found last is looked at last.
+  for (const [status, first] of cameFrom) {
+    if (status === to) return from === to || status === first ? undefined : first;
+    for (const next of allowedFrom(workflow, status)) if (!cameFrom.has(next)) cameFrom.set(next, first);
+  }
+  return undefined;
 }

@@ -1,6 +1,9 @@
 import * as z from 'zod';
 import { LIMITS } from '../../limits.ts';
-import { each, line, pageOffset, recordId, texts } from '../fields.ts';
+import { each, line, otherwise, pageOffset, recordId, texts } from '../fields.ts';
+
+/** Thoughts in a page where the caller does not say. */
+export const PAGE_DEFAULT = 100;
 
 const type = z.enum(['reflection', 'decision', 'discovery', 'risk', 'blockers', 'plan', 'analysis']);
 
@@ -12,16 +15,20 @@ export const RecordInput = z.strictObject({
   task_id: recordId,
   type,
   content: line(LIMITS.thoughtCharsMax),
-  ...each(evidence.optional(), 'branch', 'commit_sha'),
-  ...each(evidenceList.optional(), 'tests_run', 'blockers'),
+  branch: evidence.optional().describe('default, as for commit_sha: what git says'),
+  commit_sha: evidence.optional(),
+  tests_run: evidenceList.optional().describe('with results'),
+  blockers: evidenceList.optional().describe('what stands in the way'),
   metadata: z
     .record(z.string(), z.unknown())
     .refine(
       (value) => Buffer.byteLength(JSON.stringify(value)) <= LIMITS.metadataBytesMax,
       `larger than ${LIMITS.metadataBytesMax} bytes`,
     )
-    .optional(),
-  session_id: recordId.optional(),
+    .optional()
+    // Strict converters refuse an object of unknown fields. Stage 2 takes the object itself, too.
+    .meta({ listedAs: 'string', description: 'JSON object as text, at most 16 KB' }),
+  session_id: recordId.optional().describe('default: the task’s open one'),
 });
 
 const Link = {
@@ -40,7 +47,7 @@ const Subject = each(recordId.optional(), 'task_id', 'session_id');
 export const ListInput = z.strictObject({
   ...Subject,
   type: type.optional(),
-  limit: z.int().min(1).max(LIMITS.thoughtsPageMax).optional(),
+  limit: otherwise(z.int().min(1).max(LIMITS.thoughtsPageMax), PAGE_DEFAULT),
   offset: pageOffset,
   verify_chain: z.boolean().optional(),
 });

@@ -4,7 +4,7 @@ import { ERASED } from '../../log/texts.ts';
 import type { Reader } from '../../storage/engine.ts';
 import { type CallContext, type Tool, toolsOf } from '../../tool.ts';
 import type { ThoughtRow } from '../facts.ts';
-import { numberFrom, shownColumns } from '../lookup.ts';
+import { erasedAmong, numberFrom, shownColumns } from '../lookup.ts';
 import { given, pick } from '../records.ts';
 import type { GitEvidence } from '../rule.ts';
 import { requireRow, ruled } from '../ruled.ts';
@@ -34,8 +34,6 @@ export interface TrailDeps {
   verifyChain(tx: Reader, subject: Subject, options: { readonly trace: boolean }): Promise<ChainReport>;
 }
 
-const PAGE_DEFAULT = 100;
-
 const tool = toolsOf('trail');
 
 export function trailTools(deps: TrailDeps): Tool[] {
@@ -47,6 +45,7 @@ export function trailTools(deps: TrailDeps): Tool[] {
         'Append a thought on a task to its tamper-evident trail: why you do what you do. It cannot be edited later.',
       input: schema.RecordInput,
       output: schema.RecordOutput,
+      example: { task_id: 'T-0001', type: 'decision', content: 'Use cookies because …' },
       prepare: async (args) => ({ args, outside: await observe(deps, args) }),
       ...ruled(TRAIL_RULES.thought_record),
     }),
@@ -54,22 +53,24 @@ export function trailTools(deps: TrailDeps): Tool[] {
       name: 'thought_record_list',
       title: 'List thoughts',
       summary:
-        'The thoughts of a task, of a session, or all, in order; verify_chain also checks every record and link.',
+        'The thoughts of a task, of a session, or all, in order (both ids: that task within that session); verify_chain also checks every record and link.',
       effect: 'reads',
       kind: (sent) => (Reflect.has(Object(sent), 'verify_chain') ? 'long' : 'snapshot'),
       input: schema.ListInput,
       output: schema.ListOutput,
+      example: { task_id: 'T-0001' },
       handle: (args, _call, tx) => list(deps, tx, args),
     }),
     tool({
       name: 'audit_verify_chain',
       title: 'Verify chain',
       summary:
-        'Check every record and audit row of a task or a session. Lists every break; with full_trace, every hash.',
+        'Check every record and audit row of a task or a session; give exactly one of the two. Lists every break; with full_trace, every hash.',
       effect: 'reads',
       kind: 'long',
       input: schema.VerifyInput,
       output: schema.VerifyOutput,
+      example: { task_id: 'T-0001' },
       handle: (args, call, tx) => verify(deps, tx, call, args),
     }),
   ];
@@ -82,7 +83,7 @@ async function observe(deps: TrailDeps, { branch, commit_sha }: schema.RecordArg
 }
 
 async function list(deps: TrailDeps, tx: Reader, args: schema.ListArgs) {
-  const { session_id, task_id, type, limit = PAGE_DEFAULT, offset = 0 } = args;
+  const { session_id, task_id, type, limit = schema.PAGE_DEFAULT, offset = 0 } = args;
   const session = session_id === undefined ? undefined : await requireSubject(tx, 'session', session_id);
   const task = task_id === undefined ? undefined : await requireSubject(tx, 'task', task_id);
   const filter = { task: task?.id, session: session?.id, type };
@@ -105,8 +106,7 @@ type ShownThought = ThoughtRow & { readonly erased: number };
 /** By the session's records, so that a child's thought in a deep session is included. */
 const IN_SESSION = "id IN (SELECT ref FROM session_records WHERE session_id = ? AND kind = 'thought')";
 
-const SHOWN = `${shownColumns(THOUGHTS)},
-  NOT EXISTS (SELECT 1 FROM texts WHERE digest = thoughts.content) AS erased`;
+const SHOWN = `${shownColumns(THOUGHTS)}, ${erasedAmong(THOUGHTS, ...THOUGHTS.texts)}`;
 
 /** One page of those of a task, those that are records of a session, both, or all; and the number of all that match. */
 export async function listThoughts(

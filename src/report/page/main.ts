@@ -1,4 +1,3 @@
-import type { Period } from '../glance.ts';
 import { type Embedded, embeddedBundle, openDropped, openFiles } from './given.ts';
 import { boardView } from './view/board.ts';
 import { checksView } from './view/checks.ts';
@@ -29,7 +28,7 @@ function start(): void {
   const embedded = embeddedBundle();
   document.body.append(header(embedded), h('main.grid', banner.element, content), detail.element);
   acceptDrops();
-  if (embedded !== undefined) return void open({ zip: embedded.zip }, embedded.name, embedded.period);
+  if (embedded !== undefined) return void open({ zip: embedded.zip }, embedded.name, embedded);
   banner.idle();
   replace(content, welcome());
 }
@@ -87,14 +86,21 @@ function header(embedded: Embedded | undefined): HTMLElement {
 function chooser(label: string, props: Readonly<Record<string, string | boolean>>): HTMLElement {
   const input = h('input', { type: 'file', hidden: true, ...props });
   input.addEventListener('change', async () => {
-    await openFiles([...(input.files ?? [])], open);
+    await openFiles([...(input.files ?? [])], openGiven);
     input.value = '';
   });
   return h('div', input, h('button', { click: () => input.click() }, label));
 }
 
+/** What whoever made the report said about it. */
+type Known = Pick<Embedded, 'abandoned' | 'period'>;
+const NOTHING: Known = { abandoned: undefined, period: undefined };
+
+/** Of what somebody opens, nobody has said whose holders are gone. */
+const openGiven = (given: Given, title: string) => open(given, title);
+
 /** Nothing of what was open before is left on the page while something else is being checked. */
-async function open(given: Given, title: string, period?: Period): Promise<void> {
+async function open(given: Given, title: string, known: Known = NOTHING): Promise<void> {
   document.body.dataset.ready = 'false';
   if (detail.element.open) detail.element.close();
   replace(content);
@@ -102,7 +108,7 @@ async function open(given: Given, title: string, period?: Period): Promise<void>
   banner.progress(0, 0);
   try {
     const opened = await ask('open', given);
-    show(opened, period);
+    show(opened, known);
     banner.conclude(opened.verdict);
   } catch (error) {
     banner.unreadable(error instanceof Error ? error.message : String(error));
@@ -110,7 +116,7 @@ async function open(given: Given, title: string, period?: Period): Promise<void>
   document.body.dataset.ready = 'true';
 }
 
-function show(opened: Opened, period: Period | undefined): void {
+function show(opened: Opened, { abandoned, period }: Known): void {
   const byPosition = new Map(
     opened.calls.flatMap((call) => [[call.position, call] as const, [call.exit, call] as const]),
   );
@@ -125,7 +131,7 @@ function show(opened: Opened, period: Period | undefined): void {
   const trail = trailView(opened.calls, openCall);
   const bar = tabs({
     Summary: summaryView(opened, openTask, period),
-    Board: boardView(opened.tasks, openTask),
+    Board: boardView(opened.tasks, openTask, abandoned),
     Trail: trail.element,
     Sessions: sessionsView(opened.sessions, (position) => openCall(byPosition.get(position))),
     Checks: checksView(opened.verdict, (text) => ask('compare', text)),
@@ -145,6 +151,6 @@ function acceptDrops(): void {
   body.addEventListener('dragover', (event) => event.preventDefault());
   body.addEventListener('drop', async (event) => {
     event.preventDefault();
-    if (event.dataTransfer !== null) await openDropped(event.dataTransfer, open);
+    if (event.dataTransfer !== null) await openDropped(event.dataTransfer, openGiven);
   });
 }

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../limits.ts';
 import { notOne, type Row, type SqlList, type SqlValue, type Transaction } from '../engine.ts';
+import { isPresent } from '../process-identity.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
 import { resultOf, type SqliteConnection, type SqliteDriver, type SqliteStatement } from './driver.ts';
 
@@ -101,6 +102,10 @@ export class Connection implements Transaction {
       if (found !== wanted)
         throw new Error(`SQLite did not take PRAGMA ${name} = ${wanted} (it reads ${found})`);
     }
+  }
+
+  async isPresent(process: string): Promise<boolean> {
+    return isPresent(process);
   }
 
   // SQLite answers at once; promises only so that the port can be served by an engine that does not.
@@ -240,6 +245,29 @@ export class Connection implements Transaction {
       // the disk have forgotten part of the log, our own sync of it is told as well.
       return false;
     }
+  }
+
+  /**
+   * Builds the index of words and the whole file anew: of a deleted row, the index keeps its words, and pages keep copies
+   * of it from when they were split.
+   */
+  async rebuild(): Promise<void> {
+    await this.alone(() => this.run("INSERT INTO task_words (task_words) VALUES ('rebuild')"));
+    await whileBusy(
+      () => this.#prepared('VACUUM').run(),
+      undefined,
+      () => this.#commitsOfOthers(),
+    );
+  }
+
+  /** Merges the write-ahead log and cuts it off, and says whether it could: it waits some time for whoever reads from it. */
+  async cutLog(): Promise<boolean> {
+    const since = performance.now();
+    for (let tries = 0; !this.mergeLog('TRUNCATE'); tries += 1) {
+      if (performance.now() - since > LIMITS.purgeWaitMsMax) return false;
+      await shortPause(tries);
+    }
+    return true;
   }
 
   /** Pages in the write-ahead log, each once per commit that wrote it. Undefined while a transaction is open. */

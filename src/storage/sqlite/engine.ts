@@ -265,6 +265,24 @@ class SqliteEngine implements StorageEngine {
     return this.#writer.pragma('page_count') * this.#writer.pragma('page_size');
   }
 
+  async purge(): Promise<boolean> {
+    const turn = this.#lastWrite.then(() => this.#rebuild());
+    this.#lastWrite = turn.catch(() => undefined);
+    await turn;
+    if (this.#inMemory) return true;
+    // The log still holds the pages as they were.
+    return await this.#writer.cutLog();
+  }
+
+  async #rebuild(): Promise<void> {
+    try {
+      await this.#assertUnchanged({ readsLog: true });
+      await this.#writer.rebuild();
+    } catch (error) {
+      throw this.#refusal(error) ?? (this.#damage(error) === undefined ? error : this.#uncertain(error));
+    }
+  }
+
   async selfCheck(tx: Reader): Promise<StorageProblem[]> {
     return await findPageProblems(this.#driver, tx);
   }

@@ -70,6 +70,13 @@ export const SCHEMA = `
     text   TEXT NOT NULL
   ) STRICT;
 
+  -- Derived: the texts that the owner has erased, the task each was about, and the exit row that says so.
+  CREATE TABLE erased_texts (
+    digest   TEXT PRIMARY KEY,
+    task_id  INTEGER,
+    position INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
   -- The newest signed head of each key, renewed by every commit that adds rows.
   CREATE TABLE log_heads (
     key        TEXT PRIMARY KEY,
@@ -95,10 +102,12 @@ export const SCHEMA = `
     process  TEXT NOT NULL
   ) STRICT;
 
-  -- Derived: when each server process last wrote a row.
+  -- Derived: when each server process last wrote a row for each actor it serves.
   CREATE TABLE processes (
-    process   TEXT PRIMARY KEY,
-    last_seen TEXT NOT NULL
+    process   TEXT NOT NULL,
+    actor     TEXT NOT NULL,
+    last_seen TEXT NOT NULL,
+    PRIMARY KEY (process, actor)
   ) STRICT, WITHOUT ROWID;
 
   -- Derived: the exit rows of writing calls by the task they name or made, refused ones included.
@@ -123,8 +132,18 @@ export const SCHEMA = `
   CREATE TRIGGER action_payloads_no_delete BEFORE DELETE ON action_payloads BEGIN
     SELECT RAISE(ABORT, 'action_payloads is append-only');
   END;
-  -- Deleting a text is how the owner erases it; it never changes.
+  -- A text never changes. It is deleted when the owner erases it, which is written down first.
   CREATE TRIGGER texts_no_update BEFORE UPDATE ON texts BEGIN SELECT RAISE(ABORT, 'a text never changes'); END;
+  CREATE TRIGGER texts_no_delete BEFORE DELETE ON texts
+  WHEN NOT EXISTS (SELECT 1 FROM erased_texts WHERE digest = old.digest) BEGIN
+    SELECT RAISE(ABORT, 'only the owner erases a text');
+  END;
+  CREATE TRIGGER erased_texts_no_update BEFORE UPDATE ON erased_texts BEGIN
+    SELECT RAISE(ABORT, 'erased_texts is append-only');
+  END;
+  CREATE TRIGGER erased_texts_no_delete BEFORE DELETE ON erased_texts BEGIN
+    SELECT RAISE(ABORT, 'erased_texts is append-only');
+  END;
   CREATE TRIGGER log_no_update BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the name of a log never changes'); END;
   CREATE TRIGGER log_no_delete BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the name of a log never changes'); END;
 
@@ -176,13 +195,21 @@ export const SCHEMA = `
   CREATE INDEX tasks_next ON tasks (
     queue, (unmet > 0),
     (CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END),
-    id, title, priority, assignee, estimate_hours, parent_id, unmet
+    id, title, priority, assignee, estimate_hours, parent_id, unmet, status
   ) WHERE queue > 0;
   CREATE INDEX tasks_next_in_project ON tasks (
     project, queue, (unmet > 0),
     (CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END),
-    id, title, priority, assignee, estimate_hours, parent_id, unmet
+    id, title, priority, assignee, estimate_hours, parent_id, unmet, status
   ) WHERE queue > 0;
+  -- For "yours" and "abandoned": the tasks of each holder.
+  CREATE INDEX tasks_held ON tasks (held_by, held_process, id) WHERE held_by IS NOT NULL;
+  -- For the hint where nothing is ready: what can be brought forward, in the order of "what next".
+  CREATE INDEX tasks_waiting ON tasks (
+    status, project, (unmet > 0),
+    (CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END),
+    id
+  ) WHERE status = 'backlog' OR status = 'review';
 
   -- Derived from tasks and their texts, kept by triggers and compared by the verifier.
   CREATE TABLE task_labels (label TEXT NOT NULL, task_id INTEGER NOT NULL, PRIMARY KEY (label, task_id)) STRICT, WITHOUT ROWID;
@@ -209,6 +236,17 @@ export const SCHEMA = `
       title = coalesce((SELECT text FROM texts WHERE digest = new.title), ''),
       description = coalesce((SELECT text FROM texts WHERE digest = new.description), '')
     WHERE rowid = new.id;
+  END;
+  CREATE TRIGGER texts_erased AFTER DELETE ON texts BEGIN
+    UPDATE task_words SET
+      title = coalesce((SELECT x.text FROM tasks t JOIN texts x ON x.digest = t.title WHERE t.id = task_words.rowid), ''),
+      description = coalesce(
+        (SELECT x.text FROM tasks t JOIN texts x ON x.digest = t.description WHERE t.id = task_words.rowid), ''
+      )
+    WHERE rowid IN (
+      SELECT t.id FROM erased_texts e JOIN tasks t ON t.id = e.task_id
+      WHERE e.digest = old.digest AND old.digest IN (t.title, t.description)
+    );
   END;
   CREATE TRIGGER tasks_relabelled AFTER UPDATE OF labels ON tasks WHEN new.labels IS NOT old.labels BEGIN
     DELETE FROM task_labels WHERE task_id = new.id AND label IN (SELECT value FROM json_each(old.labels));

@@ -67,6 +67,7 @@ const written =
     }
   };
 
+const isBoolean: Form = (value) => typeof value === 'boolean';
 const anyText: Form = (value) => typeof value === 'string';
 const id = text(32, 1);
 const key = text(512);
@@ -99,7 +100,7 @@ export const FORMS: Readonly<Record<number, Readonly<Record<string, Forms>>>> = 
         ...taskFields,
         project: (value) => typeof value === 'string' && /^[a-z0-9-]{1,64}$/.test(value),
         parent_id: id,
-        proof_grade: (value) => typeof value === 'boolean',
+        proof_grade: isBoolean,
         type: oneOf('implementation', 'refactor', 'doc', 'investigation', 'spike'),
         workflow: oneOf(...WORKFLOWS),
       },
@@ -108,8 +109,12 @@ export const FORMS: Readonly<Record<number, Readonly<Record<string, Forms>>>> = 
     },
     task_update: {
       required: ['task_id'],
-      fields: { ...taskFields, task_id: id, status: oneOf(...STATUSES), progress: between(0, 100) },
+      fields: {
+        ...{ ...taskFields, task_id: id, status: oneOf(...STATUSES), progress: between(0, 100) },
+        takeover: isBoolean,
+      },
       texts: { title, description, blocked_reason: reason },
+      outside: only({ holder: exactly({ present: isBoolean }) }),
       together: (args) => {
         if (Object.keys(args).length === 1) return 'body';
         return args.status === 'blocked' && args.blocked_reason === undefined ? 'blocked_reason' : undefined;
@@ -138,6 +143,11 @@ export const FORMS: Readonly<Record<number, Readonly<Record<string, Forms>>>> = 
     },
     merkle_finalize: { required: ['session_id'], fields: { session_id: id, task_id: id }, texts: {} },
     owner_adopt: { required: ['reason', 'key'], fields: { lost: lostHead, key }, texts: { reason } },
+    owner_erase: {
+      required: ['record', 'reason'],
+      fields: { record: line(32), task_id: line(32) },
+      texts: { reason },
+    },
   },
 };
 

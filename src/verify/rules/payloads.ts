@@ -122,3 +122,8 @@ export function isObject(value: unknown): value is JsonObject {
 export function objectIn(value: unknown): JsonObject | undefined {
   return isObject(value) ? value : undefined;
 }
+
+/** The texts in a list; in a forged payload it may be anything. */
+export function textsIn(list: unknown): string[] {
+  return Array.isArray(list) ? list.filter((item) => typeof item === 'string') : [];
+}

@@ -1,29 +1,62 @@
+import { type Carrier, isTextOf } from '../../domains/owner/rules.ts';
 import { digestUnder, isHash } from '../../integrity/digest.ts';
-import type { AuditRow } from '../../log/row.ts';
+import { TASKS } from '../../log/tables.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
 import { NamedTexts } from '../named.ts';
 import type { SourceText } from '../source.ts';
-import { isObject, type JsonObject } from './payloads.ts';
+import type { JsonObject } from './payloads.ts';
+import type { ReadRow } from './row-form.ts';
 
-/** A text that the owner has erased, and where that is on the record. */
+/** What the owner has erased, and where that is on the record. */
+export interface Erasure {
+  /** A record by its id, or a call by its enter row: `#12`. */
+  readonly record: string;
+  /** The exit row that says so. */
+  readonly position: number;
+  readonly at: string;
+  readonly by: string;
+  /** Undefined where the reason itself is not there. */
+  readonly because: string | undefined;
+  readonly texts: readonly ErasedText[];
+}
+
 export interface ErasedText {
   readonly digest: string;
-  /** The call that carried it. */
+  /** The enter row of the call that carried it. */
   readonly position: number;
   readonly field: string;
-  readonly erasedAt: number;
-  readonly by: string;
+}
+
+/** An owner_erase that went well. */
+export interface Erasing {
+  readonly exit: ReadRow;
+  readonly args: JsonObject;
+  readonly digests: readonly string[];
+}
+
+/** A call of which a text is absent. Once it has ended, `of` tells whose texts it carried. */
+interface Lacking {
+  of: Carrier | undefined;
+  end: number;
+}
+
+interface Absent extends ErasedText {
+  readonly call: Lacking;
 }
 
 /** Each text of the arguments has the digest that stands in its place, or was erased by the owner later on. */
 export class Texts {
   /** Texts that the rows name and that are there. */
   present = 0;
-  readonly erased: ErasedText[] = [];
+  readonly erased: Erasure[] = [];
+  /** The exit row that erased each. */
+  readonly erasedBy = new Map<string, { readonly position: number; readonly task: string | undefined }>();
   /** Digests of texts that are missing or are not what was said. */
   readonly bad = new Set<string>();
   /** Texts that are not there and that no later row has erased yet. */
-  readonly #absent = new Map<string, Pick<ErasedText, 'position' | 'field'>>();
+  readonly #absent = new Map<string, Absent>();
+  /** Calls that have not ended and of which a text is absent, by their enter rows. None in a log without erasures. */
+  readonly #lacking = new Map<number, Lacking>();
   readonly #named = new NamedTexts();
   readonly #report: Report;
 
@@ -44,24 +77,49 @@ export class Texts {
     return isWhole;
   }
 
-  /** What an owner_erase says it erased must be gone. `found` are those of them that are still there. */
-  erase(
-    { position, actor }: AuditRow,
-    digests: readonly string[],
-    found: ReadonlyMap<string, unknown>,
-  ): void {
+  /** A call has ended: whose texts it carried is known now. */
+  end(exit: ReadRow, args: JsonObject | undefined): void {
+    if (this.#lacking.size === 0) return;
+    const { sequence_no: position, tool, outcome, effects } = exit;
+    const call = this.#lacking.get(position);
+    if (call === undefined) return;
+    this.#lacking.delete(position);
+    const wrote = outcome === 'ok' ? effects[0]?.id : undefined;
+    const named = args?.task_id ?? (tool === TASKS.createdBy ? wrote : undefined);
+    call.end = exit.position;
+    call.of = { position, tool, wrote, task: typeof named === 'string' ? named : undefined };
+  }
+
+  /**
+   * What an owner_erase says it erased must be gone, and a call before it must have carried it for what was erased. `found`
+   * are those that are still there, and the reason. `isStrict`: every call before it was seen.
+   */
+  erase({ exit, args, digests }: Erasing, found: ReadonlyMap<string, SourceText>, isStrict: boolean): void {
+    const { position, at, actor: by } = exit;
+    const record = String(args.record);
+    const erasable = { record, task_id: typeof args.task_id === 'string' ? args.task_id : undefined };
+    const texts: ErasedText[] = [];
+    let hasStrangers = false;
     for (const digest of digests) {
-      const message = `Audit row ${position} says that this text was erased, and it is still there.`;
-      if (found.has(digest)) this.#tell('stray', position, message, { record: digest });
-      const named = this.#absent.get(digest);
-      if (named === undefined) continue;
+      this.erasedBy.set(digest, { position, task: erasable.task_id });
+      const absent = this.#absent.get(digest);
       this.#absent.delete(digest);
-      this.erased.push({ digest, ...named, erasedAt: position, by: actor });
+      const message = `Audit row ${position} says that this text of ${record} was erased, and it is still there.`;
+      if (found.has(digest)) this.#tell('stray', position, message, { record: digest });
+      else if (absent?.call.of === undefined) hasStrangers ||= isStrict;
+      else if (!isTextOf(erasable, absent.call.of) || absent.call.end > position) hasStrangers = true;
+      else texts.push({ digest, position: absent.position, field: absent.field });
     }
+    if (hasStrangers) {
+      const message = `Audit row ${position} says that a text of ${record} was erased which no call before it carried for ${record}.`;
+      this.#report(rowFinding('forbidden', position, message, { columns: ['digests'] }));
+    }
+    const because = typeof args.reason === 'string' ? found.get(args.reason)?.text : undefined;
+    this.erased.push({ record, position, at, by, because, texts });
   }
 
   /** After the last row: texts that are gone without an erasure. */
-  end(): void {
+  finish(): void {
     for (const position of this.#named.repeated()) {
       this.present -= 1;
       const message = `Audit row ${position} names a text that was named before, and each call has texts of its own.`;
@@ -92,7 +150,7 @@ export class Texts {
       this.present += 1;
       return true;
     }
-    if (kept === undefined) this.#absent.set(digest, { position, field });
+    if (kept === undefined) this.#miss({ digest, position, field });
     else {
       this.present += 1;
       this.bad.add(digest);
@@ -103,13 +161,13 @@ export class Texts {
     return false;
   }
 
+  #miss(text: ErasedText): void {
+    const call = this.#lacking.get(text.position) ?? { of: undefined, end: 0 };
+    this.#lacking.set(text.position, call);
+    this.#absent.set(text.digest, { ...text, call });
+  }
+
   #tell(kind: Finding['kind'], position: number, message: string, more: Partial<Finding>): void {
     this.#report(rowFinding(kind, position, message, { table: 'texts', ...more }));
   }
-}
-
-/** The digests that the exit of an owner_erase lists. */
-export function erasedDigests(body: JsonObject): string[] {
-  const listed = isObject(body.outside) ? body.outside.digests : undefined;
-  return Array.isArray(listed) ? listed.filter((digest) => typeof digest === 'string') : [];
 }

@@ -245,6 +245,7 @@ function noticingDamage(tx: Reader, table: string): Reader {
     get: (sql, ...params) => noticing(tx.get(sql, ...params)),
     lists: (sql, ...params) => noticing(tx.lists(sql, ...params)),
     all: (sql, ...params) => noticing(tx.all(sql, ...params)),
+    isPresent: (process) => tx.isPresent(process),
     dialect: tx.dialect,
   };
 }

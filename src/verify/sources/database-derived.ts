@@ -1,6 +1,6 @@
-import { formatId, TASKS } from '../../log/tables.ts';
+import { formatId, parseId, TASKS } from '../../log/tables.ts';
 import { BLOCK_ROWS } from '../../log/tree.ts';
-import type { Row } from '../../storage/engine.ts';
+import type { Row, SqlList } from '../../storage/engine.ts';
 import { listIn } from '../../untrusted.ts';
 import { auditRow, type Finding } from '../finding.ts';
 import { inPages, isPlain, type Parts, type Rest } from './database-cells.ts';
@@ -11,6 +11,7 @@ export const DERIVED: Parts = {
   processes: checkProcesses,
   log_blocks: checkBlocks,
   task_calls: checkTaskCalls,
+  erased_texts: checkErasedTexts,
   tasks: checkTasks,
 };
 
@@ -19,17 +20,17 @@ interface About extends Pick<Finding, 'record' | 'position'> {
   readonly what: string;
 }
 
-/** Compares the two columns of a table with what they must be. `isExplained` tells what only follows from another finding. */
+/** Compares the columns of a table with what they must be; a key of several columns is their JSON. `isExplained` tells what only follows from another finding. */
 async function compare<K extends string | number>(
   { from, report }: Rest,
-  [table, key, column]: readonly [table: string, key: string, column: string],
+  [table, key, column]: readonly [table: string, key: string | readonly string[], column: string],
   expected: ReadonlyMap<K, string>,
   about: (key: K) => About,
   isExplained: (key: K, due: string | undefined, actual: string | undefined) => boolean = () => false,
 ): Promise<void> {
-  const sql = `SELECT ${key} AS key, ${column} AS value FROM ${table}`;
-  const rows = await from(table).all<{ key: K; value: string }>(sql);
-  const stored = new Map(rows.map((row) => [row.key, row.value]));
+  const rows = await from(table).lists(`SELECT ${column}, ${[key].flat().join(', ')} FROM ${table}`);
+  const keyOf = (parts: SqlList) => (typeof key === 'string' ? parts[0] : JSON.stringify(parts)) as K;
+  const stored = new Map(rows.map(([value, ...parts]) => [keyOf(parts), value as string]));
   for (const one of new Set([...expected.keys(), ...stored.keys()])) {
     const [due, actual] = [expected.get(one), stored.get(one)];
     if (due === actual || isExplained(one, due, actual)) continue;
@@ -64,8 +65,13 @@ async function checkOpenCalls(rest: Rest): Promise<void> {
 async function checkProcesses(rest: Rest): Promise<void> {
   const { lastSeen, isComplete } = rest.walked;
   if (!isComplete || lastSeen === undefined) return;
-  const about = (process: string) => ({ record: String(process), what: 'a process' });
-  await compare(rest, ['processes', 'process', 'last_seen'], lastSeen, about);
+  const due = new Map<string, string>();
+  for (const [process, actor, at] of lastSeen) due.set(JSON.stringify([process, actor]), at);
+  const about = (key: string) => {
+    const [process, actor] = listIn(key);
+    return { record: `${process} ${actor}`, what: 'a process with an actor' };
+  };
+  await compare(rest, ['processes', ['process', 'actor'], 'last_seen'], due, about);
 }
 
 async function checkBlocks(rest: Rest): Promise<void> {
@@ -120,6 +126,36 @@ async function checkTaskCalls({ from, walked, report }: Rest): Promise<void> {
     if (task === before[0] && position <= before[1]) break;
   }
   isDue(Number.POSITIVE_INFINITY, 0);
+}
+
+/** Each text that an owner_erase lists, and nothing else. */
+async function checkErasedTexts({ from, walked, report }: Rest): Promise<void> {
+  const { erasedTexts, isComplete } = walked;
+  const table = 'erased_texts';
+  const stored = new Set<unknown>();
+  const select = 'SELECT digest, task_id, position FROM erased_texts WHERE';
+  for await (const { digest, task_id, position } of inPages<Row>(from(table), select, 'digest', [], '')) {
+    stored.add(digest);
+    const due = erasedTexts.get(String(digest));
+    const record = /^[0-9a-f]{16}/.exec(String(digest))?.[0] ?? 'without a digest';
+    if (due === undefined) {
+      const message = `erased_texts says that the text ${record} was erased, and no row of the log does.`;
+      if (isComplete) report({ kind: 'stray', table, record, message });
+      continue;
+    }
+    const task = due.task === undefined ? null : (parseId(TASKS, due.task) ?? null);
+    const columns = [
+      ...(task === task_id ? [] : ['task_id']),
+      ...(due.position === position ? [] : ['position']),
+    ];
+    const message = `erased_texts has another ${columns.join(', ')} for the text ${record} than the log.`;
+    if (columns.length > 0) report({ kind: 'altered', table, record, columns, message });
+  }
+  for (const digest of erasedTexts.keys()) {
+    const record = digest.slice(0, 16);
+    const message = `erased_texts does not say that the text ${record} was erased.`;
+    if (!stored.has(digest)) report({ kind: 'missing', table, record, message });
+  }
 }
 
 /** Lists of a task, each with the table that has a row for each of its entries. */

@@ -216,7 +216,9 @@ export async function rowsBehind(
       await pause();
     }
   for (const session of recording) await follow(SESSIONS, session);
-  return await withEnters(cells, exits, pause);
+  const rows = await withEnters(cells, exits, pause);
+  const erasing = await erasingRows(cells, rows);
+  return erasing.length === 0 ? rows : await withEnters(cells, [...rows, ...erasing], pause);
 }
 
 /** What is selected of a record, up to the condition on the key that it is read by. */
@@ -242,6 +244,24 @@ const BEHIND: Readonly<Record<string, { [to in 'calls' | 'thoughts' | 'sessions'
     sessions: [['id', `id AS number FROM sessions WHERE task_id = ${ITS_TASK}`]],
   },
 };
+
+/** The exit rows that say of texts of these rows that they were erased. */
+export async function erasingRows(cells: Cells, positions: readonly number[]): Promise<number[]> {
+  const any = 'SELECT 1 AS found FROM erased_texts LIMIT 1';
+  if ((await cells.from('erased_texts').get(any)) === undefined) return [];
+  const sql = 'SELECT position FROM erased_texts WHERE digest';
+  const rows = await cells.among('erased_texts', sql, await digestsAt(cells, positions));
+  return [...new Set(rows.flatMap(([position]) => (isPosition(position) ? [position] : [])))];
+}
+
+/** What stands in the payloads of rows in the place of a text, and whatever looks like it. */
+export async function digestsAt(cells: Cells, positions: readonly number[]): Promise<string[]> {
+  const sql = 'SELECT body FROM action_payloads WHERE position';
+  const bodies = await cells.among('action_payloads', sql, positions);
+  return bodies.flatMap(([body]) =>
+    [...String(body).matchAll(/"([0-9a-f]{64})"/g)].map(([, digest = '']) => digest),
+  );
+}
 
 /** Exit rows with the enter rows of their calls, in order. */
 export async function withEnters(

@@ -26,7 +26,24 @@ export const RECORDS = {
     'effects lists table, id, the position that wrote the row before, and its digest after the write, without what is counted from others.',
   'log.text': 'content_hash is the SHA-256 of the canonical text that is stored.',
   'log.chain': 'chain_hash is the SHA-256 of content_hash and the previous chain_hash, 64 zeros first.',
-  'log.seat-belt': 'Triggers refuse UPDATE and DELETE on actions and thoughts.',
+  'log.seat-belt':
+    'Triggers refuse UPDATE and DELETE on actions and thoughts, and of a text everything but its erasure.',
+  'erase.bytes':
+    'colibri erase leaves nothing of a text in the bytes of the database, its index, its log or its free pages, beside a running server too.',
+  'erase.calls':
+    'It takes the texts and salts of the record, of the calls that carried them and of refused calls about the same.',
+  'erase.on-record':
+    'Who erased what, when and why is on the record, as an owner’s act from the command line.',
+  'erase.verifies':
+    'Verification says erased by … because …; every digest, link, proof, replay, bundle and certificate still holds.',
+  'erase.shown': 'Tools show "[erased]" and erased: true, and searching finds nothing of it.',
+  'erase.interrupted':
+    'A kill in the middle leaves a sound log, and the same command run again does the rest.',
+  'erase.readers': 'While somebody reads an older state it waits, bounded, and then says what to do.',
+  'erase.honest':
+    'It says what it cannot do: copies, earlier bundles, notes, and that a short thought can be guessed.',
+  'erase.refused':
+    'It erases nothing without a reason, a yes, a record that is there, and the key of the log.',
   'recovery.crashed':
     'A call begun by a process that is gone gets an exit row crashed at the next start, once.',
   'recovery.living': 'A call of a process that still lives is left to it.',

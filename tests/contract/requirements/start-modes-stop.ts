@@ -21,6 +21,8 @@ export const START_MODES_STOP = {
   'workspace.nearest':
     'Else it is the nearest folder at or above the working directory that holds .colibri or .git.',
   'workspace.user-folder': 'Else it is the per-user data folder: desktop clients start servers in /.',
+  'workspace.worktree':
+    'In a git worktree the default database is that of the main worktree, and evidence comes from the worktree itself.',
   'workspace.gitignore': 'The folder .colibri keeps itself out of git.',
   'files.private': 'The database’s folder is created 0700 and its files are 0600, whatever the umask.',
 

@@ -52,6 +52,20 @@ function create(
   };
 }
 
+/** T-0011 is taken over from bob, and the answer says otherwise. */
+function takeover(id: string, wrong: JsonObject | undefined): Forgery {
+  return {
+    id,
+    holds: 'everywhere',
+    forge(log) {
+      const legalOne = legal.restarted(log, 11, 'alice');
+      const { taken_over_from } = legalOne.result ?? {};
+      const result = wrong === undefined ? {} : { taken_over_from: { ...object(taken_over_from), ...wrong } };
+      return forbidden(legal.update(log, 11, { takeover: true }, { ...legalOne, result }), 'taken_over_from');
+    },
+  };
+}
+
 const HELD = { held_by: null, held_process: null, held_since: null };
 
 export const RULE_FORGERIES: readonly Forgery[] = [
@@ -273,6 +287,78 @@ export const RULE_FORGERIES: readonly Forgery[] = [
       } = log.written(legal.update(log, 8, { status: 'in_progress' }), TASKS).row;
       const held: Cells = { held_by, held_process, held_since };
       return forbidden(legal.update(log, 8, { status: 'review' }, { cells: held }), ...Object.keys(HELD));
+    },
+  },
+  {
+    id: 'a task moves although another holds it',
+    holds: 'everywhere',
+    shownBy: 'T-0011',
+    forge(log) {
+      const seen = { outside: { holder: { present: false } } };
+      const taken_over_from = legal.former(log, 11, false);
+      return refusable(
+        legal.update(log, 11, { status: 'ANALYZE' }, { ...seen, result: { taken_over_from } }),
+      );
+    },
+  },
+  {
+    id: 'a task moves in a second process of its holder',
+    holds: 'everywhere',
+    shownBy: 'T-0011',
+    forge(log) {
+      const seen = { actor: 'bob', outside: { holder: { present: true } } };
+      const result = { taken_over_from: legal.former(log, 11) };
+      return refusable(legal.update(log, 11, { status: 'ANALYZE' }, { ...seen, result }));
+    },
+  },
+  {
+    id: 'a takeover that does not say whether the holder was there',
+    holds: 'everywhere',
+    shownBy: 'T-0011',
+    forge(log) {
+      const result = { taken_over_from: legal.former(log, 11) };
+      return forbidden(legal.update(log, 11, { takeover: true }, { result }), 'result_hash');
+    },
+  },
+  takeover('a takeover from another than the holder', { held_by: 'mallory' }),
+  takeover('a takeover from a holder that was seen earlier', { last_seen: '2026-01-01T00:00:00.000Z' }),
+  takeover('a takeover from a holder that was not as it was seen', { present: true }),
+  takeover('a takeover that nobody is told of', undefined),
+  {
+    id: 'a takeover by another than the actor',
+    holds: 'everywhere',
+    shownBy: 'T-0011',
+    forge: (log) =>
+      forbidden(
+        legal.update(
+          log,
+          11,
+          { takeover: true },
+          { ...legal.restarted(log, 11, 'alice'), cells: { held_by: 'mallory' } },
+        ),
+        'held_by',
+      ),
+  },
+  update('a takeover of a task that nobody holds', 8, { takeover: true }, {}, [], { shownBy: 'T-0008' }),
+  {
+    id: 'a holder is refused as if another held it',
+    holds: 'everywhere',
+    takesReplay: true,
+    forge(log) {
+      legal.update(log, 8, { status: 'todo' });
+      legal.update(log, 8, { status: 'in_progress' });
+      const args = { task_id: 'T-0008', status: 'review' };
+      return row('forbidden', legal.refuse(log, 'task_update', args, 'ERR_TASK_HELD'), 'error_code');
+    },
+  },
+  {
+    id: 'a person holds a task with a process',
+    holds: 'everywhere',
+    takesReplay: true,
+    forge(log) {
+      legal.update(log, 8, { status: 'todo' });
+      const held = { source: 'cli', cells: { held_process: log.last.fields.process } } as const;
+      return forbidden(legal.update(log, 8, { status: 'in_progress' }, held), 'held_process');
     },
   },
   {

@@ -48,6 +48,7 @@ function taskParts(task: Task): Child[] {
     h('h2.big', said(task.title)),
     facts(
       columns(task, 'status', 'status_since', 'status_by', 'blocked_reason'),
+      columns(task, 'held_by', 'held_since', 'last_seen'),
       columns(task, 'project', 'priority', 'assignee'),
       { progress: `${number(task.progress)} %`, labels: labels.length > 0 && said(labels.join(', '), 400) },
       columns(task, 'workflow', 'created_at', 'created_by'),

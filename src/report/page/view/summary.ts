@@ -1,3 +1,4 @@
+import { erasureLine } from '../../../verify/verdict.ts';
 import type { Period } from '../../glance.ts';
 import type { Opened } from '../worker/open.ts';
 import type { Call, Task } from '../worker/records.ts';
@@ -98,7 +99,7 @@ function actors(calls: readonly Call[], tasks: readonly Task[]): HTMLElement {
 }
 
 /** What the verdict stands on and what it does not, in sentences. */
-function grounds({ keys, rows, size, remarks }: VerdictView): Part[] {
+function grounds({ keys, rows, size, remarks, erased }: VerdictView): Part[] {
   return [
     `${plural(rows, 'audit row')} of ${number(size)} checked in this browser by the rules of “colibri verify”, not taken on trust.`,
     ...keys.map(({ id }) => [
@@ -106,6 +107,7 @@ function grounds({ keys, rows, size, remarks }: VerdictView): Part[] {
       h('code.hash', id),
       ' came with it: it shows that one key signed, not whose it is. Compare it under Checks.',
     ]),
+    ...erased.map((erasure) => said(erasureLine(erasure), 400)),
     ...remarks.map((remark) => said(remark, 400)),
     'A page that comes with its data could be made to lie. To be sure, check the bundle with a verify.html or a Colibri that you got elsewhere.',
   ];

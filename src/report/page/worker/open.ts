@@ -34,7 +34,7 @@ export async function openSource(given: Given, onProgress: (done: number, total:
   const calls = tellCalls(told, text, new Set(findings.map(({ position }) => position)));
   const stateRows = [...state.values()].reduce((sum, { size }) => sum + size, 0);
   const wrong = new Set(findings.map(({ record }) => record));
-  const records = { state, text, calls, rows: read, wrong };
+  const records = { state, text, calls, rows: read, wrong, lastSeen: watched.walked?.lastSeen };
   const views = { tasks: tasksOf(records), sessions: sessionsOf(records) };
   const shown = { verdict: verdictView(verdict, watched, stateRows), calls, ...views };
   return { given, source, read, verdict, text, shown };

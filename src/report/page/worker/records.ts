@@ -11,7 +11,7 @@ import {
 import { ERASED } from '../../../log/texts.ts';
 import { auditRow } from '../../../verify/finding.ts';
 import { type JsonObject, objectIn } from '../../../verify/rules/payloads.ts';
-import type { Source, SourceRow } from '../../../verify/source.ts';
+import type { Source, SourceRow, Walked } from '../../../verify/source.ts';
 import { isPosition, isText, members } from '../../../verify/sources/forms.ts';
 import { effectsOf, statesNamed } from '../../../verify/sources/rows.ts';
 import { tellCall, textFields, textOf } from '../../telling.ts';
@@ -113,11 +113,12 @@ interface Shown {
   readonly rows: ReadonlyMap<number, SourceRow>;
   /** Records that findings name. */
   readonly wrong: ReadonlySet<string>;
+  readonly lastSeen: Walked['lastSeen'];
 }
 
 export type Task = ReturnType<typeof tasksOf>[number];
 
-export function tasksOf({ state, text, wrong }: Shown) {
+export function tasksOf({ state, text, wrong, lastSeen }: Shown) {
   return [...(state.get(TASKS) ?? [])].map(([number, fields]) => {
     const id = formatId(TASKS, number);
     const { labels } = members(`{"labels":${textOf(fields.labels)}}`);
@@ -127,6 +128,8 @@ export function tasksOf({ state, text, wrong }: Shown) {
       progress: countOf(fields.progress),
       labels: Array.isArray(labels) ? labels.filter(isText) : [],
       isProofGrade: fields.proof_grade === 1,
+      /** The last row of its holder's process and name. */
+      last_seen: lastSeen?.of(textOf(fields.held_process), textOf(fields.held_by)) ?? '',
       isWrong: wrong.has(id),
     };
   });

@@ -1,0 +1,252 @@
+import { type CarriedText, carriedTexts, presentAmong } from '../domains/carried-texts.ts';
+import { asError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
+import { formatId, TASKS, THOUGHTS } from '../log/tables.ts';
+import { readTexts } from '../log/texts.ts';
+import type { Reader } from '../storage/engine.ts';
+import { listIn } from '../untrusted.ts';
+import { members } from '../verify/sources/forms.ts';
+import { effectsOf } from '../verify/sources/rows.ts';
+import { parseRecordId } from './brought.ts';
+import { command, UsageError } from './command.ts';
+import { withDatabase, withOwner } from './open.ts';
+import type { Output } from './output.ts';
+import { personOf } from './person.ts';
+import { describeMissing } from './show.ts';
+
+/** Removes the texts of records, on the record and from the bytes of the database. */
+export const erase = command({
+  name: 'erase',
+  usage: 'ID… --reason TEXT [--yes]',
+  summary: 'remove the texts of a task (T-…), thought (Θ-…), session (A-…) or refused call (#12) for good',
+  details:
+    'Erases the texts with their salts, those of the calls that carried them and of refused calls about the same, the words in the search index, and what is left of them in the file and its write-ahead log. Who erased what, when and why stays on the record, and everything still verifies. Ids, statuses, times, names and labels stay. Run again, it finishes what was interrupted. Exit 1 when something of it could not be done.',
+  options: {
+    reason: { value: 'TEXT', help: 'why; it stays on the record, so do not repeat the text in it' },
+    yes: { help: 'do not ask' },
+  },
+  positionals: [1, 100],
+  async run({ values, positionals, out, config }) {
+    const reason = reasonFrom(values.reason);
+    const plans = await withDatabase(config, (storage) =>
+      storage.read(async (tx) => {
+        const found = new Map<string, Plan>();
+        for (const id of positionals) {
+          const plan = await planFor(tx, id, config.dbPath);
+          found.set(plan.record, plan);
+        }
+        return [...found.values()];
+      }),
+    );
+    refuseRepeating(reason, plans);
+    const due = plans.filter(({ texts }) => texts.length > 0);
+    if (!out.json) for (const plan of plans) for (const line of describePlan(plan)) out.line(line);
+    if (due.length > 0 && values.yes !== true && !(await out.confirm('Erase for good?')))
+      throw new UsageError('Nothing was erased. On a terminal, answer "yes"; elsewhere, add --yes.');
+    const { erased, problem } = await withOwner(config, out, async ({ call, storage, signer }) => {
+      const { refused } = signer.state();
+      if (refused !== undefined) throw new Error(`Nothing was erased: the log cannot be signed. ${refused}`);
+      const done: { record: string; texts: number }[] = [];
+      for (const { record, task_id } of due) {
+        const args = { record, reason, ...(task_id !== undefined && { task_id }) };
+        const answer = await call('owner_erase', args, personOf(config));
+        // Its texts have just gone with another record.
+        if (!answer.ok && done.length > 0 && answer.error.message.startsWith('ERR_NOT_FOUND')) continue;
+        if (!answer.ok) throw new Error(answer.error.message);
+        done.push({ record, texts: (answer.data as { digests: string[] }).digests.length });
+      }
+      const inTheWay = `Another process still reads an older state of ${config.dbPath}, so the file and its write-ahead log still hold what was erased.`;
+      const isGone = await storage.purge().catch((thrown: unknown) => asError(thrown).message);
+      return { erased: done, problem: isGone === true ? undefined : isGone === false ? inTheWay : isGone };
+    });
+    const told = {
+      erased,
+      already: plans.flatMap(({ record, before }) => (before === undefined ? [] : [{ record, ...before }])),
+      purged: problem === undefined,
+      ...(problem !== undefined && { problem, remedy: REMEDY }),
+      also_in: [...new Set(plans.flatMap(({ copies }) => copies))],
+      limits: limitsOf(plans),
+    };
+    const print = () => printTold(told, config.dbPath, out);
+    return out.data(told, print, problem === undefined);
+  },
+});
+
+const REMEDY =
+  'It is erased on the record. Let verifications, exports and other programs that have the file open end, then run the same command again: it does the rest.';
+
+/** What the command cannot do. */
+function limitsOf(plans: readonly Plan[]): string[] {
+  const thoughts = plans.filter(({ record }) => record.startsWith(THOUGHTS.prefix));
+  return [
+    'Copies made before keep the text, and no erasure can take them back: backups, exported bundles, certificates and reports, git history, snapshots of the file system, blocks that a disk has not overwritten, and what agents have read. Anchors hold hashes only.',
+    'Notes in Obsidian keep it until the next "colibri obsidian --vault DIR", which rewrites those that nobody edited.',
+    ...(thoughts.length === 0
+      ? []
+      : [
+          `The hash of a thought covers its content: whoever guesses the text of ${thoughts.map(({ record }) => record).join(', ')} can confirm it, and a short text can be guessed.`,
+        ]),
+  ];
+}
+
+/** What one record has to be erased. */
+interface Plan {
+  readonly record: string;
+  readonly task_id: string | undefined;
+  /** Those that are there. */
+  readonly texts: readonly (CarriedText & { readonly text: string })[];
+  /** Where some were erased before. */
+  readonly before: Awaited<ReturnType<typeof erasedBefore>>;
+  /** Thoughts of a task, which keep theirs. */
+  readonly thoughts: readonly string[];
+  /** Others that hold the same text. */
+  readonly copies: readonly string[];
+}
+
+async function planFor(tx: Reader, id: string, dbPath: string): Promise<Plan> {
+  const { record, task_id } = await erasableFrom(tx, id, dbPath);
+  const carried = await carriedTexts(tx, { record, task_id });
+  const digests = carried.map(({ digest }) => digest);
+  const present = new Set(await presentAmong(tx, digests));
+  const kept = await readTexts(tx, [...present]);
+  const texts = carried.flatMap((one) =>
+    present.has(one.digest) ? [{ ...one, text: kept.get(one.digest) ?? '' }] : [],
+  );
+  const before = await erasedBefore(tx, digests);
+  if (texts.length === 0 && before === undefined) throw new UsageError(`${record} has no text to erase.`);
+  const thoughts = record === task_id ? await thoughtsOf(tx, record) : [];
+  return { record, task_id, texts, before, thoughts, copies: await copiesOf(tx, texts) };
+}
+
+/** What an id names. A call that wrote a record is erased with the record. */
+async function erasableFrom(tx: Reader, id: string, dbPath: string) {
+  const row = /^#([1-9]\d{0,14})$/.exec(id)?.[1];
+  if (row === undefined) {
+    const [table, number] = parseRecordId(id);
+    const record = formatId(table, number);
+    const column = table === TASKS ? 'id' : 'task_id';
+    const sql = `SELECT ${column} AS task FROM ${table.name} WHERE id = ?`;
+    const found = await tx.get<{ task: number }>(sql, number);
+    if (found === undefined) throw new UsageError(await describeMissing(tx, dbPath, table, record));
+    return { record, task_id: formatId(TASKS, found.task) };
+  }
+  const sql = 'SELECT sequence_no AS enter FROM audit_rows WHERE position = ?';
+  const call = await tx.get<{ enter: number }>(sql, Number(row));
+  if (call === undefined) throw new UsageError(`There is no audit row ${row}.`);
+  const wrote = await recordOf(tx, call.enter);
+  if (!wrote.startsWith('#'))
+    throw new UsageError(`The call of audit row ${row} wrote ${wrote}. Erase that: colibri erase ${wrote}`);
+  return { record: wrote, task_id: undefined };
+}
+
+/** The record that a call wrote first, or the call itself. */
+async function recordOf(tx: Reader, enter: number): Promise<string> {
+  const sql = `SELECT effects FROM audit_rows
+    WHERE position > ? AND sequence_no = ? AND stage = 'exit' AND outcome = 'ok' LIMIT 1`;
+  const exit = await tx.get<{ effects: string | null }>(sql, enter, enter);
+  const [first] = effectsOf({ effects: listIn(exit?.effects ?? '[]') });
+  return String(first?.id ?? `#${enter}`);
+}
+
+/** The last erasure of one of these texts. */
+async function erasedBefore(tx: Reader, digests: readonly string[]) {
+  let position = 0;
+  for (const digest of digests) {
+    const sql = 'SELECT position FROM erased_texts WHERE digest = ?';
+    const row = await tx.get<{ position: number }>(sql, digest);
+    position = Math.max(position, row?.position ?? 0);
+  }
+  const sql = `SELECT x.actor, x.at, p.body FROM audit_rows x
+    JOIN action_payloads p ON p.position = x.sequence_no WHERE x.position = ?`;
+  const act = await tx.get<{ actor: string; at: string; body: string }>(sql, position);
+  if (act === undefined) return undefined;
+  const reason = String(members(act.body).reason);
+  return { by: act.actor, at: act.at, because: (await readTexts(tx, [reason])).get(reason) ?? '' };
+}
+
+async function thoughtsOf(tx: Reader, task: string): Promise<string[]> {
+  const sql = `SELECT t.id FROM thoughts t JOIN texts x ON x.digest = t.content
+    WHERE t.task_id = ? ORDER BY t.id`;
+  const rows = await tx.all<{ id: number }>(sql, parseRecordId(task)[1]);
+  return rows.map(({ id }) => formatId(THOUGHTS, id));
+}
+
+/** Shorter texts, such as "done", are in others by chance. */
+const COPIED_CHARS_MIN = 12;
+const COPIES_MAX = 20;
+
+async function copiesOf(tx: Reader, texts: Plan['texts']): Promise<string[]> {
+  const own = new Set(texts.map(({ digest }) => digest));
+  const found = new Set<string>();
+  for (const { text } of texts.filter((one) => one.text.length >= COPIED_CHARS_MIN)) {
+    const sql = `SELECT digest FROM texts WHERE ${tx.dialect.contains('text')} LIMIT ${COPIES_MAX + own.size}`;
+    for (const { digest } of await tx.all<{ digest: string }>(sql, text))
+      if (!own.has(digest)) found.add(digest);
+  }
+  const records = new Set<string>();
+  for (const digest of [...found].slice(0, COPIES_MAX)) {
+    const sql = `SELECT position FROM action_payloads WHERE ${tx.dialect.contains('body')} ORDER BY position LIMIT 1`;
+    const call = await tx.get<{ position: number }>(sql, digest);
+    if (call !== undefined) records.add(await recordOf(tx, call.position));
+  }
+  return [...records];
+}
+
+function reasonFrom(given: string | undefined): string {
+  const reason = given?.trim() ?? '';
+  if (reason === '') throw new UsageError('Say why with --reason TEXT. It stays on the record.');
+  if (reason.length <= LIMITS.reasonCharsMax) return reason;
+  throw new UsageError(`--reason takes at most ${LIMITS.reasonCharsMax} characters.`);
+}
+
+/** The reason stays: what is to go must not be in it. */
+function refuseRepeating(reason: string, plans: readonly Plan[]): void {
+  const texts = plans.flatMap(({ texts }) => texts.map(({ text }) => text));
+  if (texts.some((text) => text.length >= COPIED_CHARS_MIN && reason.includes(text)))
+    throw new UsageError('The reason holds the text that is to be erased, and it stays on the record.');
+}
+
+function describePlan({ record, texts, before, thoughts, copies }: Plan): string[] {
+  const fields = [...new Set(texts.filter(({ isWritten }) => isWritten).map(({ field }) => field))];
+  const refused = new Set(texts.filter(({ isWritten }) => !isWritten).map(({ position }) => position)).size;
+  const parts = [
+    ...(fields.length === 0 ? [] : [fields.join(', ')]),
+    ...(refused === 0 ? [] : [`${refused} refused ${refused === 1 ? 'call' : 'calls'}`]),
+  ];
+  const count = `${texts.length} ${texts.length === 1 ? 'text' : 'texts'}`;
+  return [
+    ...(before === undefined
+      ? []
+      : [`${record} was erased by ${before.by} at ${before.at} because: ${before.because}`]),
+    ...(texts.length === 0 ? [] : [`${record}: ${count} to erase (${parts.join('; ')})`]),
+    ...(thoughts.length === 0 ? [] : [`The thoughts of ${record} keep their texts: ${thoughts.join(', ')}`]),
+    ...(copies.length === 0 ? [] : [`The same text is also in ${copies.join(', ')}, which keep it.`]),
+  ];
+}
+
+interface Told {
+  readonly erased: readonly { readonly record: string; readonly texts: number }[];
+  readonly problem?: string;
+  readonly limits: readonly string[];
+}
+
+function printTold({ erased, problem, limits }: Told, dbPath: string, out: Output): void {
+  out.line();
+  for (const { record, texts } of erased)
+    out.line(
+      `${record} is erased: ${texts} ${texts === 1 ? 'text' : 'texts'}, on the record as owner_erase.`,
+    );
+  if (problem === undefined)
+    out.line(
+      out.paint(
+        'green',
+        `Nothing of it is left in ${dbPath}: the index and the file were rebuilt and the write-ahead log cut off.`,
+      ),
+    );
+  else {
+    out.error(problem);
+    out.error(REMEDY);
+  }
+  out.line();
+  for (const limit of limits) out.line(limit);
+}

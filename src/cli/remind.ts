@@ -1,0 +1,67 @@
+import { existsSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
+import { asError } from '../errors.ts';
+import { formatId, TASKS } from '../log/tables.ts';
+import { ERASED, SHOWN_TEXT } from '../log/texts.ts';
+import type { Reader } from '../storage/engine.ts';
+import { isObject } from '../verify/rules/payloads.ts';
+import { members } from '../verify/sources/forms.ts';
+import { command, EXIT, type Invocation } from './command.ts';
+import { withDatabase } from './open.ts';
+import { personOf } from './person.ts';
+
+/** More than one reminder is a list that nobody reads. */
+const NAMED_MAX = 5;
+
+interface Held {
+  readonly id: number;
+  readonly title: string;
+  readonly status: string;
+  readonly since: string;
+}
+
+/** For a client's hook at the end of an agent's turn: reminds it of what it still holds, once. */
+export const remind = command({
+  name: 'remind',
+  usage: '[--agent NAME]',
+  summary: 'for a client’s hook: remind an agent, at the end of its turn, of the tasks that it holds',
+  details:
+    'Reads what the client’s Stop hook says on standard input and, if the agent holds a task, prints the decision not to stop yet, with the reason. An agent that was reminded is not reminded again before its next turn. Without a database, or with nothing held, it prints nothing.',
+  options: { agent: { value: 'NAME', help: 'whose tasks; by default COLIBRI_AGENT_ID' } },
+  async run(given) {
+    try {
+      return await remindOnce(given.values.agent, given);
+    } catch (error) {
+      // To a client, exit code 2 would mean: go on, and here is why.
+      given.out.error(`colibri remind: ${asError(error).message}`);
+      return EXIT.found;
+    }
+  },
+});
+
+async function remindOnce(named: string | undefined, { out, config }: Invocation): Promise<number> {
+  const said = process.stdin.isTTY === true ? {} : members(await text(process.stdin));
+  // The client sets it when this turn goes on because of a hook.
+  if (isObject(said) && said.stop_hook_active === true) return EXIT.fine;
+  if (!existsSync(config.dbPath)) return EXIT.fine;
+  const agent = named ?? personOf(config);
+  const held = await withDatabase(config, (storage) => storage.read((tx) => heldBy(tx, agent)));
+  if (held.length > 0) out.value({ decision: 'block', reason: reminder(held) });
+  return EXIT.fine;
+}
+
+async function heldBy(tx: Reader, agent: string): Promise<Held[]> {
+  return await tx.all<Held>(
+    `SELECT id, coalesce(${SHOWN_TEXT}, '${ERASED}') AS title, status, held_since AS since
+     FROM tasks LEFT JOIN texts x ON x.digest = tasks.title WHERE held_by = ? ORDER BY id`,
+    agent,
+  );
+}
+
+function reminder(held: readonly Held[]): string {
+  const named = held.slice(0, NAMED_MAX).map(({ id, title, status, since }) => {
+    return `${formatId(TASKS, id)} "${title}" (${status} since ${since})`;
+  });
+  const more = held.length > NAMED_MAX ? ` and ${held.length - NAMED_MAX} more` : '';
+  return `You still hold ${named.join(', ')}${more} in Colibri. Before you stop: record what you decided and why with thought_record, then move it on with task_update. If it is finished, to review or done; if you wait for your user or for anything else, to blocked with a blocked_reason. If it is right as it is, say so and stop.`;
+}
