@@ -26,6 +26,9 @@ REQUIRED = {
     "SHA256SUMS",
 }
 
+PARTS = ["verify-bundle", "colibri_rows", "colibri_form", "colibri_heads", "colibri_tools", "colibri_formats"]
+OPTIONAL = {"verify.html", *(f"scripts/{part}.py" for part in PARTS)}
+
 
 def read_folder(path):
     """The files of a folder by name."""
@@ -202,7 +205,7 @@ class BundleCheck(LogCheck):
         sums = {name: sha256(self.source.files[name]) for name in sorted(self.source.files)}
         anchors = {f"anchors/{digest}.{kind}" for digest in sums.values() for kind in ("commit", "tsr")}
         self.belonging |= anchors & set(sums)
-        for name in sorted(self.belonging.symmetric_difference(sums) - {"verify.html"}):
+        for name in sorted(self.belonging.symmetric_difference(sums) - OPTIONAL):
             self.finding(name, "it is missing" if name in self.belonging else "it does not belong here")
         text = "".join(f"{digest}  {name}\n" for name, digest in sums.items() if name != "SHA256SUMS")
         if self.source.file_text("SHA256SUMS") != text:

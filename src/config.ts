@@ -91,7 +91,7 @@ export const VARIABLES = {
   COLIBRI_AGENT_ID: {
     means: 'the actor written into every record',
     takes: `1 to ${LIMITS.actorCharsMax} characters`,
-    otherwise: 'the name the client gives itself',
+    otherwise: 'the name the client gives itself; on the command line the user’s git name, else the login',
     schema: z
       .string()
       .max(LIMITS.actorCharsMax)
@@ -150,6 +150,8 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     ...(named === undefined
       ? defaultDatabase(workspace)
       : { dbPath: resolve(workspace, named), dbReason: 'COLIBRI_DB_PATH names it' }),
+    /** Whether the database is where it is because nobody named another place. */
+    isDefaultPath: named === undefined,
     project: read('COLIBRI_PROJECT'),
     /** When set, only these projects exist. */
     projects: names && Object.freeze(names),
@@ -250,6 +252,15 @@ function userFolder(env: Environment, kind: 'config' | 'data'): string {
     );
   const base = full(isConfig ? env.XDG_CONFIG_HOME : env.XDG_DATA_HOME);
   return join(base ?? join(home(), ...(isConfig ? ['.config'] : ['.local', 'share'])), 'colibri');
+}
+
+/** The name under which the user logged in; empty for a user without an entry, as in some containers. */
+export function loginName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return '';
+  }
 }
 
 function homeFolder(env: Environment): string {

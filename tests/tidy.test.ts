@@ -131,7 +131,8 @@ const RESERVED: readonly {
     pattern: /\bprocess\.env\b/,
     home: /^config\.ts$/,
     because: {
-      'cli/main.ts': 'NO_COLOR, TERM and COLUMNS are conventions of terminals, not settings of Colibri.',
+      'cli/main.ts':
+        'NO_COLOR, TERM, COLUMNS, PAGER and LESS are conventions of terminals, not settings of Colibri.',
     },
   },
   {

@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { isThere, readText, replaceFile } from '../private-files.ts';
-import { anchorInGit } from '../trust/anchors-git.ts';
+import { anchorInGit, pushedFrom } from '../trust/anchors-git.ts';
 import {
   formatQuery,
   keepForStamp,
@@ -14,31 +14,36 @@ import {
   verifyToken,
 } from '../trust/anchors-tsr.ts';
 import { KeyFolder } from '../trust/key-folder.ts';
-import { ANCHOR_REF, headIn } from '../trust/opening.ts';
+import { ANCHOR_REF, headIn, PUSH } from '../trust/opening.ts';
+import { readView } from '../trust/own-log.ts';
 import { shellQuote } from '../untrusted.ts';
 import { existingFile } from './brought.ts';
 import { keepNewest } from './checkpoint.ts';
 import { command, UsageError } from './command.ts';
-import { withOwner } from './open.ts';
+import { type AnchorState, collectEvidence } from './evidence.ts';
+import { withDatabase, withOwner } from './open.ts';
 import type { Output } from './output.ts';
+import { type Column, printTable } from './table.ts';
 
 /** Copies the newest checkpoint to a place that somebody who changes the database cannot change as well. */
 export const anchor = command({
   name: 'anchor',
-  usage: '--git | --file PATH | --tsq FILE | --tsr FILE [--ca FILE]',
+  usage: '--git | --file PATH | --tsq FILE | --tsr FILE [--ca FILE] | --list',
   summary: 'keep the newest checkpoint outside the database',
-  details: `--git adds a commit to its own reference (${ANCHOR_REF}); push it. --file copies the checkpoint to any file you keep, for example on a stick or a share. --tsq writes a request to an RFC 3161 time-stamping authority; send it with "curl -H 'Content-Type: application/timestamp-query' --data-binary @FILE URL". --tsr files the reply. "colibri verify" checks all of them.`,
+  details: `--git adds a commit to its own reference (${ANCHOR_REF}). What is only on this machine is prepared and protects nothing: push it, and fetch it back so that git knows. --file copies the checkpoint to any file you keep, for example on a stick or a share. --tsq writes a request to an RFC 3161 time-stamping authority; send it with "curl -H 'Content-Type: application/timestamp-query' --data-binary @FILE URL". --tsr files the reply. "colibri verify" checks all of them.`,
   options: {
     git: { help: 'commit it to a reference of the workspace’s repository' },
     file: { value: 'PATH', help: 'copy it to a file that "colibri verify" compares from now on' },
     tsq: { value: 'FILE', help: 'write the request to a time-stamping authority' },
     tsr: { value: 'FILE', help: 'file the authority’s reply' },
     ca: { value: 'FILE', help: 'the authority’s certificate, in PEM; kept for later checks' },
+    list: { help: 'list the anchors, each as what it is: prepared, pushed, time-stamped or kept' },
   },
-  async run({ values: { git, file, tsq, tsr, ca }, out, config }) {
-    if ([git, file, tsq, tsr].filter((place) => place !== undefined).length !== 1)
-      throw new UsageError('Name one place: --git, --file PATH, --tsq FILE or --tsr FILE.');
+  async run({ values: { git, file, tsq, tsr, ca, list }, out, config }) {
+    if ([git, file, tsq, tsr, list].filter((place) => place !== undefined).length !== 1)
+      throw new UsageError('Name one place: --git, --file PATH, --tsq FILE or --tsr FILE; or --list.');
     if (ca !== undefined && tsr === undefined) throw new UsageError('--ca goes with --tsr.');
+    if (list === true) return await listAnchors(config, out);
     const head = await readHead(config, out);
     if ('refused' in head) return out.data(head, () => out.error(head.refused), false);
     if (file !== undefined) return toFile(head, resolve(file), out);
@@ -47,6 +52,39 @@ export const anchor = command({
     return toGit(head, out);
   },
 });
+
+/** What "colibri anchor" left anywhere, and what each of them is worth. */
+async function listAnchors(config: Config, out: Output): Promise<number> {
+  const { origin } = await withDatabase(config, (storage) => storage.read(readView));
+  const { anchors, findings, remarks } = collectEvidence(config, config.dbPath, origin);
+  const rows = anchors.sort((a, b) => a.size - b.size);
+  return out.data(
+    { anchors: rows, remarks },
+    () => {
+      if (rows.length === 0) out.line('There are no anchors yet.');
+      else printTable(rows, ANCHOR_COLUMNS, out);
+      for (const remark of remarks) out.line(out.paint('yellow', remark));
+      for (const { message } of findings) out.line(out.paint('red', message));
+    },
+    findings.length === 0,
+  );
+}
+
+const ANCHOR_COLUMNS: readonly Column<AnchorState>[] = [
+  {
+    name: 'state',
+    text: ({ state }) => state,
+    colour: ({ state }) =>
+      (({ prepared: 'yellow', wrong: 'red' }) as const)[state as 'prepared' | 'wrong'] ?? 'green',
+  },
+  { name: 'rows', text: ({ size }) => String(size) },
+  { name: 'kind', text: ({ kind }) => ({ git: 'git', tsr: 'time stamp', file: 'file' })[kind] },
+  { name: 'time', text: ({ time = '' }) => time },
+  {
+    name: 'where',
+    text: ({ where, commit }) => (commit === undefined ? where : `${where}, commit ${commit.slice(0, 12)}`),
+  },
+];
 
 /** The newest signed head, and the log it belongs to. */
 type Head = Exclude<Awaited<ReturnType<typeof readHead>>, { readonly refused: string }>;
@@ -65,16 +103,18 @@ async function readHead(config: Config, out: Output) {
 function toGit({ config, note, size, folder }: Head, out: Output): number {
   const { commit, already, repository } = anchorInGit(config.workspace, note, size);
   folder.addAnchor('git', config.workspace);
-  const ref = ANCHOR_REF;
-  const push = `git push origin ${ref}`;
+  const [ref, push] = [ANCHOR_REF, PUSH];
   const where = repository === realpathSync(config.workspace) ? ref : `${ref} in ${repository}`;
-  return out.data({ size, ref, repository, commit, already, push }, () => {
+  const state = pushedFrom(config.workspace).has(commit) ? 'pushed' : 'prepared';
+  return out.data({ state, size, ref, repository, commit, already, push }, () => {
     out.line(
       already
         ? `${where} already ends in the checkpoint of ${size} audit rows.`
         : `The checkpoint of ${size} audit rows is commit ${commit.slice(0, 12)} on ${where}.`,
     );
-    out.verbatim(`It protects you once a remote has it: ${push}`);
+    if (state === 'pushed') return out.line('A remote is known to have it.');
+    out.line('It is prepared. It protects you once a remote has it, and counts once git knows that:');
+    out.verbatim(push);
   });
 }
 

@@ -1,32 +1,39 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../clock.ts';
+import type { Config } from '../config.ts';
 import type { TaskRow } from '../domains/facts.ts';
+import { shownColumns } from '../domains/lookup.ts';
 import { type Looker, viewHolder } from '../domains/tasks/holders.ts';
 import { ARROWS } from '../domains/tasks/workflows.ts';
 import { formatId, TASKS } from '../log/tables.ts';
-import { ERASED, SHOWN_TEXT } from '../log/texts.ts';
 import type { Reader } from '../storage/engine.ts';
-import { visibleLine } from '../untrusted.ts';
-import { command } from './command.ts';
-import { withDatabase } from './open.ts';
-import type { Colour, Output } from './output.ts';
+import { readView } from '../trust/own-log.ts';
+import { listIn, textFrom, visibleLine } from '../untrusted.ts';
+import { command, EXIT } from './command.ts';
+import { ageOf } from './dates.ts';
+import { FINISHED } from './filters.ts';
+import { NO_TASKS, priorityMark, UNASSIGNED } from './list.ts';
+import { readProjects, untilStopped, withDatabase } from './open.ts';
+import type { Output } from './output.ts';
+import { readLimit } from './table.ts';
 import { toWidth, wrap } from './text.ts';
+import { viewRow } from './views.ts';
 
-/** A status with no arrows out is final. */
-const FINISHED = Object.values(ARROWS).flatMap((arrows) =>
-  Object.entries(arrows).flatMap(([status, next]) => (next.length === 0 ? [status] : [])),
-);
 /** Stands for whatever somebody else wrote in the place of a workflow or a status. */
 const STRANGE = 'unknown';
-const CARDS_MAX = 12;
+const CARDS_DEFAULT = 12;
+const WATCH_MS = 1_000;
 /** Below this, empty columns make room for the others. */
 const COLUMN_WIDTH_MIN = 14;
 /** An id fits. */
 const COLUMN_WIDTH_LEAST = 6;
 const COLUMN_WIDTH_MAX = 36;
 const TITLE_LINES_MAX = 3;
+const REASON_LINES_MAX = 2;
+const HOLDER_LINES_MAX = 2;
 const GAP = 2;
 
-type Card = Pick<TaskRow, 'id' | 'title' | 'priority' | 'assignee' | 'progress'> & {
+type Card = TaskRow & {
   readonly unmet: number;
   readonly holder?: NonNullable<Awaited<ReturnType<typeof viewHolder>>>;
 };
@@ -35,53 +42,93 @@ type Column = Awaited<ReturnType<typeof readColumns>>[number];
 /** The tasks as columns, one per status. */
 export const board = command({
   name: 'board',
-  usage: '[--project NAME] [--all]',
+  usage: '[--project NAME] [--limit N] [--all] [--watch]',
   summary: 'the tasks as columns, one per status',
-  details: `Each column shows the ${CARDS_MAX} most urgent cards. ‼ critical, ! high, ↓ low; ⧗2 waits for two other tasks. A task in progress shows who holds it; one whose holder is gone, or silent for COLIBRI_LEASE_MINUTES, is abandoned. Finished columns appear with --all. If the terminal is too narrow for all columns, empty ones are left out.`,
+  details: `Each column shows the ${CARDS_DEFAULT} most urgent cards: by priority, then those that wait for nothing, then the oldest. ‼ critical, ! high, ↓ low; 3d is how long it has been there; ⧗2 waits for two other tasks. A task in progress shows who holds it; one whose holder is gone, or silent for COLIBRI_LEASE_MINUTES, is abandoned. Finished columns appear with --all. If the terminal is too narrow for all columns, empty ones are left out. --json prints every card of the columns, each task as agents see it. --watch draws it again when something changes, until Ctrl-C.`,
   options: {
     project: { value: 'NAME', help: 'only this project' },
-    all: { help: 'also finished and cancelled tasks' },
+    limit: { short: 'n', value: 'N', help: `at most N cards per column (${CARDS_DEFAULT})` },
+    all: { help: 'every card, and finished and cancelled tasks too' },
+    watch: { short: 'w', help: 'stay and draw it again when something changes' },
   },
   async run({ values, out, config }) {
     const project = values.project ?? config.project;
-    const [columns, projects] = await withDatabase(config, (storage) =>
-      storage.read(async (tx) => {
-        const at = new Date(systemClock.now()).toISOString();
-        const looker = { actor: '', process: '', at, leaseMinutes: config.leaseMinutes };
-        return [await readColumns(tx, project ?? null, looker), await readProjects(tx)] as const;
-      }),
-    );
-    const strange = columns.find(({ workflow }) => workflow === STRANGE);
-    const shown = columns.filter(({ status }) => values.all === true || !FINISHED.includes(status));
-    return out.data(
-      shown,
-      () => {
-        drawBoard(shown, out);
-        const rest = columns.filter((column) => !shown.includes(column) && column.count > 0);
-        if (columns.length === 0) out.line(nothingHere(project, projects));
-        const counts = rest.map(({ status, count }) => `${count} ${status}`).join(', ');
-        if (rest.length > 0) out.line(out.paint('dim', `${counts}: --all shows them`));
-        if (strange !== undefined)
-          out.line(`${strange.count} more with a workflow or status that is none; see "colibri verify"`);
-      },
-      strange === undefined,
-    );
+    const isAll = values.all === true;
+    const limit = values.limit === undefined && !isAll && !out.json ? CARDS_DEFAULT : readLimit(values, out);
+    const signal = values.watch === true ? untilStopped() : undefined;
+    return await withDatabase(config, async (storage) => {
+      for (let seen = -1, minute = -1; ; ) {
+        const { columns, projects, rows } = await storage.read(async (tx) => ({
+          columns: await readColumns(tx, project ?? null, limit, lookerAt(config)),
+          projects: await readProjects(tx),
+          rows: (await readView(tx)).last.position,
+        }));
+        const now = Math.floor(systemClock.now() / 60_000);
+        // Ages grow by themselves.
+        const isNews = rows !== seen || (now !== minute && out.isTerminal);
+        if (isNews && seen !== -1 && !out.json) out.clear();
+        [seen, minute] = [rows, now];
+        const code = isNews ? printBoard(columns, projects, { project, isAll }, out) : EXIT.fine;
+        if (signal === undefined) return code;
+        if (isNews && !out.json) out.line(out.paint('dim', `${rows} audit rows. Ctrl-C ends.`));
+        await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined);
+        if (signal.aborted) return EXIT.fine;
+      }
+    });
   },
 });
 
+/** Whoever looks at a board holds nothing. */
+function lookerAt({ leaseMinutes }: Config): Looker {
+  return { actor: '', process: '', at: new Date(systemClock.now()).toISOString(), leaseMinutes };
+}
+
+interface Asked {
+  readonly project: string | undefined;
+  readonly isAll: boolean;
+}
+
+function printBoard(
+  columns: readonly Column[],
+  projects: readonly string[],
+  asked: Asked,
+  out: Output,
+): number {
+  const { project, isAll } = asked;
+  const strange = columns.find(({ workflow }) => workflow === STRANGE);
+  const shown = columns.filter(({ status }) => isAll || !FINISHED.some((one) => one === status));
+  const data = shown.map(({ cards, ...column }) => ({
+    ...column,
+    tasks: cards.map(({ holder, ...card }) => ({ ...viewRow(TASKS, card), ...(holder && { holder }) })),
+  }));
+  return out.data(
+    data,
+    () => {
+      drawBoard(shown, project === undefined && projects.length > 1, out);
+      const rest = columns.filter((column) => !shown.includes(column) && column.count > 0);
+      if (columns.length === 0) out.line(nothingHere(project, projects));
+      const counts = rest.map(({ status, count }) => `${count} ${status}`).join(', ');
+      if (rest.length > 0) out.line(out.paint('dim', `${counts}: --all shows them.`));
+      const known = shown.filter((column) => column !== strange);
+      const more = known.reduce((sum, { count, cards }) => sum + count - cards.length, 0);
+      if (more > 0)
+        out.line(
+          out.paint('dim', `${more} more ${more === 1 ? 'card' : 'cards'}: --limit N or --all shows them.`),
+        );
+      if (strange !== undefined)
+        out.line(`${strange.count} more with a workflow or status that is none; see "colibri verify"`);
+    },
+    strange === undefined,
+  );
+}
+
 function nothingHere(project: string | undefined, projects: readonly string[]): string {
-  if (project === undefined || projects.length === 0)
-    return 'There are no tasks yet. An agent makes one with task_create.';
+  if (project === undefined || projects.length === 0) return NO_TASKS;
   return `There are no tasks in project ${project}. There are some in ${projects.join(', ')}.`;
 }
 
-async function readProjects(tx: Reader): Promise<string[]> {
-  const found = await tx.all<{ project: string }>('SELECT DISTINCT project FROM tasks ORDER BY project');
-  return found.map(({ project }) => project);
-}
-
 /** Every status of each workflow that is in use. */
-async function readColumns(tx: Reader, project: string | null, looker: Looker) {
+async function readColumns(tx: Reader, project: string | null, limit: number, looker: Looker) {
   const counts = await tx.all<{ workflow: string; status: string; count: number }>(
     'SELECT workflow, status, count(*) AS count FROM tasks WHERE project = coalesce(?, project) GROUP BY workflow, status',
     project,
@@ -92,14 +139,8 @@ async function readColumns(tx: Reader, project: string | null, looker: Looker) {
     for (const status of own.length === 0 ? [] : Object.keys(arrows)) {
       const count = own.find((one) => one.status === status)?.count ?? 0;
       const cards: Card[] = [];
-      for (const { held_by, held_process, held_since, ...card } of await tx.all<Found>(
-        CARDS,
-        workflow,
-        status,
-        project,
-        CARDS_MAX,
-      )) {
-        const holder = await viewHolder(tx, { held_by, held_process, held_since }, looker);
+      for (const card of await tx.all<Card>(CARDS, workflow, status, project, limit)) {
+        const holder = await viewHolder(tx, card, looker);
         cards.push({ ...card, ...(holder && { holder }) });
       }
       columns.push({ workflow, status, count, cards });
@@ -111,14 +152,11 @@ async function readColumns(tx: Reader, project: string | null, looker: Looker) {
   return columns;
 }
 
-type Found = Omit<Card, 'holder'> & Pick<TaskRow, 'held_by' | 'held_process' | 'held_since'>;
+/** The most urgent first. A critical task that waits for another is still more urgent than any other that does not. */
+const CARDS = `SELECT ${shownColumns(TASKS)}, unmet FROM tasks
+  WHERE workflow = ? AND status = ? AND project = coalesce(?, project) ORDER BY urgency, unmet > 0, id LIMIT ?`;
 
-const CARDS = `SELECT id, coalesce(${SHOWN_TEXT}, '${ERASED}') AS title, priority, assignee, progress, unmet,
-    held_by, held_process, held_since
-  FROM tasks LEFT JOIN texts x ON x.digest = tasks.title
-  WHERE workflow = ? AND status = ? AND project = coalesce(?, project) ORDER BY unmet > 0, urgency, id LIMIT ?`;
-
-function drawBoard(columns: readonly Column[], out: Output): void {
+function drawBoard(columns: readonly Column[], hasProjects: boolean, out: Output): void {
   const width = (count: number) =>
     Math.min(COLUMN_WIDTH_MAX, Math.floor((out.width - GAP * (count - 1)) / count));
   for (const workflow of Object.keys(ARROWS)) {
@@ -126,20 +164,20 @@ function drawBoard(columns: readonly Column[], out: Output): void {
     const filled = own.filter(({ count }) => count > 0);
     if (filled.length === 0) continue;
     const drawn = width(own.length) >= COLUMN_WIDTH_MIN ? own : filled;
-    drawColumns(drawn, Math.max(COLUMN_WIDTH_LEAST, width(drawn.length)), out);
+    drawColumns(drawn, Math.max(COLUMN_WIDTH_LEAST, width(drawn.length)), hasProjects, out);
     const empty = own.filter((column) => !drawn.includes(column)).map(({ status }) => status);
     if (empty.length > 0) out.line(out.paint('dim', `empty: ${empty.join(', ')}`));
     out.line();
   }
 }
 
-function drawColumns(columns: readonly Column[], width: number, out: Output): void {
+function drawColumns(columns: readonly Column[], width: number, hasProjects: boolean, out: Output): void {
   const row = (cells: readonly string[]) => out.verbatim(cells.join(' '.repeat(GAP)).trimEnd());
   row(columns.map(({ status, count }) => out.paint('bold', toWidth(`${status} ${count}`, width))));
   row(columns.map(() => '─'.repeat(width)));
   const blank = ' '.repeat(width);
   const bodies = columns.map(({ cards }) =>
-    cards.flatMap((card, i) => [...(i === 0 ? [] : [blank]), ...cardLines(card, width, out)]),
+    cards.flatMap((card, i) => [...(i === 0 ? [] : [blank]), ...cardLines(card, width, hasProjects, out)]),
   );
   for (let i = 0; i < Math.max(...bodies.map((body) => body.length)); i += 1)
     row(bodies.map((body) => body[i] ?? blank));
@@ -148,32 +186,37 @@ function drawColumns(columns: readonly Column[], width: number, out: Output): vo
   if (hidden.some((count) => count > 0)) row(more);
 }
 
-function cardLines(card: Card, width: number, out: Output) {
-  const { id, title, priority, unmet, progress, assignee, holder } = card;
-  const lines: string[] = [];
-  // One line too many shows that the rest was cut.
-  for (const line of wrap(visibleLine(title), width, 0)) if (lines.push(line) > TITLE_LINES_MAX) break;
-  const rest = lines.slice(TITLE_LINES_MAX - 1).join(' ');
-  const [mark, colour] = MARKS.get(priority) ?? ['', 'cyan'];
+function cardLines(card: Card, width: number, hasProjects: boolean, out: Output): string[] {
+  const { id, priority, unmet, progress, assignee, holder, blocked_reason, status_since, project } = card;
+  const [mark, colour = 'cyan'] = priorityMark(priority);
   const waiting = unmet > 0 && `⧗${unmet}`;
   const done = progress > 0 && progress < 100 && `${Math.round(progress)}%`;
-  const head = [formatId(TASKS, id), mark, waiting, done].filter(Boolean).join(' ');
+  const head = [formatId(TASKS, id), mark, ageOf(status_since), waiting, done].filter(Boolean).join(' ');
+  const labels = listIn(card.labels).map((label) => `#${textFrom(label)}`);
+  // Who holds it is said on a line of its own.
+  const who = [holder?.held_by, UNASSIGNED].includes(assignee) ? '' : assignee;
+  const dim = [labels.join(' '), [who, hasProjects && project].filter(Boolean).join(' · ')];
   return [
     out.paint(colour, toWidth(head, width)),
-    ...[...lines.slice(0, TITLE_LINES_MAX - 1), rest].filter(Boolean).map((line) => toWidth(line, width)),
-    ...(holder !== undefined && [holder.held_by, 'unassigned'].includes(assignee)
-      ? []
-      : [out.paint('dim', toWidth(visibleLine(assignee), width))]),
-    ...(holder === undefined
-      ? []
-      : [
-          ...wrap(`${holder.abandoned ? 'abandoned' : 'held'} by ${visibleLine(holder.held_by)}`, width, 0),
-        ].map((line) => out.paint(holder.abandoned ? 'yellow' : 'dim', toWidth(line, width)))),
+    ...linesOf(card.title, width, TITLE_LINES_MAX),
+    ...linesOf(blocked_reason ?? '', width, REASON_LINES_MAX).map((line) => out.paint('yellow', line)),
+    ...holderLines(card, width, out),
+    ...dim.flatMap((text) => linesOf(text, width, 1).map((line) => out.paint('dim', line))),
   ];
 }
 
-const MARKS = new Map<string, readonly [mark: string, Colour]>([
-  ['critical', ['‼', 'red']],
-  ['high', ['!', 'yellow']],
-  ['low', ['↓', 'cyan']],
-]);
+function holderLines({ holder }: Card, width: number, out: Output): string[] {
+  if (holder === undefined) return [];
+  const text = `${holder.abandoned ? 'abandoned' : 'held'} by ${holder.held_by}`;
+  const colour = holder.abandoned ? 'yellow' : 'dim';
+  return linesOf(text, width, HOLDER_LINES_MAX).map((line) => out.paint(colour, line));
+}
+
+/** A text in so many lines; a text that needs more ends with an ellipsis. */
+function linesOf(text: string, width: number, most: number): string[] {
+  const lines: string[] = [];
+  // One line too many shows that the rest was cut.
+  for (const line of wrap(visibleLine(text), width, 0)) if (lines.push(line) > most) break;
+  const rest = lines.slice(most - 1).join(' ');
+  return [...lines.slice(0, most - 1), rest].filter(Boolean).map((line) => toWidth(line, width));
+}

@@ -1,7 +1,8 @@
 import { text } from 'node:stream/consumers';
 import { isFailure } from '../middleware/envelope.ts';
 import { command, EXIT, orUsage } from './command.ts';
-import { actorOf, withTools } from './open.ts';
+import { withTools } from './open.ts';
+import { personOf } from './person.ts';
 
 /** One tool call through the same five stages and into the same log that an agent uses. */
 export const call = command({
@@ -16,7 +17,7 @@ export const call = command({
     const given = json === '-' ? await text(process.stdin) : json;
     const hint = `Give an object, for example '{"task_id":"T-0001"}'.`;
     const args = orUsage('The arguments are not JSON', (): unknown => JSON.parse(given), hint);
-    const envelope = await withTools(config, out, (stages) => stages.call(tool, args, actorOf(config)));
+    const envelope = await withTools(config, out, (stages) => stages.call(tool, args, personOf(config)));
     out.value(envelope, 2);
     return isFailure(envelope) ? EXIT.found : EXIT.fine;
   },

@@ -2,7 +2,9 @@ import type { Config } from '../config.ts';
 import { type Checkpoint, parseCheckpoint } from '../integrity/checkpoint.ts';
 import { LIMITS } from '../limits.ts';
 import { command } from './command.ts';
-import { actorOf, type OwnerStages, withOwner } from './open.ts';
+import { type OwnerStages, withOwner } from './open.ts';
+import { personOf } from './person.ts';
+import { lookForTrouble, ROWS_ASIDE_MAX } from './trouble.ts';
 
 /** Files the newest signed head of the log for good and prints it. */
 export const checkpoint = command({
@@ -10,15 +12,21 @@ export const checkpoint = command({
   usage: '[--adopt]',
   summary: 'keep the newest signed head of the log and print it',
   details:
-    'The signed note says how many audit rows there are and what their common hash is. Keep it anywhere outside this machine: "colibri verify --against NOTE" then shows whether the history before it was changed. Exit 1 when the log does not extend what was signed before. --adopt is the owner’s decision to go on anyway; it is recorded in the log as owner_adopt.',
+    'The signed note says how many audit rows there are and what their common hash is. Keep it anywhere outside this machine: "colibri verify --against NOTE" then shows whether the history before it was changed. A log of up to 100,000 rows is verified as well. Exit 1 when something is wrong with it, or when it does not extend what was signed before. --adopt is the owner’s decision to go on anyway; it is recorded in the log as owner_adopt.',
   options: {
     adopt: { help: 'after a refusal: accept the log as it is, and say what protection is given up' },
   },
   async run({ values, out, config }) {
-    const { adoption, kept } = await withOwner(config, out, async (stages) => ({
+    const { adoption, kept, trouble, unverified } = await withOwner(config, out, async (stages) => ({
       adoption: values.adopt === true ? await adopt(config, stages) : undefined,
       kept: await keepNewest(config, stages),
+      ...(await lookForTrouble(config, stages.storage, out, ROWS_ASIDE_MAX)),
     }));
+    // A refusal says itself what is wrong.
+    const isNews = trouble !== undefined && !('refused' in kept);
+    if (isNews) out.error(trouble);
+    if (unverified !== undefined)
+      out.error(`${unverified} audit rows were signed, not verified: "colibri verify" does that.`);
     const printKept = () => {
       if (adoption !== undefined) {
         const { adopted, reason, given_up } = adoption;
@@ -30,7 +38,8 @@ export const checkpoint = command({
       if ('refused' in kept) out.error(kept.refused);
       else out.verbatim(kept.note.trimEnd());
     };
-    return out.data({ ...kept, ...adoption }, printKept, !('refused' in kept));
+    const data = { ...kept, ...adoption, ...(isNews && { trouble }) };
+    return out.data(data, printKept, !('refused' in kept) && !isNews);
   },
 });
 
@@ -50,7 +59,7 @@ async function adopt(config: Config, { call, signer }: OwnerStages) {
   const { reason, lost, key } = await signer.adopt();
   if (reason === undefined) return { adopted: false, given_up: [] };
   const args = { reason: reason.slice(0, LIMITS.reasonCharsMax), key, ...(lost !== undefined && { lost }) };
-  const answer = await call('owner_adopt', args, actorOf(config));
+  const answer = await call('owner_adopt', args, personOf(config));
   if (!answer.ok) throw new Error(answer.error.message);
   const forgone =
     lost === undefined

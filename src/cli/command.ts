@@ -7,6 +7,10 @@ export interface OptionSpec {
   readonly short?: string;
   /** The placeholder for its value in the help: `FILE`. An option without one takes no value. */
   readonly value?: string;
+  /** It may be given several times; its value is then a list. */
+  readonly multiple?: true;
+  /** Words that its value can be, for the shell to complete. */
+  readonly choices?: readonly string[];
   readonly help: string;
 }
 
@@ -14,7 +18,13 @@ export type Options = Readonly<Record<string, OptionSpec>>;
 
 /** The options as they were given; of an option that is not known, either. */
 type Values<O extends Options> = { readonly [name in keyof O]?: ValueOf<O[name]> | undefined };
-type ValueOf<S> = S extends { value: string } ? string : OptionSpec extends S ? string | boolean : boolean;
+type ValueOf<S> = S extends { multiple: true }
+  ? readonly string[]
+  : S extends { value: string }
+    ? string
+    : OptionSpec extends S
+      ? string | boolean | readonly (string | boolean)[]
+      : boolean;
 
 export interface Invocation<O extends Options = Options> {
   readonly values: Values<O>;
@@ -35,6 +45,8 @@ export interface Command<O extends Options = Options> {
   readonly options?: O;
   /** How many positional arguments it takes; none by default. */
   readonly positionals?: readonly [min: number, max: number];
+  /** Words that a positional argument can be, for the shell to complete. */
+  readonly words?: readonly string[];
   /** Answers the exit code: 0 success, 1 problems found, 2 usage error, 74 as for a server. */
   run(invocation: Invocation<O>): Promise<number>;
 }

@@ -1,40 +1,63 @@
 import { anchor } from './anchor.ts';
+import { backup } from './backup.ts';
 import { board } from './board.ts';
 import { call } from './call.ts';
 import { checkpoint } from './checkpoint.ts';
 import type { Command, Options } from './command.ts';
+import { completionFor } from './completion.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
 import { erase } from './erase.ts';
 import { exportBundle } from './export.ts';
 import { init } from './init.ts';
+import { list, search } from './list.ts';
 import { log } from './log.ts';
 import { mcp } from './mcp.ts';
 import { obsidian } from './obsidian.ts';
 import { prove } from './prove.ts';
 import { remind } from './remind.ts';
 import { report } from './report.ts';
+import { sessions } from './sessions.ts';
 import { show } from './show.ts';
+import { stats } from './stats.ts';
 import { verify } from './verify.ts';
+import { add, assign, done, move, think } from './work.ts';
+
+/** Options every command takes. */
+export const COMMON: Options = {
+  json: { help: 'print data for programs' },
+  help: { short: 'h', help: 'print this help' },
+};
 
 /** Every command, in the order the help lists them. */
 export const COMMANDS: readonly Command[] = [
   init,
   mcp,
   demo,
-  call,
+  add,
+  list,
+  search,
+  move,
+  assign,
+  think,
+  done,
   board,
   log,
   show,
+  sessions,
+  stats,
   verify,
   checkpoint,
   anchor,
+  backup,
   exportBundle,
   prove,
   report,
   obsidian,
   erase,
   doctor,
+  call,
+  completionFor(() => COMMANDS, COMMON),
   remind,
 ];
 
@@ -78,9 +101,3 @@ const HANG_MAX = 20;
 export function helpHang(line: string): number {
   return Math.min(/^ {2}\S.*? {2,}/.exec(line)?.[0].length ?? 0, HANG_MAX);
 }
-
-/** Options every command takes. */
-export const COMMON: Options = {
-  json: { help: 'print data for programs' },
-  help: { short: 'h', help: 'print this help' },
-};

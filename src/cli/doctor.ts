@@ -14,6 +14,8 @@ import { isObject } from '../verify/rules/payloads.ts';
 import { members } from '../verify/sources/forms.ts';
 import { command } from './command.ts';
 import { withDatabase } from './open.ts';
+import type { Output } from './output.ts';
+import { lookForTrouble, ROWS_ASIDE_MAX } from './trouble.ts';
 
 /** One thing that was checked: fine, worth knowing, or wrong with a remedy. */
 type Check = ReturnType<typeof ok>;
@@ -34,7 +36,7 @@ export const doctor = command({
   summary: 'show what is configured, what was found, what is wrong, and how to fix it',
   async run({ out }) {
     const checks: Check[] = [];
-    for await (const check of examine()) checks.push(check);
+    for await (const check of examine(out)) checks.push(check);
     const printChecks = () => {
       for (const { what, state, found, fix } of checks) {
         const [colour, mark] = MARKS[state];
@@ -48,7 +50,7 @@ export const doctor = command({
   },
 });
 
-async function* examine(): AsyncGenerator<Check> {
+async function* examine(out: Output): AsyncGenerator<Check> {
   const runtime = await checkRuntime();
   yield runtime;
   let config: Config;
@@ -70,7 +72,7 @@ async function* examine(): AsyncGenerator<Check> {
   yield checkClient(config);
   yield* await checkSkills(config);
   // Without SQLite there is nothing more to say of the database.
-  if (runtime.state === 'ok') yield* checkDatabase(config);
+  if (runtime.state === 'ok') yield* checkDatabase(config, out);
 }
 
 async function checkRuntime(): Promise<Check> {
@@ -115,13 +117,13 @@ function argumentsIn(path: string): string[] | undefined {
   return Array.isArray(entry.args) ? entry.args.filter((arg) => typeof arg === 'string') : [];
 }
 
-async function* checkDatabase(config: Config): AsyncGenerator<Check> {
+async function* checkDatabase(config: Config, out: Output): AsyncGenerator<Check> {
   const { dbPath } = config;
   const size = statSync(dbPath, { throwIfNoEntry: false })?.size;
   try {
     if (size === undefined && config.dbProblem === undefined)
       yield note('database', `${chosen(config)} does not exist yet; the first start makes it`);
-    else yield* await withDatabase(config, (storage) => checkLog(storage, config, size ?? 0));
+    else yield* await withDatabase(config, (storage) => checkLog(storage, config, size ?? 0, out));
     yield* checkFolder(config);
   } catch (error) {
     // The message about an unusable file already says what to do.
@@ -162,10 +164,16 @@ function* checkFolder({ dbPath, configDir }: Config): Generator<Check> {
 /** Which database is used, and why this one. */
 const chosen = ({ dbPath, dbReason }: Config) => `${dbPath} (${dbReason})`;
 
-async function checkLog(storage: StorageEngine, config: Config, bytes: number): Promise<Check[]> {
+async function checkLog(
+  storage: StorageEngine,
+  config: Config,
+  bytes: number,
+  out: Output,
+): Promise<Check[]> {
   const { origin, last, heads } = await storage.read(readView);
-  // What the signer checks before it goes on. `colibri verify` checks everything.
+  // What the signer checks before it goes on.
   const { folder, refused } = await signability(storage, config);
+  const { trouble, unverified } = await lookForTrouble(config, storage, out, ROWS_ASIDE_MAX);
   const signed = Math.max(0, ...heads.map(({ size }) => size));
   return [
     ok('database', `${chosen(config)}, schema ${storage.facts.schemaVersion}, ${bytes} bytes`),
@@ -174,6 +182,11 @@ async function checkLog(storage: StorageEngine, config: Config, bytes: number): 
       : ok('log', `${origin ?? 'without a name'}, ${last.position} rows, signed through ${signed}`),
     ...(folder === undefined ? [] : [ok('key', folder)]),
     ...(refused === undefined ? [] : [wrong('signing', `refused: ${refused}`)]),
+    // What a refusal says need not be said twice.
+    ...(trouble === undefined || refused !== undefined ? [] : [wrong('records', trouble)]),
+    ...(unverified === undefined
+      ? []
+      : [note('records', `not verified: "colibri verify" checks all ${unverified} rows`)]),
     ...(await checkActors(storage, last.position)),
   ];
 }

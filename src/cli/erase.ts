@@ -9,8 +9,9 @@ import { members } from '../verify/sources/forms.ts';
 import { effectsOf } from '../verify/sources/rows.ts';
 import { parseRecordId } from './brought.ts';
 import { command, UsageError } from './command.ts';
-import { actorOf, withDatabase, withOwner } from './open.ts';
+import { withDatabase, withOwner } from './open.ts';
 import type { Output } from './output.ts';
+import { personOf } from './person.ts';
 import { describeMissing } from './show.ts';
 
 /** Removes the texts of records, on the record and from the bytes of the database. */
@@ -48,7 +49,7 @@ export const erase = command({
       const done: { record: string; texts: number }[] = [];
       for (const { record, task_id } of due) {
         const args = { record, reason, ...(task_id !== undefined && { task_id }) };
-        const answer = await call('owner_erase', args, actorOf(config));
+        const answer = await call('owner_erase', args, personOf(config));
         // Its texts have just gone with another record.
         if (!answer.ok && done.length > 0 && answer.error.message.startsWith('ERR_NOT_FOUND')) continue;
         if (!answer.ok) throw new Error(answer.error.message);

@@ -1,11 +1,11 @@
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
-import { findAnchors } from '../trust/anchors.ts';
+import { type FoundAnchor, findAnchors } from '../trust/anchors.ts';
 import { stampChecker } from '../trust/anchors-tsr.ts';
 import { KeyFolder, PathMemory } from '../trust/key-folder.ts';
 import { readRemembered } from '../trust/memory.ts';
-import { isOrigin, keyIn } from '../trust/opening.ts';
+import { headIn, isOrigin, keyIn, PUSH } from '../trust/opening.ts';
 import { ownLogIn } from '../trust/own-log.ts';
 import { RefusalError } from '../trust/refusal.ts';
 import type { Finding } from '../verify/finding.ts';
@@ -28,6 +28,22 @@ export async function check(source: Source, key: VerifierKey | undefined, more: 
 /** A head that is kept outside the database, with the time that an authority stamped on it. */
 export type StampedEvidence = Evidence & { readonly time?: string };
 
+/**
+ * An anchor and what it is worth. `prepared`: it is only here, so it protects nothing yet. `pushed`: a remote is known to
+ * have it. `time-stamped`: by an authority that the user named. `kept`: in a file that the user looks after.
+ */
+export interface AnchorState {
+  readonly kind: 'git' | 'tsr' | 'file';
+  readonly state: 'prepared' | 'pushed' | 'time-stamped' | 'kept' | 'wrong';
+  /** Audit rows of the checkpoint. */
+  readonly size: number;
+  readonly where: string;
+  readonly time?: string;
+  readonly commit?: string;
+  /** What to do about one that is only prepared. */
+  readonly next?: string;
+}
+
 /** What this machine knows about a log outside its database. */
 export type Outside = ReturnType<typeof collectEvidence>;
 
@@ -39,7 +55,9 @@ export function collectEvidence(config: Config, dbPath: string, origin: string |
   const findings: Finding[] = [];
   /** What could not be checked, through nobody's fault. */
   const remarks: string[] = [];
-  const outside = { folder, evidence, findings, remarks };
+  /** Each anchor as what it is. */
+  const anchors: AnchorState[] = [];
+  const outside = { folder, evidence, findings, remarks, anchors };
   checkPath(new PathMemory(config.configDir, dbPath), dbPath, origin, outside);
   if (folder?.exists === true) addLastSigned(folder, outside);
   addAnchors(config, dbPath, outside);
@@ -93,20 +111,52 @@ function addAnchors({ workspace }: Config, dbPath: string, outside: Outside): vo
   const checkStamp = stampChecker(folder?.authorities() ?? []);
   for (const anchor of anchors) {
     const { source, where, note } = anchor;
-    if (source !== 'tsr') {
+    const size = headIn(note)?.size ?? 0;
+    const add = (one: Omit<AnchorState, 'size' | 'where' | 'kind'>) =>
+      outside.anchors.push({ kind: source, size, where, ...one });
+    if (source === 'file') {
       outside.evidence.push({ source, where, note });
-      continue;
-    }
-    const stamp = checkStamp(anchor.stamped);
-    if (stamp.state === 'wrong')
-      outside.findings.push(outsideFinding('bad-anchor', anchor.stamped.tokenPath, stamp.message));
-    // Of too many, the same is said of each.
-    if (stamp.state === 'unchecked' && !outside.remarks.includes(stamp.message))
-      outside.remarks.push(stamp.message);
-    if (stamp.state === 'wrong' || stamp.time === undefined) continue;
-    const { time } = stamp;
-    // Under an authority that nobody named it is a checkpoint like any other that was kept here.
-    const kind = stamp.state === 'valid' ? 'tsr' : 'kept';
-    outside.evidence.push({ source: kind, where: `${where} with a time stamp of ${time}`, note, time });
+      add({ state: 'kept' });
+    } else if (source === 'git') {
+      const { isPushed, commit } = anchor.commit;
+      // One that only this repository has is a checkpoint like any other that was kept here.
+      outside.evidence.push({
+        source: isPushed ? source : 'kept',
+        where: `${where}, commit ${commit.slice(0, 12)}`,
+        note,
+      });
+      add(isPushed ? { state: 'pushed', commit } : { state: 'prepared', commit, next: PUSH });
+    } else if (anchor.stamped.token === undefined) {
+      add({
+        state: 'prepared',
+        next: 'send the request, then file the reply: colibri anchor --tsr FILE --ca FILE',
+      });
+    } else addStamp(checkStamp(anchor.stamped), anchor, add, outside);
   }
+}
+
+type Stamped = Extract<FoundAnchor, { readonly source: 'tsr' }>;
+
+function addStamp(
+  stamp: ReturnType<ReturnType<typeof stampChecker>>,
+  { where, note, stamped }: Stamped,
+  add: (one: Omit<AnchorState, 'size' | 'where' | 'kind'>) => void,
+  outside: Outside,
+): void {
+  if (stamp.state === 'wrong') {
+    outside.findings.push(outsideFinding('bad-anchor', stamped.tokenPath, stamp.message));
+    add({ state: 'wrong' });
+    return;
+  }
+  // Of too many, the same is said of each.
+  if (stamp.state === 'unchecked' && !outside.remarks.includes(stamp.message))
+    outside.remarks.push(stamp.message);
+  const { time } = stamp;
+  if (time === undefined) return;
+  // Under an authority that nobody named it is a checkpoint like any other that was kept here.
+  const isValid = stamp.state === 'valid';
+  const found = `${where} with a time stamp of ${time}`;
+  outside.evidence.push({ source: isValid ? 'tsr' : 'kept', where: found, note, time });
+  const next = 'name its authority: colibri anchor --tsr FILE --ca FILE';
+  add(isValid ? { state: 'time-stamped', time } : { state: 'prepared', time, next });
 }

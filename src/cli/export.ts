@@ -1,10 +1,11 @@
 import { resolve } from 'node:path';
 import { defaultBundleName, type WrittenBundle, writeBundle } from '../export/bundle.ts';
-import { reportPage } from '../report/report.ts';
+import { bundleScripts, reportPage } from '../report/report.ts';
 import { shellQuote } from '../untrusted.ts';
 import { command } from './command.ts';
 import { withDatabase } from './open.ts';
 import type { Output } from './output.ts';
+import { lookForTrouble } from './trouble.ts';
 
 /** Writes everything that others need to check the log, as one folder or one zip. */
 export const exportBundle = command({
@@ -12,26 +13,41 @@ export const exportBundle = command({
   usage: '[-o DIR|FILE.zip]',
   summary: 'write a bundle that anyone can check without Colibri',
   details:
-    'The bundle holds every audit row with its arguments and result, all tasks, thoughts and sessions, the signed checkpoints, the keys to check them with, and their anchors in git and at time-stamping authorities. It may hold secrets that calls were given, and names of committers. The database is not changed. The same log gives the same bytes.',
+    'The bundle holds every audit row with its arguments and result, all tasks, thoughts and sessions, the signed checkpoints, the keys to check them with, and their anchors in git and at time-stamping authorities. It may hold secrets that calls were given, and names of committers. The database is not changed. The same log gives the same bytes. The log is verified first; if something is wrong, the bundle is written all the same, for whoever is to look into it, and the exit code is 1.',
   options: {
     output: { short: 'o', value: 'PATH', help: 'a folder, or a zip if the name ends in .zip' },
   },
   async run({ values: { output }, out, config }) {
     return await withDatabase(config, async (storage) => {
       const path = resolve(output ?? (await defaultBundleName(storage)));
+      const { trouble } = await lookForTrouble(config, storage, out);
       // The page only shows a bundle, which is complete without it.
       const written = await out.progress('exporting', (onProgress) =>
-        writeBundle(storage, { ...config, page: reportPage(), onProgress }, path),
+        writeBundle(storage, { ...config, page: reportPage(), scripts: bundleScripts(), onProgress }, path),
       );
       const { origin, size, checkpointedThrough, anchors } = written;
-      const data = { path, origin, rows: size, size, checkpointed_through: checkpointedThrough, anchors };
-      return out.data(data, () => {
-        const held = anchors === 0 ? '' : `, with ${anchors === 1 ? 'an anchor' : `${anchors} anchors`}`;
-        out.line(`${path}: ${size} audit rows${held}`);
-        warnUnsigned(written, out);
-        out.line(out.paint('dim', `Check it with: colibri verify ${shellQuote(path)}`));
-        out.line(out.paint('dim', 'or with sha256sum and openssl: see README.txt inside.'));
-      });
+      const checkpointed_through = checkpointedThrough;
+      const data = {
+        path,
+        origin,
+        rows: size,
+        size,
+        checkpointed_through,
+        anchors,
+        ...(trouble && { trouble }),
+      };
+      if (trouble !== undefined) out.error(trouble);
+      return out.data(
+        data,
+        () => {
+          const held = anchors === 0 ? '' : `, with ${anchors === 1 ? 'an anchor' : `${anchors} anchors`}`;
+          out.line(`${path}: ${size} audit rows${held}`);
+          warnUnsigned(written, out);
+          out.line(out.paint('dim', `Check it with: colibri verify ${shellQuote(path)}`));
+          out.line(out.paint('dim', 'or with sha256sum and openssl: see README.txt inside.'));
+        },
+        trouble === undefined,
+      );
     });
   },
 });

@@ -1,11 +1,14 @@
+import { marks, shown } from '../domains/lookup.ts';
 import { UNSAID } from '../log/row.ts';
-import { parseId, SESSIONS } from '../log/tables.ts';
+import { formatId, parseId, SESSIONS, TASKS } from '../log/tables.ts';
 import { ERASED, readTexts } from '../log/texts.ts';
+import type { Period } from '../report/glance.ts';
 import { textFields } from '../report/telling.ts';
 import type { Dialect, Reader } from '../storage/engine.ts';
 import { type JsonObject, objectIn } from '../verify/rules/payloads.ts';
 import { isText, members } from '../verify/sources/forms.ts';
 import { effectsOf } from '../verify/sources/rows.ts';
+import { isWithin } from './dates.ts';
 
 /** One call, as its two rows and their payloads tell it. Anybody may have changed the file: any field may be anything. */
 export type PastCall = Readonly<ReturnType<typeof readCall>>;
@@ -27,21 +30,55 @@ type Found = Readonly<{ position: number; text: string } & Record<'body' | 'ente
 const mentions = ({ contains }: Dialect) =>
   `AND (${contains('a.text')} OR ${contains('p.body')} OR ${contains('r.body')})`;
 
+/** Calls that are counted beyond those that are shown: 20,000 rows take about 0.2 s. */
+const COUNTED_ROWS_MAX = 20_000;
+
+interface Wanted {
+  readonly limit: number;
+  /** Where all of them must mention an id, the database passes over the others: parsing each takes three times as long. */
+  readonly id?: string | undefined;
+  /** Nothing earlier is wanted. */
+  readonly since?: string;
+}
+
 /**
- * The newest calls that `wanted` takes, oldest first. Reads backwards and stops early. Where all of them must mention an
- * id, the database passes over the others: parsing each takes three times as long.
+ * The newest calls that `wanted` takes, oldest first; how many more there are before them, and whether that is all. Reads
+ * backwards and stops early.
  */
-export async function newestCalls(tx: Reader, wanted: Filter, limit: number, id?: string) {
+export async function newestCalls(tx: Reader, wanted: Filter, { limit, id, since = '' }: Wanted) {
   const mention = id === undefined ? [] : Array<string>(3).fill(JSON.stringify(id));
   const sql = `${CALLS} AND a.position < ? ${id === undefined ? '' : mentions(tx.dialect)} ORDER BY a.position DESC LIMIT ?`;
   const taken: PastCall[] = [];
-  for (let before = Number.MAX_SAFE_INTEGER; taken.length < limit; ) {
-    const page = await tx.all<Found>(sql, before, ...mention, PAGE);
-    taken.push(...page.map(readCall).filter(wanted));
+  let [more, counted, before] = [0, 0, Number.MAX_SAFE_INTEGER];
+  for (let isMore = true; isMore; ) {
+    const page = (await tx.all<Found>(sql, before, ...mention, PAGE)).map(readCall);
+    const matching = page.filter(wanted);
+    const room = limit - taken.length;
+    taken.push(...matching.slice(0, room));
+    more += Math.max(0, matching.length - room);
+    if (room <= matching.length) counted += page.length;
     before = page.at(-1)?.position ?? 0;
-    if (page.length < PAGE) break;
+    // Times do not run backwards, but for a row whose clock was ahead: a whole page of earlier rows is the end.
+    const isEarlier = page.every(({ row: { at } }) => isText(at) && at < since);
+    isMore = page.length === PAGE && !isEarlier && counted < COUNTED_ROWS_MAX;
+    if (!isMore && counted >= COUNTED_ROWS_MAX && page.length === PAGE)
+      return { calls: await withTexts(tx, taken.reverse()), more, isAll: false };
   }
-  return await withTexts(tx, taken.slice(0, limit).reverse());
+  return { calls: await withTexts(tx, taken.reverse()), more, isAll: true };
+}
+
+/**
+ * Every call of a period, the newest first, without its texts. A page of calls that are all earlier is the end: times do
+ * not run backwards, but for a row whose clock was ahead.
+ */
+export async function* callsWithin(tx: Reader, period: Period): AsyncGenerator<PastCall> {
+  const sql = `${CALLS} AND a.position < ? ORDER BY a.position DESC LIMIT ?`;
+  for (let before = Number.MAX_SAFE_INTEGER; ; ) {
+    const page = (await tx.all<Found>(sql, before, PAGE)).map(readCall);
+    yield* page.filter(({ row: { at } }) => isWithin(period, at));
+    before = page.at(-1)?.position ?? 0;
+    if (page.length < PAGE || page.every(({ row: { at } }) => isText(at) && at < period.since)) return;
+  }
 }
 
 /** The calls after `position` that `wanted` takes, oldest first, and how far was read. */
@@ -64,8 +101,23 @@ export async function concerning(tx: Reader, id: string): Promise<Filter> {
     effectsOf(row).some((effect) => effect.id === id);
 }
 
+/** The tasks that calls are about, by id, as far as they are there: what each is called and which project it belongs to. */
+export async function tasksOf(tx: Reader, ids: readonly string[]) {
+  const numbers = [...new Set(ids.flatMap((id) => parseId(TASKS, id) ?? []))];
+  const tasks = new Map<string, { readonly title: string; readonly project: string }>();
+  for (let at = 0; at < numbers.length; at += PAGE) {
+    const some = numbers.slice(at, at + PAGE);
+    const rows = await tx.all<{ id: number; title: string; project: string }>(
+      `SELECT id, project, ${shown(TASKS, 'title')} FROM tasks WHERE id IN (${marks(some)})`,
+      ...some,
+    );
+    for (const { id, title, project } of rows) tasks.set(formatId(TASKS, id), { title, project });
+  }
+  return tasks;
+}
+
 /** Puts the texts back into the arguments. */
-async function withTexts(tx: Reader, calls: readonly PastCall[]) {
+export async function withTexts(tx: Reader, calls: readonly PastCall[]) {
   const parts = calls.map(({ row, args }) => [args, textFields(row, args)] as const);
   const restored = await restoreTexts(tx, parts);
   return calls.map((call, i) => ({ ...call, args: restored[i] ?? {} }));
@@ -88,7 +140,8 @@ export async function restoreTexts(
 /** `position` is that of the exit row. Texts in `args` are digests until `withTexts`. */
 function readCall({ position, text, body, enter_body }: Found) {
   const row: JsonObject = { ...UNSAID, ...members(text) };
-  const result = objectIn(members(body ?? undefined).result) ?? {};
+  const end = members(body ?? undefined);
+  const [result = {}, error, outside] = [end.result, end.error, end.outside].map(objectIn);
   const args: JsonObject = members(enter_body ?? undefined);
-  return { position, row, args, result };
+  return { position, row, args, result, error, outside };
 }

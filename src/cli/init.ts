@@ -1,4 +1,4 @@
-import { lstatSync, rmdirSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, rmdirSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { userFolders } from '../config.ts';
@@ -13,6 +13,7 @@ import {
   replaceFile,
 } from '../private-files.ts';
 import { storageRuntime } from '../storage/open.ts';
+import { PathMemory } from '../trust/key-folder.ts';
 import { isObject } from '../verify/rules/payloads.ts';
 import { CLIENTS, type Client, checkoutPath, ENTRY_NAME, type Entry, pathsOf, startFor } from './clients.ts';
 import { command, UsageError } from './command.ts';
@@ -61,6 +62,10 @@ export const init = command({
       });
     if (isForProject) done.push(`${folder} is ready and kept out of git`);
     const notes = [...new Set([...clients.flatMap((client) => client.note ?? []), ...checkoutNote()])];
+    const lost = isForProject
+      ? tellLost(configDir, isProject ? dbPath : join(folder, 'colibri.db'))
+      : undefined;
+    if (lost !== undefined) notes.push(lost);
     return out.data({ workspace, done, notes }, () => {
       for (const line of done) out.line(`${out.paint('green', '✓')} ${line}`, 2);
       for (const note of notes) out.line(`${out.paint('yellow', '•')} ${note}`, 2);
@@ -71,6 +76,13 @@ export const init = command({
     });
   },
 });
+
+/** What it means that a database which was signed here is gone; undefined where none is. */
+function tellLost(configDir: string, dbPath: string): string | undefined {
+  const [before] = new PathMemory(configDir, dbPath).seen();
+  if (before === undefined || existsSync(dbPath)) return undefined;
+  return `The database ${dbPath} was the log ${before} and is gone. If that was a mistake, put it back from a backup before anything is called. Otherwise the first call starts a new log, and nothing of it is signed until you accept the loss: colibri checkpoint --adopt.`;
+}
 
 /** What has to be said where the entry holds only here. */
 function checkoutNote(): string[] {

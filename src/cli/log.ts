@@ -1,18 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Config } from '../config.ts';
+import { idsFrom } from '../domains/lookup.ts';
 import { READING_TOOLS } from '../domains/rules.ts';
-import { parseInstant } from '../instant.ts';
 import { formatId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
+import type { Period } from '../report/glance.ts';
 import { tellCall } from '../report/telling.ts';
-import type { Reader } from '../storage/engine.ts';
+import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { readView } from '../trust/own-log.ts';
 import { visibleLine } from '../untrusted.ts';
 import { isText } from '../verify/sources/forms.ts';
 import { parseRecordId } from './brought.ts';
-import { command, EXIT, UsageError } from './command.ts';
-import { callsAfter, concerning, newestCalls, type PastCall } from './history.ts';
-import { withDatabase } from './open.ts';
+import { command, EXIT } from './command.ts';
+import { isWithin, PERIOD_OPTIONS, readPeriod } from './dates.ts';
+import { callsAfter, concerning, type Filter, newestCalls, type PastCall, tasksOf } from './history.ts';
+import { untilStopped, withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { type ProofState, type ProvedCall, proveCalls, readSignedLog } from './proof-status.ts';
+import { readLimit } from './table.ts';
 import { displayWidth, toWidth, wrap } from './text.ts';
 
 const MARKS: Readonly<Record<ProofState, readonly [mark: string, colour: Colour, meaning: string]>> = {
@@ -26,62 +30,96 @@ export const PROOF_LEGEND = Object.values(MARKS)
   .map(([mark, , meaning]) => `${mark} ${meaning}`)
   .join('  ');
 
-const LIMIT_DEFAULT = 50;
 const FOLLOW_MS = 500;
 
 /** Calls and thoughts in the order in which they happened. */
 export const log = command({
   name: 'log',
-  usage: '[--task ID] [--session ID] [--since TIME] [--limit N] [--all] [--follow]',
+  usage: '[--actor NAME] [--project NAME] [--task ID] [--since TIME] [--until TIME] [--follow]',
   summary: 'show calls and thoughts: who, what, why, and how well they are proved',
-  details: `Oldest first, times in UTC. ${PROOF_LEGEND}. A mark covers the two audit rows of its call, their arguments and result, and the records they wrote: all of that was checked now under a signed head. It says nothing about other rows; "colibri verify" does. Successful reads are left out unless --all is given. --json prints one object per line. --follow stays until Ctrl-C. Exit 1 when something shown is not as it was signed.`,
+  details: `Oldest first, times in UTC. ${PROOF_LEGEND}. A mark covers the two audit rows of its call, their arguments and result, and the records they wrote: all of that was checked now under a signed head. It says nothing about other rows; "colibri verify" does. "(cli)" marks a person's call from the command line. Successful reads are left out unless --reads or --all is given. On a terminal a long log goes through $PAGER, and a long thought is cut with … ("colibri show" prints it whole). --json prints one object per line. --follow stays until Ctrl-C. Exit 1 when something shown is not as it was signed.`,
   options: {
+    actor: { value: 'NAME', help: 'only calls by this agent or person' },
+    project: { value: 'NAME', help: 'only calls about tasks of this project' },
     task: { value: 'ID', help: 'only calls about this task' },
     session: { value: 'ID', help: 'only calls about this session' },
-    since: { value: 'TIME', help: 'only calls from this time on (ISO-8601)' },
-    limit: { short: 'n', value: 'N', help: `at most N calls, the newest (${LIMIT_DEFAULT})` },
-    all: { help: 'also successful reads' },
+    ...PERIOD_OPTIONS,
+    reads: { help: 'also successful reads' },
+    limit: { short: 'n', value: 'N', help: 'at most N calls, the newest' },
+    all: { help: 'everything: no limit, and successful reads too' },
     follow: { short: 'f', help: 'stay and show new calls as they arrive' },
   },
   async run({ values, out, config }) {
-    const task = readId(values.task, TASKS);
-    const ids = [task, readId(values.session, SESSIONS)].flatMap((id) => id ?? []);
-    const filter = filterOf(ids, readTime(values.since), values.all === true);
-    const limit = readLimit(values.limit);
     const signal = values.follow === true ? untilStopped() : undefined;
     if (signal?.aborted === true) return EXIT.fine;
-    return await withDatabase(config, async (storage) => {
-      const reported = new Set<string>();
-      const print = async (calls: readonly PastCall[]) => {
-        if (calls.length === 0) return;
-        const signed = await readSignedLog(config, storage);
-        const proved = await storage.read((tx) => proveCalls(signed, tx, calls));
-        for (const call of proved.calls)
-          if (out.json) out.value(call);
-          else printCall(call, out);
-        const findings = [...signed.refusal, ...proved.findings];
-        reportNew(new Set(findings.map(({ message }) => message)), reported, out);
-      };
-      // One snapshot for both: a call between two snapshots would be shown twice or not at all.
-      const [calls, { last }] = await storage.read(async (tx) => [
-        await newestCalls(tx, await filter(tx), limit, task),
-        await readView(tx),
-      ]);
-      if (calls.length === 0 && !out.json)
-        out.line(last.position === 0 ? 'Nothing yet.' : 'Nothing matches.');
-      await print(calls);
-      for (let { position } = last; signal?.aborted === false; ) {
-        const before = position;
-        const news = await storage.read(async (tx) => callsAfter(tx, await filter(tx), before));
-        await print(news.calls);
-        // Ends early when it is time to stop.
-        if (news.through === before) await sleep(FOLLOW_MS, undefined, { signal }).catch(() => undefined);
-        position = news.through;
-      }
-      return reported.size > 0 ? EXIT.found : EXIT.fine;
+    const task = readId(values.task, TASKS);
+    const period = readPeriod(values);
+    const filter = filterOf({
+      ids: [task, readId(values.session, SESSIONS)].flatMap((id) => id ?? []),
+      period,
+      actor: values.actor,
+      project: values.project,
+      reads: values.all === true || values.reads === true,
     });
+    const limit = readLimit(values, out);
+    const show = (to: Output) =>
+      withDatabase(config, async (storage) => {
+        const print = printer(config, storage, to);
+        // One snapshot for both: a call between two snapshots would be shown twice or not at all.
+        const [{ calls, more, isAll }, { last }] = await storage.read(async (tx) => [
+          await newestCalls(tx, await filter(tx), { limit, id: task, since: period.since }),
+          await readView(tx),
+        ]);
+        if (calls.length === 0 && !out.json)
+          to.line(last.position === 0 ? 'Nothing yet.' : 'Nothing matches.');
+        await print(calls);
+        if (more > 0) sayMore(more, isAll, calls.length, out, to);
+        for (let { position } = last; signal?.aborted === false; ) {
+          const before = position;
+          const news = await storage.read(async (tx) => callsAfter(tx, await filter(tx), before));
+          await print(news.calls);
+          // Ends early when it is time to stop.
+          if (news.through === before) await sleep(FOLLOW_MS, undefined, { signal }).catch(() => undefined);
+          position = news.through;
+        }
+        return print.found() ? EXIT.found : EXIT.fine;
+      });
+    return signal === undefined ? await out.paged(show) : await show(out);
   },
 });
+
+/** Says that older calls were left out. A program that reads the data hears of it on the other channel. */
+function sayMore(more: number, isAll: boolean, shown: number, out: Output, to: Output): void {
+  const count = isAll ? String(more) : `more than ${more}`;
+  const flag = isAll ? `--limit ${shown + more} or --all` : '--limit N or --all';
+  const sentence = `${count} earlier ${more === 1 ? 'call' : 'calls'}: ${flag} shows ${more === 1 ? 'it' : 'them'}.`;
+  if (out.json) out.error(sentence);
+  else to.line(out.paint('dim', sentence));
+}
+
+/** Prints calls with their proofs, and what is wrong with them, each thing once. */
+function printer(config: Config, storage: StorageEngine, out: Output) {
+  const reported = new Set<string>();
+  const print = async (calls: readonly PastCall[]) => {
+    if (calls.length === 0) return;
+    const signed = await readSignedLog(config, storage);
+    const { proved, tasks } = await storage.read(async (tx) => ({
+      proved: await proveCalls(signed, tx, calls),
+      tasks: await tasksOf(
+        tx,
+        calls.map((call) => tellCall(call).task),
+      ),
+    }));
+    for (const call of proved.calls) {
+      const task = tasks.get(tellCall(call).task);
+      if (out.json) out.value({ ...call, ...(task && { task }) });
+      else printCall(call, out, { title: task?.title });
+    }
+    const findings = [...signed.refusal, ...proved.findings];
+    reportNew(new Set(findings.map(({ message }) => message)), reported, out);
+  };
+  return Object.assign(print, { found: () => reported.size > 0 });
+}
 
 const MESSAGES_MAX = 5;
 
@@ -94,24 +132,46 @@ function reportNew(messages: ReadonlySet<string>, reported: Set<string>, out: Ou
   for (const message of news) reported.add(message);
 }
 
-/** From now on, Ctrl-C, SIGTERM and a closed output stop the command, and it can still close its files. */
-function untilStopped(): AbortSignal {
-  const stop = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
-  process.stdout.once('error', () => stop.abort());
-  return stop.signal;
+interface Asked {
+  readonly ids: readonly string[];
+  readonly period: Period;
+  readonly actor: string | undefined;
+  readonly project: string | undefined;
+  readonly reads: boolean;
 }
 
-/** The records of a session grow, so each read asks again. */
-function filterOf(ids: readonly string[], since: string, all: boolean) {
+/** The records of a session and the tasks of a project grow, so each read asks again. */
+function filterOf({ ids, period, actor, project, reads }: Asked) {
   return async (tx: Reader) => {
     const subjects = await Promise.all(ids.map((id) => concerning(tx, id)));
+    const inProject = project === undefined ? undefined : await concerningProject(tx, project);
     return (call: PastCall) => {
       const { at, outcome, tool } = call.row;
       const isRead = outcome === 'ok' && isText(at) && isText(tool) && READING_TOOLS.has(tool);
-      // A damaged row that does not say when it was written is shown, whatever the time.
-      return (all || !isRead) && !(isText(at) && at < since) && subjects.every((concerns) => concerns(call));
+      return (
+        (reads || !isRead) &&
+        isWithin(period, at) &&
+        (actor === undefined || call.row.actor === actor) &&
+        inProject?.(call) !== false &&
+        subjects.every((concerns) => concerns(call))
+      );
     };
+  };
+}
+
+/** Whether a call was about a task of this project, or named the project. */
+async function concerningProject(tx: Reader, project: string): Promise<Filter> {
+  const tasks = new Set(
+    (await idsFrom(tx, 'SELECT id FROM tasks WHERE project = ?', project)).map((id) => formatId(TASKS, id)),
+  );
+  const tasksIn = new Map(
+    (await tx.all<{ id: number; task: number }>('SELECT id, task_id AS task FROM sessions')).map(
+      ({ id, task }) => [formatId(SESSIONS, id), formatId(TASKS, task)],
+    ),
+  );
+  return (call) => {
+    const { task, session } = tellCall(call);
+    return call.args.project === project || tasks.has(task || (tasksIn.get(session) ?? ''));
   };
 }
 
@@ -119,35 +179,39 @@ function readId(given: string | undefined, table: StateTable): string | undefine
   return given === undefined ? undefined : formatId(table, parseRecordId(given, [table])[1]);
 }
 
-/** Every time is at or after the empty text. */
-function readTime(given = ''): string {
-  const time = given === '' ? given : parseInstant(given);
-  if (time !== undefined) return time;
-  throw new UsageError(`--since takes a time such as 2026-01-31 or 2026-01-31T12:00Z, not "${given}".`);
-}
-
-function readLimit(given = String(LIMIT_DEFAULT)): number {
-  const limit = Number(given);
-  if (Number.isSafeInteger(limit) && limit > 0) return limit;
-  throw new UsageError(`--limit takes a whole number from 1, not "${given}".`);
-}
-
 /** In a narrower terminal, what happened goes below who did it, not next to it. */
 const ONE_LINE_WIDTH_MIN = 80;
 /** A thought may have 5,000 characters; `colibri show` prints them all. */
 const LINES_MAX = 4;
 const ACTOR_WIDTH = 14;
+const ACTOR_WIDTH_WIDE = 20;
+const WIDE = 120;
+/** In a line of the log, a title is there to recognise the task. */
+const TITLE_WIDTH_MAX = 40;
+
+interface Printed {
+  readonly indent?: number;
+  /** What the task is called; left out where the reader knows. */
+  readonly title?: string | undefined;
+  /** A record that the reader knows already: neither its id nor its text is said again. */
+  readonly known?: string;
+}
 
 /** Prints one call for a person: how well it is proved, when, who, what, and how it ended. */
-export function printCall(call: ProvedCall, out: Output, indent = 0): void {
+export function printCall(call: ProvedCall, out: Output, { indent = 0, title, known }: Printed = {}): void {
   const { at, actor, kind, verb, error, tool, task, text } = tellCall(call);
   const [mark, colour] = MARKS[call.proof];
   const when = toWidth(`${visibleLine(at).replace('T', ' ').slice(0, 19)}Z`, 20);
-  const who = out.paint('cyan', toWidth(visibleLine(actor), ACTOR_WIDTH));
+  const who = out.paint('cyan', actorCell(visibleLine(actor), call.row.source === 'cli', out));
   const head = `${' '.repeat(indent)}${out.paint(colour, mark)} ${out.paint('dim', when)} ${who}`;
   const failed = visibleLine(`${verb}${error && ` with ${error}`}: ${tool}`);
   const did = kind === 'failure' ? out.paint('red', failed) : visibleLine(kind === 'read' ? tool : verb);
-  const what = [did, task, visibleLine(text)].filter(Boolean).join(' ');
+  const isCreated = verb === 'created' || text === title;
+  const name = title === undefined || isCreated ? '' : out.paint('dim', shortTitle(visibleLine(title), out));
+  // A thought that is shown is not said again, nor is the title of a task with its creation.
+  const isSaid = known !== undefined && (known === call.result.thought_id || (known === task && isCreated));
+  const rest = [known === task ? '' : task, name && `${name}${text && ':'}`, isSaid ? '' : visibleLine(text)];
+  const what = [did, ...rest].filter(Boolean).join(' ');
   const hang = out.wrapWidth < ONE_LINE_WIDTH_MIN ? indent + 4 : displayWidth(head) + 1;
   let room = LINES_MAX;
   for (const line of wrap(`${head} ${what}`, out.wrapWidth, hang)) {
@@ -155,4 +219,19 @@ export function printCall(call: ProvedCall, out: Output, indent = 0): void {
     if (room === 0) break;
     room -= 1;
   }
+}
+
+/** A person's calls come from the command line, and say so. */
+function actorCell(actor: string, isPerson: boolean, { wrapWidth }: Output): string {
+  const width = wrapWidth >= WIDE && wrapWidth !== Number.POSITIVE_INFINITY ? ACTOR_WIDTH_WIDE : ACTOR_WIDTH;
+  if (!isPerson) return toWidth(actor, width);
+  const room = width - CLI_MARK.length;
+  return toWidth(`${displayWidth(actor) > room ? toWidth(actor, room) : actor}${CLI_MARK}`, width);
+}
+
+const CLI_MARK = ' (cli)';
+
+function shortTitle(title: string, { wrapWidth }: Output): string {
+  const isShort = wrapWidth === Number.POSITIVE_INFINITY || displayWidth(title) <= TITLE_WIDTH_MAX;
+  return isShort ? title : toWidth(title, TITLE_WIDTH_MAX).trimEnd();
 }

@@ -4,6 +4,7 @@ import { packageVersion, readConfig } from '../config.ts';
 import { asError, ColibriError, didYouMean } from '../errors.ts';
 import { UnknownToolError } from '../middleware/compose.ts';
 import { NoEngineError } from '../storage/engine.ts';
+import { startPager } from '../trust/programs.ts';
 import { type Command, EXIT, type Invocation, type OptionSpec, UsageError } from './command.ts';
 import { COMMANDS, COMMON, commandHelp, generalHelp, helpHang } from './commands.ts';
 import { serve } from './mcp.ts';
@@ -56,7 +57,12 @@ async function runCommand(command: Command, args: readonly string[], out: Output
 function parse(command: Command, args: readonly string[]): Pick<Invocation, 'values' | 'positionals'> {
   const type = ({ value }: OptionSpec) => (value === undefined ? ('boolean' as const) : ('string' as const));
   const declared = Object.entries({ ...command.options, ...COMMON });
-  const options = Object.fromEntries(declared.map(([name, spec]) => [name, { ...spec, type: type(spec) }]));
+  const options = Object.fromEntries(
+    declared.map(([name, { short, multiple = false, ...spec }]) => [
+      name,
+      { ...(short !== undefined && { short }), multiple, type: type(spec) },
+    ]),
+  );
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (thrown) {
@@ -73,15 +79,10 @@ function openOutput(json: boolean): Output {
     if (error.code !== 'EPIPE') throw error;
   });
   const { stdin, stdout, stderr } = process;
-  const { NO_COLOR, TERM, COLUMNS } = process.env;
-  return createOutput({
-    json,
-    stdin,
-    stdout,
-    stderr,
-    colour: !NO_COLOR && TERM !== 'dumb',
-    columns: COLUMNS,
-  });
+  const { NO_COLOR, TERM, COLUMNS, PAGER = 'less', LESS = 'FRX' } = process.env;
+  const colour = !NO_COLOR && TERM !== 'dumb';
+  const pager = () => (PAGER === '' || TERM === 'dumb' ? undefined : startPager(PAGER, { TERM, LESS }));
+  return createOutput({ json, stdin, stdout, stderr, colour, columns: COLUMNS, pager });
 }
 
 function help(text: string, out: Output): number {

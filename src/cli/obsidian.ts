@@ -2,12 +2,12 @@ import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type LogProof, renderNotes, writeNotes } from '../integrations/obsidian.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
-import { visibleLine } from '../untrusted.ts';
 import type { Source } from '../verify/source.ts';
 import { DatabaseSource } from '../verify/sources/database.ts';
 import { command, UsageError } from './command.ts';
 import { check, collectEvidence, type Outside, ownKey } from './evidence.ts';
 import { withDatabase } from './open.ts';
+import { troubleOf } from './trouble.ts';
 
 const FOLDER = 'Colibri';
 
@@ -46,12 +46,10 @@ export const obsidian = command({
 /** What the verifier says of the log, by record, and of all of it: a record is as good as the calls behind it. */
 async function proveLog(source: Source, key: VerifierKey | undefined, outside: Outside): Promise<LogProof> {
   const { verdict, findings } = await check(source, key, outside);
-  const { size, replayedThrough, checkpointedThrough } = verdict;
+  const { checkpointedThrough } = verdict;
   const all = [...findings, ...outside.findings];
   const byRecord = new Map<string, string[]>();
   for (const { record, message } of all) byRecord.set(record, [...(byRecord.get(record) ?? []), message]);
-  const unreplayed = replayedThrough < size && `calls after row ${replayedThrough} cannot be run again.`;
-  const first = visibleLine(all[0]?.message ?? '') || unreplayed;
-  const trouble = first && `Something is wrong with the log: ${first} "colibri verify" tells everything.`;
+  const trouble = troubleOf(verdict, all);
   return { findings: byRecord, checkpointedThrough, ...(trouble && { trouble }) };
 }

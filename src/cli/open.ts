@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { type Booted, bootStorage } from '../boot.ts';
 import { wiredTools } from '../catalogue.ts';
 import { systemClock } from '../clock.ts';
@@ -6,7 +7,7 @@ import { createDiagnostics, type Diagnostics } from '../diagnostics.ts';
 import { ownerTools } from '../domains/owner/tools.ts';
 import { type BatchFigures, composeCall } from '../middleware/compose.ts';
 import { capabilitiesFor } from '../modes.ts';
-import type { StorageEngine } from '../storage/engine.ts';
+import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { assertDatabase, openStorage, storageRuntime } from '../storage/open.ts';
 import type { Tool } from '../tool.ts';
 import type { LogSigner } from '../trust/signer.ts';
@@ -25,13 +26,27 @@ export async function withDatabase<T>(config: Config, work: Work<StorageEngine, 
   }
 }
 
-/** Who calls from the command line, where nobody says otherwise. */
-export function actorOf({ agentId }: Config): string {
-  return agentId ?? 'colibri-cli';
+/** The projects that have a task. */
+export async function readProjects(tx: Reader): Promise<string[]> {
+  const found = await tx.all<{ project: string }>('SELECT DISTINCT project FROM tasks ORDER BY project');
+  return found.map(({ project }) => project);
+}
+
+/**
+ * Outside a project, and where no database was named, a person's call goes to the per-user folder. It says so; and it
+ * does not make a database there that nobody would look for.
+ */
+function sayWhere({ isProject, isDefaultPath, dbPath, mode }: Config, out: Output): void {
+  if (isProject || !isDefaultPath || capabilitiesFor(mode).database !== 'file') return;
+  if (!existsSync(dbPath))
+    throw new UsageError('This folder is not in a project. Run "colibri init" here, or set COLIBRI_DB_PATH.');
+  out.error(`This folder is not in a project, so this goes to ${dbPath}. "colibri init" makes it one.`);
 }
 
 /** The five stages on the configured database, for a person at the command line. */
-type Stages = Pick<Booted, 'storage' | 'signer'> & { readonly call: ReturnType<typeof composeCall>['call'] };
+export type Stages = Pick<Booted, 'storage' | 'signer'> & {
+  readonly call: ReturnType<typeof composeCall>['call'];
+};
 
 /** Opens the database as the server does and runs `work` with the same five stages, on tools of the caller's choice. */
 async function withStages<T>(
@@ -66,6 +81,7 @@ async function withStages<T>(
 
 /** Runs `work` with the fourteen tools that agents have. */
 export async function withTools<T>(config: Config, out: Output, work: Work<Stages, T>): Promise<T> {
+  sayWhere(config, out);
   // Only what went wrong: a command says the rest itself.
   const diagnostics = createDiagnostics((...parts) => out.error(parts.join(' ')), 'error');
   const toolsOf = (booted: Booted, figures: BatchFigures) =>
@@ -93,4 +109,12 @@ export async function withOwner<T>(config: Config, out: Output, work: Work<Owner
       if (refused === undefined || !failure.includes(refused)) out.error(failure);
     return await work({ ...stages, signer });
   });
+}
+
+/** From now on, Ctrl-C, SIGTERM and a closed output stop the command, and it can still close its files. */
+export function untilStopped(): AbortSignal {
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+  process.stdout.once('error', () => stop.abort());
+  return stop.signal;
 }

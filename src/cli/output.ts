@@ -13,7 +13,36 @@ export type Colour = keyof typeof COLOURS;
  * that acts is spelled out here, except in the colours of `paint`. Colour and progress appear only on a terminal; with
  * `--json` it prints one value and nothing else.
  */
-export type Output = ReturnType<typeof createOutput>;
+export interface Output {
+  readonly json: boolean;
+  /** Columns to lay things out in. */
+  readonly width: number;
+  /** Columns a sentence may take before it is wrapped; unlimited where a program reads. */
+  readonly wrapWidth: number;
+  /** Whether a person looks at it right now. */
+  readonly isTerminal: boolean;
+  /** Wrapped between words on a narrow terminal; later lines begin with `hang` spaces. */
+  line(text?: string, hang?: number): void;
+  /** Never wrapped, and line breaks stay: for what is copied or laid out already. */
+  verbatim(text: string): void;
+  /** One value for programs. */
+  value(data: unknown, indent?: number): void;
+  /** With --json prints `data`; otherwise runs `people`. Answers the exit code. */
+  data(data: unknown, people: () => void, isFine?: boolean): number;
+  /** A table for a spreadsheet, as RFC 4180 has it. */
+  csv(rows: readonly (readonly string[])[]): void;
+  paint(colour: Colour, text: string): string;
+  /** Empties the screen of a terminal, for what is drawn again and again. */
+  clear(): void;
+  /** Lets a person leaf through what `work` prints; only on a terminal. */
+  paged<T>(work: (out: Output) => Promise<T>): Promise<T>;
+  /** Shows how far `work` is; only where a person looks. */
+  progress<T>(label: string, work: (onProgress: OnProgress) => Promise<T>): Promise<T>;
+  /** Asks a person, and takes nothing but "yes". False where nobody can answer. */
+  confirm(question: string): Promise<boolean>;
+  /** Later lines are indented, so that none that a message quotes looks like one of ours. */
+  error(text: string): void;
+}
 
 export type OnProgress = (done: number, total: number) => void;
 
@@ -30,41 +59,54 @@ export function createOutput(options: {
   readonly colour: boolean;
   /** The variable COLUMNS, for output that goes through a pager. */
   readonly columns?: string | undefined;
-}) {
+  /** Starts the user's pager, where there is one. */
+  readonly pager?: () => { readonly input: Writable; readonly ended: Promise<void> } | undefined;
+}): Output {
   const { json, stdout, stderr, stdin } = options;
   const isColoured = options.colour && stdout.isTTY === true;
   const columns = stdout.columns ?? (Math.max(0, Math.trunc(Number(options.columns))) || undefined);
   const wrapWidth = columns ?? Number.POSITIVE_INFINITY;
   const styles = createStyles();
-  const value = (data: unknown, indent?: number): void => void stdout.write(`${jsonText(data, indent)}\n`);
-  return {
+  const value: Output['value'] = (data, indent) => void stdout.write(`${jsonText(data, indent)}\n`);
+  const isTerminal = stdout.isTTY === true;
+  const out: Output = {
     json,
-    /** Columns to lay things out in. */
     width: columns ?? WIDTH_DEFAULT,
-    /** Columns a sentence may take before it is wrapped; unlimited where a program reads. */
     wrapWidth,
-    /** Wrapped between words on a narrow terminal; later lines begin with `hang` spaces. */
-    line(text = '', hang?: number): void {
+    isTerminal,
+    line(text = '', hang) {
       for (const line of wrap(styles.show(text, visibleLine), wrapWidth, hang)) stdout.write(`${line}\n`);
     },
-    /** Never wrapped, and line breaks stay: for what is copied or laid out already. */
-    verbatim: (text: string): void => void stdout.write(`${styles.show(text, visible)}\n`),
-    /** One value for programs. */
+    verbatim: (text) => void stdout.write(`${styles.show(text, visible)}\n`),
     value,
-    /** With --json prints `data`; otherwise runs `people`. Answers the exit code. */
-    data(data: unknown, people: () => void, isFine = true): number {
+    data(data, people, isFine = true) {
       if (json) value(data, 2);
       else people();
       return isFine ? EXIT.fine : EXIT.found;
     },
-    paint: (colour: Colour, text: string) => (isColoured ? styles.paint(colour, text) : text),
-    /** Shows how far `work` is; only where a person looks. */
-    progress: <T>(label: string, work: (onProgress: OnProgress) => Promise<T>): Promise<T> =>
+    csv(rows) {
+      for (const row of rows) stdout.write(`${row.map(csvCell).join(',')}\r\n`);
+    },
+    paint: (colour, text) => (isColoured ? styles.paint(colour, text) : text),
+    clear: () => void (isTerminal && stdout.write('\u001b[H\u001b[2J\u001b[3J')),
+    async paged(work) {
+      const pager = isTerminal && !json ? options.pager?.() : undefined;
+      if (pager === undefined) return await work(out);
+      // What the pager shows is still on this terminal.
+      const input: Terminal = Object.assign(pager.input, { isTTY: true, columns: out.width });
+      const { pager: _, ...others } = options;
+      try {
+        return await work(createOutput({ ...others, stdout: input }));
+      } finally {
+        pager.input.end();
+        await pager.ended;
+      }
+    },
+    progress: (label, work) =>
       stderr.isTTY === true && !json
         ? work(drawProgress(stderr, label)).finally(() => stderr.write('\r\u001b[K'))
         : work(() => undefined),
-    /** Asks a person, and takes nothing but "yes". False where nobody can answer. */
-    async confirm(question: string): Promise<boolean> {
+    async confirm(question) {
       if (stdin.isTTY !== true || stderr.isTTY !== true) return false;
       const terminal = createInterface({ input: stdin, output: stderr });
       try {
@@ -73,12 +115,20 @@ export function createOutput(options: {
         terminal.close();
       }
     },
-    /** Later lines are indented, so that none that a message quotes looks like one of ours. */
-    error(text: string): void {
+    error(text) {
       for (const line of visible(text).replaceAll('\n', '\n  ').split('\n'))
         for (const part of wrap(line, stderr.columns ?? Number.POSITIVE_INFINITY)) stderr.write(`${part}\n`);
     },
   };
+  return out;
+}
+
+/** A spreadsheet runs what begins with one of these as a formula, also behind spaces; a quote in front makes it a text. */
+const FORMULA = /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r\n]/;
+
+function csvCell(text: string): string {
+  const inert = visible(FORMULA.test(text) ? `'${text}` : text);
+  return /[",\r\n]/.test(inert) ? `"${inert.replaceAll('"', '""')}"` : inert;
 }
 
 /** Colours carry a number that no stranger can know until they are shown, so that a text cannot bring its own. */

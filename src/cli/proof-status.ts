@@ -134,7 +134,8 @@ export type ProvedCall = PastCall & { readonly proof: ProofState };
 
 /** The calls with the state of each, and everything that is wrong. */
 export async function proveCalls(signed: SignedLog, tx: Reader, calls: readonly PastCall[]) {
-  const positions = calls.flatMap(rowsOf);
+  // Calls that waited together have their enter rows first: by call, the rows would not be in the order of the log.
+  const positions = calls.flatMap(rowsOf).sort((a, b) => a - b);
   const checkpointed = await proveUnder(signed, tx, signed.newest, positions);
   const anchored = await proveUnder(signed, tx, signed.anchors.at(-1), positions);
   const reach = signed.newest?.size ?? 0;

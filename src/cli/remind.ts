@@ -7,7 +7,8 @@ import type { Reader } from '../storage/engine.ts';
 import { isObject } from '../verify/rules/payloads.ts';
 import { members } from '../verify/sources/forms.ts';
 import { command, EXIT, type Invocation } from './command.ts';
-import { actorOf, withDatabase } from './open.ts';
+import { withDatabase } from './open.ts';
+import { personOf } from './person.ts';
 
 /** More than one reminder is a list that nobody reads. */
 const NAMED_MAX = 5;
@@ -43,7 +44,7 @@ async function remindOnce(named: string | undefined, { out, config }: Invocation
   // The client sets it when this turn goes on because of a hook.
   if (isObject(said) && said.stop_hook_active === true) return EXIT.fine;
   if (!existsSync(config.dbPath)) return EXIT.fine;
-  const agent = named ?? actorOf(config);
+  const agent = named ?? personOf(config);
   const held = await withDatabase(config, (storage) => storage.read((tx) => heldBy(tx, agent)));
   if (held.length > 0) out.value({ decision: 'block', reason: reminder(held) });
   return EXIT.fine;

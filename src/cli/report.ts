@@ -1,33 +1,42 @@
 import { resolve } from 'node:path';
 import { writeReport } from '../report/report.ts';
 import { command } from './command.ts';
+import { PERIOD_OPTIONS, readPeriod } from './dates.ts';
 import { warnUnsigned } from './export.ts';
 import { withDatabase } from './open.ts';
+import { lookForTrouble } from './trouble.ts';
 
 const NAME_DEFAULT = 'colibri-report.html';
 
 /** Writes the whole log as one page that checks itself in any browser. */
 export const report = command({
   name: 'report',
-  usage: '[-o FILE.html]',
+  usage: '[-o FILE.html] [--since TIME] [--until TIME]',
   summary: 'write one HTML file that shows the log and checks it in the browser',
   details:
-    'The file holds a whole bundle and the verifier: summary, board, trail, session trees and every check. It needs no network and no installation. Like any bundle, it may hold secrets that calls were given. The page also checks other bundles that you drop on it.',
+    'The file holds a whole bundle and the verifier: summary, board, trail, session trees and every check. It needs no network and no installation. Like any bundle, it may hold secrets that calls were given. The page also checks other bundles that you drop on it. With --since or --until, its summary also shows that period at a glance, with the numbers of "colibri stats"; the file always holds the whole log, because only the whole log can be checked.',
   options: {
+    ...PERIOD_OPTIONS,
     output: { short: 'o', value: 'FILE', help: `where to write it (${NAME_DEFAULT})` },
   },
   async run({ values, out, config }) {
     const path = resolve(values.output ?? NAME_DEFAULT);
+    const period = (values.since ?? values.until) === undefined ? undefined : readPeriod(values);
     return await withDatabase(config, async (storage) => {
+      const { trouble } = await lookForTrouble(config, storage, out);
       const written = await out.progress('writing', (onProgress) =>
-        writeReport(storage, { ...config, onProgress }, path),
+        writeReport(storage, { ...config, onProgress }, path, period),
       );
       const { origin, size: rows, bytes, checkpointedThrough } = written;
-      return out.data({ path, origin, rows, bytes, checkpointed_through: checkpointedThrough }, () => {
+      if (trouble !== undefined) out.error(trouble);
+      const checkpointed_through = checkpointedThrough;
+      const data = { path, origin, rows, bytes, checkpointed_through, ...(trouble && { trouble }) };
+      const print = () => {
         out.line(`${path}: ${rows} audit rows, ${Math.ceil(bytes / 1024)} KB`);
         warnUnsigned(written, out);
         out.line(out.paint('dim', 'Open it in a browser: it checks itself there.'));
-      });
+      };
+      return out.data(data, print, trouble === undefined);
     });
   },
 });

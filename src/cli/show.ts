@@ -1,12 +1,14 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { select } from '../export/selection.ts';
-import { formatId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
+import { formatId, SESSIONS, type StateTable } from '../log/tables.ts';
 import type { Reader, Row } from '../storage/engine.ts';
 import { textFrom } from '../untrusted.ts';
 import { auditRow, type Finding } from '../verify/finding.ts';
-import { members } from '../verify/sources/forms.ts';
+import type { JsonObject } from '../verify/rules/payloads.ts';
 import { effectsOf } from '../verify/sources/rows.ts';
-import { parseRecordId } from './brought.ts';
+import { normalRecordId, parseRecordId } from './brought.ts';
 import { command, UsageError } from './command.ts';
 import { concerning, newestCalls, type PastCall, restoreTexts } from './history.ts';
 import { PROOF_LEGEND, printCall } from './log.ts';
@@ -14,6 +16,8 @@ import { withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { proveCalls, proveUnder, readSignedLog, rowsOf, type SignedLog } from './proof-status.ts';
 import { ANCHOR_NAMES } from './verdict.ts';
+import { TRUST_OPTIONS, verifyFile } from './verify.ts';
+import { viewRow } from './views.ts';
 
 const HISTORY_MAX = 200;
 
@@ -22,13 +26,18 @@ type Shown = Awaited<ReturnType<typeof collect>>;
 /** One record with its history and how well it is proved. */
 export const show = command({
   name: 'show',
-  usage: 'ID',
-  summary: 'show one task (T-…), thought (Θ-…) or session (A-…), its history, and how well it is proved',
+  usage: 'ID|FILE',
+  summary:
+    'show one task (T-…), thought (Θ-…) or session (A-…), its history, and how well it is proved; or a certificate',
   details:
-    'A thought may also be written TH-1. The verifier checks the record, the calls behind it, and their proofs under the newest signed head and the oldest anchor of each kind; "colibri verify" checks everything else. Exit 1 when something is not as it was written.',
+    'A thought may also be written TH-1. Of a file that "colibri prove" wrote, it prints what was done, by whom, why, the gate, the seal and what the proof rests on, once the verifier has found nothing wrong with it. The verifier checks the record, the calls behind it, and their proofs under the newest signed head and the oldest anchor of each kind; "colibri verify" checks everything else. Exit 1 when something is not as it was written.',
+  options: TRUST_OPTIONS,
   positionals: [1, 1],
-  async run({ positionals, out, config }) {
-    const [table, id] = parseRecordId(positionals[0] ?? '');
+  async run({ values, positionals: [given = ''], out, config }) {
+    const file = resolve(given);
+    if (normalRecordId(given) === given && !/^[TAΘ]-\d{4,}$/u.test(given) && existsSync(file))
+      return await verifyFile(file, values, config, out);
+    const [table, id] = parseRecordId(given);
     const shown = await withDatabase(config, async (storage) => {
       const signed = await readSignedLog(config, storage);
       return await storage.read((tx) => collect(tx, signed, table, id, config));
@@ -45,10 +54,15 @@ async function collect(tx: Reader, signed: SignedLog, table: StateTable, id: num
   const [row = stored] = await restoreTexts(tx, [[stored, table.texts]]);
   const writer = Number(row.position);
   const concerns = await concerning(tx, record);
-  const isBehind = (call: PastCall) =>
-    (effectsOf(call.row).length > 0 || call.row.tool === 'owner_erase') && concerns(call);
+  // What was written, what was refused, and what the owner erased.
+  const isBehind = (call: PastCall) => {
+    const { row } = call;
+    const isTold = effectsOf(row).length > 0 || row.outcome !== 'ok' || row.tool === 'owner_erase';
+    return isTold && concerns(call);
+  };
   // The records of a session need not mention it.
-  const calls = await newestCalls(tx, isBehind, HISTORY_MAX, table === SESSIONS ? undefined : record);
+  const mentioned = table === SESSIONS ? undefined : record;
+  const { calls, more } = await newestCalls(tx, isBehind, { limit: HISTORY_MAX, id: mentioned });
   const { calls: history } = await proveCalls(signed, tx, calls);
   const behind = await rowsBehind(tx, record, writer, calls);
   const proved = await proveUnder(signed, tx, signed.newest, behind.positions, record);
@@ -57,8 +71,8 @@ async function collect(tx: Reader, signed: SignedLog, table: StateTable, id: num
   const checkpoint = proved.signed.has(writer) ? (signed.newest?.size ?? null) : null;
   return {
     id: record,
-    /** With its texts. */
-    row,
+    /** As agents see it. */
+    record: viewRow(table, row),
     intact: findings.length === 0,
     checkpointed: checkpoint !== null,
     anchored: anchors.length > 0,
@@ -70,6 +84,8 @@ async function collect(tx: Reader, signed: SignedLog, table: StateTable, id: num
     /** What could not be checked. */
     remarks: [...signed.remarks, ...proved.remarks],
     history,
+    /** Calls before these. */
+    earlier: more,
   };
 }
 
@@ -105,28 +121,36 @@ export async function describeMissing(tx: Reader, dbPath: string, table: StateTa
   return `There is no ${table.noun} ${record} in ${dbPath}. ${others}.`;
 }
 
-const HIDDEN: readonly string[] = ['id', 'is_final', 'queue'];
+/** What a reader looks for first. The rest follows as it comes. */
+const FIRST = [
+  'status',
+  'priority',
+  'project',
+  'assignee',
+  'labels',
+  'type',
+  'content',
+  'description',
+  'task_id',
+];
 
-function draw({ id, row, history, findings, checkpoint, anchors, remarks }: Shown, out: Output): void {
-  out.line(out.paint('bold', id));
-  const entries = Object.entries(row).filter(
-    ([column, value]) => !HIDDEN.includes(column) && value !== null && value !== '' && value !== '[]',
-  );
-  const width = Math.max(...entries.map(([column]) => column.length));
-  for (const [column, value] of entries)
-    for (const [i, line] of describe(column, value).split('\n').entries()) {
-      const name = i === 0 ? out.paint('dim', column.padEnd(width)) : ' '.repeat(width);
-      out.line(`  ${name}  ${line}`.trimEnd(), width + 4);
-    }
+function draw(shown: Shown, out: Output): void {
+  const { id, record, history, earlier, findings, checkpoint, anchors, remarks } = shown;
+  const { title, audit_row } = record;
+  out.line(`${out.paint('bold', id)} ${title === undefined ? '' : textFrom(title)}`.trimEnd(), id.length + 1);
+  printFields(record, id, out);
   out.line();
+  if (earlier > 0) {
+    const all = `colibri log --${id.startsWith('A-') ? 'session' : 'task'} ${id.replace('Θ-', 'TH-')} --all`;
+    out.line(out.paint('dim', `${earlier} earlier calls are not shown: ${all} shows them.`));
+  }
   if (history.length > 0) out.line(out.paint('bold', `History  ${out.paint('dim', PROOF_LEGEND)}`));
-  for (const call of history) printCall(call, out, 2);
+  for (const call of history) printCall(call, out, { indent: 2, known: id });
   out.line();
   for (const finding of findings) out.line(out.paint('red', `✗ ${finding.message}`));
-  if (findings.length === 0)
-    out.line(`${out.paint('green', '✓ intact')}: as audit row ${row.position} left it`);
+  const writer = `audit row ${textFrom(audit_row)}`;
+  if (findings.length === 0) out.line(`${out.paint('green', '✓ intact')}: as ${writer} left it`);
   const say = (colour: Colour, mark: string, text: string) => out.line(`${out.paint(colour, mark)}: ${text}`);
-  const writer = `audit row ${row.position}`;
   if (checkpoint === null) say('yellow', '○ not signed', `no signed head covers ${writer} as it is`);
   else say('green', '● checkpointed', `${writer} is under the signed head of ${checkpoint} rows`);
   for (const { source, where, size } of anchors) {
@@ -138,17 +162,22 @@ function draw({ id, row, history, findings, checkpoint, anchors, remarks }: Show
   for (const remark of remarks) out.line(out.paint('yellow', remark));
 }
 
-const LISTS: readonly string[] = ['labels', 'depends_on', 'tests_run', 'blockers', 'observed'];
+/** Each field that has something to say, with the line breaks of its text. */
+function printFields({ title: _, ...record }: JsonObject, own: string, out: Output): void {
+  const names = [...FIRST.filter((name) => name in record), ...Object.keys(record)];
+  const texts = [...new Set(names)]
+    .map((name) => [name, describe(record[name])] as const)
+    .filter(([, text]) => text !== '' && text !== own);
+  const width = Math.max(...texts.map(([name]) => name.length));
+  for (const [name, text] of texts)
+    for (const [i, line] of text.split('\n').entries()) {
+      const label = i === 0 ? out.paint('dim', name.padEnd(width)) : ' '.repeat(width);
+      out.line(`  ${label}  ${line}`.trimEnd(), width + 4);
+    }
+}
 
-function describe(column: string, value: unknown): string {
-  if (column === 'session_id') return formatId(SESSIONS, Number(value));
-  if (/^(?:parent|task|sealed_task)_id$/.test(column)) return formatId(TASKS, Number(value));
-  if (column === 'proof_grade') return value === 1 ? 'yes' : 'no';
-  if (column === 'position') return `audit row ${value}`;
-  // Anybody may have changed the file: what is not a list is shown as it is.
-  const { list } = members(LISTS.includes(column) ? `{"list":${value}}` : undefined);
-  if (!Array.isArray(list)) return String(value);
-  return list
-    .map((entry) => (typeof entry === 'number' ? formatId(TASKS, entry) : textFrom(entry)))
-    .join(', ');
+/** Anybody may have changed the file: a value may be anything. */
+function describe(value: unknown): string {
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  return Array.isArray(value) ? value.map(textFrom).join(', ') : textFrom(value);
 }

@@ -3,6 +3,7 @@ import { keyId } from '../trust/opening.ts';
 import type { Finding } from '../verify/finding.ts';
 import { type Anchoring, erasureLine, type Verdict } from '../verify/verdict.ts';
 import type { Against } from './brought.ts';
+import type { AnchorState } from './evidence.ts';
 import type { Output } from './output.ts';
 
 /** A file to verify, and what the user brings along. */
@@ -23,6 +24,8 @@ export interface Verified {
   readonly findings: readonly Finding[];
   /** A file that proves a single thing has none. */
   readonly verdict?: Verdict;
+  /** Anchors of a database, each as what it is. */
+  readonly anchors?: readonly AnchorState[];
   /** Whether every row of the log was there to be read. */
   readonly whole?: boolean;
   readonly remarks?: readonly string[];
@@ -36,27 +39,41 @@ const FINDINGS_SHOWN_MAX = 20;
 
 /** Prints what was found and answers the exit code. */
 export function showVerified(verified: Verified, { path, out }: ToVerify): number {
-  const { what, findings, verdict, whole = true, data, print } = verified;
+  const { what, findings, verdict, whole = true, anchors = [], data, print } = verified;
   const ok = findings.length === 0;
   const remarks = [...(verified.remarks ?? []), ...(verdict?.remarks ?? [])];
   const against = verdict && comparisonIn(verdict);
+  const count = findings.length === 1 ? 'One thing is wrong.' : `${findings.length} things are wrong.`;
   const printAll = () => {
+    // A proof that does not hold proves nothing at all: that comes first.
+    if (!ok && what === 'proof') {
+      out.line(out.paint('red', `It does not hold, so nothing that it says is proved. ${count}`));
+      out.line();
+    }
     for (const { kind, record, message } of findings.slice(0, FINDINGS_SHOWN_MAX))
       out.line(`${out.paint('red', kind.padEnd(14))} ${record}  ${message}`, 15);
     const more = findings.length - FINDINGS_SHOWN_MAX;
     if (more > 0) out.line(`… and ${more} more; --json prints all of them.`);
     if (!ok) out.line();
-    if (verdict) printRanges(verdict, whole, out);
+    // What a proof shows comes before what it rests on.
+    if (what === 'proof') print?.();
+    if (verdict && (ok || what !== 'proof')) printRanges(verdict, whole, out);
+    printPrepared(anchors, verdict?.anchoredThrough ?? 0, out);
     if (against) out.line(`against               ${against.verdict}: ${against.message}`);
     for (const erasure of verdict?.erased ?? []) out.line(erasureLine(erasure));
-    print?.();
+    if (what !== 'proof') print?.();
     for (const remark of remarks) out.line(out.paint('yellow', remark));
-    const count = findings.length === 1 ? 'One thing is wrong.' : `${findings.length} things are wrong.`;
-    out.line(ok ? out.paint('green', 'Nothing is wrong.') : out.paint('red', count));
+    if (ok) out.line(out.paint('green', 'Nothing is wrong.'));
+    else if (what !== 'proof') out.line(out.paint('red', count));
   };
   const ranges = verdict && rangesIn(verdict, whole);
   return out.data(
-    { ok, what, path, ...ranges, ...(against && { against }), ...data, remarks, findings },
+    {
+      ...{ ok, what, path, ...ranges },
+      ...(verified.anchors && { anchors }),
+      ...(against && { against }),
+      ...{ ...data, remarks, findings },
+    },
     printAll,
     ok,
   );
@@ -108,8 +125,22 @@ function printRanges(verdict: Verdict, whole: boolean, out: Output): void {
       out.line(`${label.padEnd(22)}${rows.toLocaleString('en').padStart(12)} ${more}`.trimEnd());
 }
 
+/** The newest of what would reach further if it were more than prepared. */
+function printPrepared(anchors: readonly AnchorState[], anchoredThrough: number, out: Output): void {
+  for (const kind of ['git', 'tsr'] as const) {
+    const waiting = anchors.filter((one) => one.kind === kind && one.state === 'prepared');
+    const newest = waiting.reduce((most, one) => (one.size > most.size ? one : most), waiting[0] ?? NOTHING);
+    if (newest.size <= anchoredThrough) continue;
+    const name = kind === 'git' ? 'git: no remote is known to have it' : 'time stamp';
+    out.line(`${'prepared through'.padEnd(22)}${newest.size.toLocaleString('en').padStart(12)}  ${name}`);
+    if (newest.next !== undefined) out.line(out.paint('dim', `${' '.repeat(36)}${newest.next}`), 36);
+  }
+}
+
+const NOTHING: AnchorState = { kind: 'git', state: 'prepared', size: 0, where: '' };
+
 export const ANCHOR_NAMES: Readonly<Record<Anchoring, string>> = {
-  git: 'git',
+  git: 'git (pushed)',
   tsr: 'time stamp',
   file: 'a file you keep',
   against: 'the checkpoint you gave',

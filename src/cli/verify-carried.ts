@@ -1,9 +1,8 @@
 import { asError } from '../errors.ts';
 import { type OpenedFiles, openBundle } from '../export/files.ts';
-import { describeCertificate } from '../export/summary.ts';
 import { exactText } from '../integrity/digest.ts';
 import { readWhole } from '../private-files.ts';
-import { commitsHeld } from '../trust/anchors-git.ts';
+import { pushedFrom } from '../trust/anchors-git.ts';
 import { stampChecker } from '../trust/anchors-tsr.ts';
 import { keyId, keyIn } from '../trust/opening.ts';
 import type { Finding } from '../verify/finding.ts';
@@ -13,6 +12,7 @@ import { type CarriedSource, carriedSource, damagedSource } from '../verify/sour
 import { CERTIFICATE_BYTES_MAX, openCertificate } from '../verify/sources/certificate.ts';
 import { checkProofFile, isProofFile } from '../verify/sources/proofs.ts';
 import type { Verdict } from '../verify/verdict.ts';
+import { printCertificate } from './certificate.ts';
 import { check, folderOf, outsideFinding, ownKey } from './evidence.ts';
 import type { Output } from './output.ts';
 import type { ToVerify, Verified } from './verdict.ts';
@@ -40,14 +40,15 @@ export async function verifyProof(given: ToVerify): Promise<Verified> {
     return await verifyCarried('proof', damagedSource('it is too large or not UTF-8'), given);
   if (isProofFile(text)) return verifyProofFile(text, given);
   const source = await carriedSource(() => openCertificate(text));
-  return await verifyCarried('proof', source, given, () => describeCertificate(text));
+  return await verifyCarried('proof', source, given, () => printCertificate(text, given.out));
 }
 
 async function verifyCarried(
   what: 'bundle' | 'proof',
   source: CarriedSource,
   given: ToVerify,
-  tell: () => readonly string[] = () => [],
+  /** Prints what it shows, where nothing is wrong. */
+  tell?: () => void,
 ): Promise<Verified> {
   const { config, key, against, out } = given;
   const origin = await source.origin();
@@ -69,11 +70,16 @@ async function verifyCarried(
     whole: source.whole,
     data: { ...about, key_from: keyFrom, anchors },
     print() {
-      if (!source.whole && findings.length === 0) out.line(summary);
+      // Only what is proved is told: of one that is wrong, the findings are all there is to say.
+      if (findings.length > 0) return;
+      tell?.();
+      if (!source.whole) out.line(summary);
       printKeys(verdict, keyFrom, out);
       printAnchors(anchors, out);
-      // Only what is proved is told: of one that is wrong, the findings are all there is to say.
-      if (findings.length === 0) for (const line of tell()) out.line(line);
+      if (!source.whole)
+        out.line(
+          'It shows that these records are in the log, not that the log holds no others; a bundle shows both.',
+        );
     },
   };
 }
@@ -97,15 +103,14 @@ function printKeys({ checkpointed }: Verdict, keyFrom: keyof typeof KEY_SENTENCE
 type LookedUp = ReturnType<typeof lookUpAnchors>['anchors'][number];
 
 /**
- * Looks for anchors where the maker of the bundle could not have put them: commits in the repository of the workspace,
+ * Looks for anchors where the maker of the bundle could not have put them: commits that a remote of the workspace's repository has,
  * tokens under the authorities that the user trusts. An anchor that is not found is named, never counted.
  */
 function lookUpAnchors(carried: readonly CarriedAnchor[], origin: string | undefined, given: ToVerify) {
   const { config, authority } = given;
   const named = folderOf(config, origin)?.authorities() ?? [];
   const checkStamp = stampChecker(authority === undefined ? named : [authority]);
-  const commits = carried.flatMap(({ commit }) => commit ?? []);
-  const held = commitsHeld(config.workspace, commits);
+  const pushed = carried.some(({ kind }) => kind === 'git') ? pushedFrom(config.workspace) : new Set();
   const evidence: Evidence[] = [];
   const findings: Finding[] = [];
   const anchors = carried.map((anchor) => {
@@ -116,14 +121,16 @@ function lookUpAnchors(carried: readonly CarriedAnchor[], origin: string | undef
         : checkStamp({ note, token: anchor.bytes, notePath: 'its note', tokenPath: name });
     const message = `${name} is not a time stamp of the checkpoint of ${size} audit rows by an authority that you named.`;
     if (stamp?.state === 'wrong') findings.push(outsideFinding('bad-anchor', name, message));
-    const found = held.has(commit)
-      ? `the repository of ${config.workspace}`
-      : stamp?.state === 'valid'
-        ? `an authority you named, at ${stamp.time}`
-        : undefined;
+    const found =
+      commit !== undefined && pushed.has(commit)
+        ? `a remote of the repository of ${config.workspace}`
+        : stamp?.state === 'valid'
+          ? `an authority you named, at ${stamp.time}`
+          : undefined;
     if (found) evidence.push({ source: kind, where: name, note });
     const check = found ? undefined : howToCheck(anchor);
-    return { kind, name, size, commit, claimed_time, checked: found !== undefined, found, check };
+    const state = found === undefined ? 'not checked' : kind === 'git' ? 'pushed' : 'time-stamped';
+    return { kind, state, name, size, commit, claimed_time, checked: found !== undefined, found, check };
   });
   return { anchors, evidence, findings };
 }
@@ -141,7 +148,10 @@ function printAnchors(anchors: readonly LookedUp[], out: Output): void {
 function printAnchor({ size, commit, claimed_time = 'no time', found, check }: LookedUp, out: Output): void {
   const token = commit === undefined ? `time stamp claiming ${claimed_time}` : `git commit ${commit}`;
   const what = `${token}, of the checkpoint of ${size} rows`;
-  const line = found ? `Anchored: ${what}, in ${found}.` : `Not checked here: ${what}. ${check}`;
+  const state = commit === undefined ? 'Time-stamped' : 'Pushed';
+  const line = found
+    ? `${state}: ${what}, ${commit === undefined ? 'by' : 'in'} ${found}.`
+    : `Not checked here: ${what}. ${check}`;
   out.line(out.paint(found ? 'green' : 'yellow', line));
 }
 

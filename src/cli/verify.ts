@@ -15,8 +15,19 @@ import { checkProvedRow } from '../verify/sources/part.ts';
 import { existingFile, readAgainst, readKey } from './brought.ts';
 import { command, UsageError } from './command.ts';
 import { check, collectEvidence, outsideFinding, ownKey } from './evidence.ts';
+import type { Output } from './output.ts';
 import { showVerified, type ToVerify, type Verified } from './verdict.ts';
 import { verifyBundle, verifyProof } from './verify-carried.ts';
+
+/** What the user trusts and holds a file against. */
+export const TRUST_OPTIONS = {
+  against: {
+    value: 'CHECKPOINT',
+    help: 'a checkpoint you kept: a note file, a .tlog-proof, or the text itself',
+  },
+  key: { value: 'VKEY', help: 'the verifier key you trust, or a file that holds it' },
+  ca: { value: 'FILE', help: 'for a bundle or proof: the certificate of the authority you trust, in PEM' },
+} as const;
 
 /** Checks everything and says how far it can be trusted, and by whom. */
 export const verify = command({
@@ -25,33 +36,42 @@ export const verify = command({
   summary: 'check every record, hash and signature, and say how far they reach',
   details:
     'By default it checks the configured database, while servers may go on writing. It changes nothing. A bundle or a proof is checked with the key that this user has for its log, if there is one; its anchors are looked up in the repository of the workspace and under the authorities you named, and those that are not found are listed with what to do. Exit 1 when anything is wrong. An unanchored tail is normal: "colibri anchor" shortens it.',
-  options: {
-    against: {
-      value: 'CHECKPOINT',
-      help: 'a checkpoint you kept: a note file, a .tlog-proof, or the text itself',
-    },
-    key: { value: 'VKEY', help: 'the verifier key you trust, or a file that holds it' },
-    ca: { value: 'FILE', help: 'for a bundle or proof: the certificate of the authority you trust, in PEM' },
-  },
+  options: TRUST_OPTIONS,
   positionals: [0, 1],
-  async run({ values: { key, against, ca }, positionals: [given], out, config }) {
-    const path = given === undefined ? config.dbPath : resolve(given);
-    const kind = kindOf(path, config);
-    if (kind === 'database' && ca !== undefined)
-      throw new UsageError(
-        '--ca goes with a bundle or a proof. For a database, name the authority once: colibri anchor --tsr FILE --ca FILE.',
-      );
-    const toVerify = {
-      config,
-      path,
-      out,
-      key: key === undefined ? undefined : readKey(key),
-      against: against === undefined ? undefined : readAgainst(against),
-      authority: ca === undefined ? undefined : existingFile(ca),
-    };
-    return showVerified(await VERIFIERS[kind](toVerify), toVerify);
+  async run({ values, positionals: [given], out, config }) {
+    return await verifyFile(given === undefined ? config.dbPath : resolve(given), values, config, out);
   },
 });
+
+interface Trusted {
+  readonly against?: string | undefined;
+  readonly key?: string | undefined;
+  readonly ca?: string | undefined;
+}
+
+/** Verifies whatever is at a path and prints what came of it. Answers the exit code. */
+export async function verifyFile(
+  path: string,
+  trusted: Trusted,
+  config: Config,
+  out: Output,
+): Promise<number> {
+  const { key, against, ca } = trusted;
+  const kind = kindOf(path, config);
+  if (kind === 'database' && ca !== undefined)
+    throw new UsageError(
+      '--ca goes with a bundle or a proof. For a database, name the authority once: colibri anchor --tsr FILE --ca FILE.',
+    );
+  const toVerify = {
+    config,
+    path,
+    out,
+    key: key === undefined ? undefined : readKey(key),
+    against: against === undefined ? undefined : readAgainst(against),
+    authority: ca === undefined ? undefined : existingFile(ca),
+  };
+  return showVerified(await VERIFIERS[kind](toVerify), toVerify);
+}
 
 type Kind = Verified['what'];
 
@@ -123,7 +143,8 @@ async function verifyOpened(storage: StorageEngine, given: ToVerify): Promise<Ve
   );
   const proved = against === undefined ? [] : await storage.read((tx) => checkProvedRow(tx, against));
   const all = [...outside.findings, ...findings, ...proved];
-  return { what: 'database', findings: all, verdict, remarks: outside.remarks };
+  const { remarks, anchors } = outside;
+  return { what: 'database', findings: all, verdict, remarks, anchors };
 }
 
 /** The name the log gives itself. Where damage hides it, the one remembered for the path. */

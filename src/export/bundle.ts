@@ -16,6 +16,8 @@ import { readmeText } from './readme.ts';
 export interface BundleRequest extends LogPlace {
   /** The page that checks bundles in a browser, added as verify.html. */
   readonly page?: string | undefined;
+  /** The scripts that check bundles without Colibri, by name in the bundle. */
+  readonly scripts?: ReadonlyMap<string, string> | undefined;
   readonly onProgress?: (done: number, total: number) => void;
 }
 
@@ -46,7 +48,8 @@ export async function writeBundle(storage: StorageEngine, request: BundleRequest
       const checkpointedThrough = newestHead(heads)?.size ?? 0;
       const written = { origin, size, checkpointedThrough, anchors: anchors.length };
       if (request.page !== undefined) await target.write(forms.PAGE, [request.page]);
-      await target.write(forms.README, [readmeText(written, request.page !== undefined)]);
+      for (const [name, text] of request.scripts ?? []) await target.write(name, [text]);
+      await target.write(forms.README, [readmeText(written, request)]);
       await target.finish();
       return written;
     } catch (error) {

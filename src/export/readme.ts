@@ -1,5 +1,6 @@
+import { packageVersion } from '../config.ts';
 import { visibleLine } from '../untrusted.ts';
-import type { WrittenBundle } from './bundle.ts';
+import type { BundleRequest, WrittenBundle } from './bundle.ts';
 
 const PAGE = `  verify.html       shows all of it in a browser and checks it there, with no network; take the page from a source you
                     trust, because anyone who forges a bundle can forge the page inside
@@ -11,13 +12,19 @@ const ANCHORS = `  anchors/          what others may hold of a checkpoint, each 
                     does not show that anybody has them
 `;
 
+const SCRIPTS = `  scripts/          verify-bundle.py and the five files it needs, in plain Python, as of this version of Colibri:
+                    "python3 scripts/verify-bundle.py ." checks the rows. Read them first, or take them from a source
+                    you trust, because anyone who forges a bundle can forge the scripts inside
+`;
+
 /** What someone reads who finds the bundle and has never heard of Colibri. */
-export function readmeText(written: WrittenBundle, hasPage: boolean): string {
+export function readmeText(written: WrittenBundle, { page, scripts }: BundleRequest): string {
+  const hasScripts = scripts !== undefined && scripts.size > 0;
   const { origin = '(never signed)', size, checkpointedThrough, anchors } = written;
   return `A Colibri bundle
 ================
 
-It holds the whole log ${visibleLine(origin)}: ${size} audit rows, of which a signed checkpoint covers ${checkpointedThrough}.
+Written by Colibri ${packageVersion()}. It holds the whole log ${visibleLine(origin)}: ${size} audit rows, of which a signed checkpoint covers ${checkpointedThrough}.
 Everything here can be checked without Colibri, with sha256sum, openssl and a few lines of any language.
 
   SHA256SUMS        run "sha256sum -c SHA256SUMS"
@@ -35,7 +42,7 @@ Everything here can be checked without Colibri, with sha256sum, openssl and a fe
   keys              the keys that signed them, one a line: name+id+base64(0x01, Ed25519 public key)
   seals/            for each sealed session the hashes of its records in order; their root is in its row of state.jsonl
   proofs/           C2SP tlog-proof files: that the row which sealed a session is in the log the checkpoint signs
-${anchors > 0 ? ANCHORS : ''}${hasPage ? PAGE : ''}
+${anchors > 0 ? ANCHORS : ''}${page === undefined ? '' : PAGE}${hasScripts ? SCRIPTS : ''}
 The log is a tree after RFC 6962 (section 2.1). A leaf is SHA-256(0x00, content_hash), an inner node
 SHA-256(0x01, left, right), hashes as 32 bytes. The chain is SHA-256(content_hash + chain_hash before), hashes as 64 hex
 digits, 64 zeros before the first row. A session's tree is built the same way over its records' hashes: the "hash" of a
@@ -43,7 +50,7 @@ thought, the content_hash of a change. The name of the log is colibri/ and the f
 32-byte public key that created it.
 
 What it proves rests on the keys. Compare them with what you got another way, or the checkpoint with one you kept.
-The script docs/verify-bundle.py of Colibri, with the files next to it, checks the rows in plain Python; "colibri verify"
-does so too, and runs every call again.
+verify-bundle.py (here in scripts/, and in docs/ of Colibri) checks the rows in plain Python; "colibri verify" does so
+too, and runs every call again.
 `;
 }

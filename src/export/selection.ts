@@ -1,5 +1,5 @@
 import { ColibriError } from '../errors.ts';
-import { formatId, parseId, STATE_TABLES, type StateTable, TASKS } from '../log/tables.ts';
+import { formatId, parseId, SESSIONS, STATE_TABLES, type StateTable, TASKS } from '../log/tables.ts';
 import type { Reader } from '../storage/engine.ts';
 import { Cells } from '../verify/sources/database-cells.ts';
 import { isCount, members } from '../verify/sources/forms.ts';
@@ -71,9 +71,9 @@ async function requireId(tx: Reader, table: StateTable, subject: string): Promis
   const last = (await tx.get<{ id: number | null }>(`SELECT max(id) AS id FROM ${table.name}`))?.id ?? 0;
   const hint = last === 0 ? 'There is none yet.' : `The last one is ${formatId(table, last)}.`;
   const message = `There is no ${table.noun} ${JSON.stringify(subject)}. ${hint}`;
-  throw table === TASKS
-    ? new ColibriError('ERR_TASK_NOT_FOUND', message, { id: subject })
-    : new Error(message);
+  const code =
+    table === TASKS ? 'ERR_TASK_NOT_FOUND' : table === SESSIONS ? 'ERR_SESSION_NOT_FOUND' : 'ERR_NOT_FOUND';
+  throw new ColibriError(code, message, { id: subject });
 }
 
 /** Exit rows of calls of these tools that went well. Reads the log once. */

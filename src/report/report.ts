@@ -16,6 +16,8 @@ import {
 } from '../private-files.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { jsonText } from '../untrusted.ts';
+import * as forms from '../verify/sources/forms.ts';
+import type { Period } from './glance.ts';
 
 /** The empty page holds this once; the data replaces it. */
 const NO_BUNDLE = '<script type="application/json" id="bundle">null</script>';
@@ -35,6 +37,17 @@ export function reportPage(): string | undefined {
   return undefined;
 }
 
+/** The scripts that check bundles without Colibri, by name in a bundle; none where the installation has none. */
+export function bundleScripts(): ReadonlyMap<string, string> {
+  const found = forms.SCRIPTS.flatMap((name) => {
+    const file = name.slice(name.indexOf('/') + 1);
+    const places = [`../docs/${file}`, `../../docs/${file}`].map((place) => new URL(place, import.meta.url));
+    const [bytes] = places.flatMap((place) => readWhole(fileURLToPath(place), undefined, true) ?? []);
+    return bytes === undefined ? [] : [[name, bytes.toString('utf8')] as const];
+  });
+  return new Map(found.length === forms.SCRIPTS.length ? found : []);
+}
+
 /**
  * Writes the page with a bundle inside as one file. The bundle is the very zip that `colibri export` makes, so that the
  * page has one kind of input and can hand it out again.
@@ -43,6 +56,8 @@ export async function writeReport(
   storage: StorageEngine,
   request: BundleRequest & { readonly leaseMinutes: number },
   path: string,
+  /** What the summary looks at more closely. */
+  period?: Period,
 ) {
   const target = resolve(path);
   // Only a report of ours may be overwritten.
@@ -56,9 +71,10 @@ export async function writeReport(
   const folder = makeTemporaryFolder('report');
   try {
     const zip = join(folder, 'bundle.zip');
-    const written = await writeBundle(storage, { ...request, page }, zip);
+    const written = await writeBundle(storage, { ...request, page, scripts: bundleScripts() }, zip);
     makePrivateFolder(dirname(target), false);
-    await writePage(target, page, zip, await readAbandoned(storage, request.leaseMinutes));
+    const abandoned = await readAbandoned(storage, request.leaseMinutes);
+    await writePage(target, page, zip, { abandoned, ...(period && { period }) });
     return { ...written, bytes: statSync(target).size };
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -75,12 +91,7 @@ async function readAbandoned(storage: StorageEngine, leaseMinutes: number) {
 }
 
 /** The file appears at the target only when it is complete. Only its owner may read it: calls may have been given secrets. */
-async function writePage(
-  target: string,
-  page: string,
-  zip: string,
-  abandoned: { readonly at: string; readonly tasks: readonly string[] },
-): Promise<void> {
+async function writePage(target: string, page: string, zip: string, said: object): Promise<void> {
   const [before, after, more] = page.split(NO_BUNDLE);
   if (after === undefined || more !== undefined)
     throw new Error('verify.html has no place for a bundle, or more than one');
@@ -88,7 +99,8 @@ async function writePage(
   const name = jsonText(`${basename(target).replace(/\.html?$/i, '')}.zip`).replaceAll('<', '\\u003c');
   const making = join(dirname(target), `.${basename(target)}.${systemClock.salt()}.new`);
   async function* parts() {
-    yield `${before}${OPEN}${name},"abandoned":${JSON.stringify(abandoned)},"zip":"`;
+    // Members of the same object: what is known beside the bundle.
+    yield `${before}${OPEN}${name},${jsonText(said).slice(1, -1)},"zip":"`;
     yield* createReadStream(zip, 'base64');
     yield `"}</script>${after}`;
   }

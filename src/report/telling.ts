@@ -1,6 +1,6 @@
 import { RULES } from '../domains/rules.ts';
 import { textFrom } from '../untrusted.ts';
-import type { JsonObject } from '../verify/rules/payloads.ts';
+import { type JsonObject, objectIn } from '../verify/rules/payloads.ts';
 import { isText } from '../verify/sources/forms.ts';
 import { effectsOf } from '../verify/sources/rows.ts';
 
@@ -20,8 +20,19 @@ export function textFields({ rules: version, tool }: JsonObject, args: JsonObjec
 export type Kind = 'thought' | 'task' | 'session' | 'owner' | 'read' | 'failure';
 type Telling = readonly [kind: Kind, verb: string, text: string];
 
-/** Tells a call by its last row, its arguments with their texts, and its result. */
-export function tellCall({ row, args, result }: Readonly<Record<'row' | 'args' | 'result', JsonObject>>) {
+/** What a call left behind: its last row, its arguments with their texts, and what is kept of its end. */
+export interface KeptCall {
+  readonly row: JsonObject;
+  readonly args: JsonObject;
+  readonly result: JsonObject;
+  /** Why it was refused. */
+  readonly error?: JsonObject | undefined;
+  /** What the server saw outside the database. */
+  readonly outside?: JsonObject | undefined;
+}
+
+/** Tells a call. */
+export function tellCall({ row, args, result, error: refusal = {}, outside = {} }: KeptCall) {
   const { at, actor, tool, outcome, error_code } = row;
   const isWhole = [at, actor, tool, outcome].every(isText);
   const error = textOf(error_code);
@@ -43,6 +54,17 @@ export function tellCall({ row, args, result }: Readonly<Record<'row' | 'args' |
     /** The task it is about, as its arguments, its result or its effects name it. */
     task: idAmong(/^T-\d{4,15}$/, args.task_id, result.task_id, changed),
     kind: isOk ? kind : ('failure' as const),
+    /** The thought it recorded. */
+    thought: idAmong(/^Θ-\d{4,15}$/, result.thought_id),
+    /** The commit that a thought names, or that was checked out then. */
+    commit: tool === 'thought_record' ? textOf(args.commit_sha ?? objectIn(outside.git)?.commit_sha) : '',
+    /** The statuses of a step that was taken. */
+    from: isOk ? textOf(result.previous_status) : '',
+    to: isOk && result.previous_status !== undefined ? textOf(result.status) : '',
+    /** Whose task it took over. */
+    takenFrom: textOf(objectIn(result.taken_over_from)?.held_by),
+    /** Why it was refused, where that is kept. */
+    reason: textOf(refusal.message),
     /** `created`, `moved`, `decision`. */
     verb: isOk ? verb : isWhole ? failed : 'damaged',
     text,
@@ -78,7 +100,11 @@ const TELLINGS = new Map(
     ],
     merkle_finalize(_, { leaf_count }, id) {
       const count = textOf(leaf_count);
-      return ['session', 'session sealed', count === '' ? id : `${id} with ${count} records`];
+      return [
+        'session',
+        'session sealed',
+        count === '' ? id : `${id} with ${count} ${count === '1' ? 'record' : 'records'}`,
+      ];
     },
     owner_adopt: owner('adopted'),
     owner_erase: ({ record, reason }) => ['owner', 'erased', `${textOf(record)} because ${textOf(reason)}`],

@@ -1,5 +1,6 @@
 import type { ColibriError } from '../errors.ts';
 import { type StorageEngine, UnusableStorage } from './engine.ts';
+import { copySqlite } from './sqlite/backup.ts';
 import { loadDriver } from './sqlite/driver.ts';
 import { openSqlite } from './sqlite/engine.ts';
 import { assertPresent } from './sqlite/file.ts';
@@ -33,6 +34,11 @@ export async function openStorage(place: DatabasePlace, options: OpenOptions): P
 export function assertDatabase({ dbPath, dbProblem }: DatabasePlace): void {
   if (dbProblem !== undefined) throw new UnusableStorage(dbProblem);
   assertPresent(dbPath);
+}
+
+/** Copies a database into a file that is not there yet, as of one moment, while others go on writing. */
+export async function copyDatabase({ dbPath }: DatabasePlace, to: string): Promise<void> {
+  await copySqlite(dbPath, to);
 }
 
 /** What stores data here, in a word or two. Throws a `NoEngineError` where nothing can. */

@@ -2,14 +2,23 @@ import { realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { namesIn, oddity } from '../private-files.ts';
 import { shellQuote } from '../untrusted.ts';
-import { ANCHOR_REF } from './opening.ts';
+import { ANCHOR_REF, TRACKED_REF } from './opening.ts';
 import { ProgramError, run } from './programs.ts';
 
 /** How many checkpoints are read back from a reference, the newest first. */
 const COMMITS_MAX = 1_000;
 
+/** What a remote has of the reference, as git remembers it: `refs/remotes/origin/colibri/checkpoints`. */
+const TRACKED = new RegExp(`^${TRACKED_REF.replace('origin', '[^\\s~^:?*[\\\\]+')}$`);
+
 /** A checkpoint in a commit, with the bytes that the id of the commit is the digest of. */
-export type CommittedCheckpoint = { readonly note: string; readonly object: Buffer };
+export interface CommittedCheckpoint {
+  readonly commit: string;
+  readonly note: string;
+  readonly object: Buffer;
+  /** Whether a remote is known to have it: git keeps what it last saw there. */
+  readonly isPushed: boolean;
+}
 
 /**
  * Adds a checkpoint as a commit on the reference for them; `already` where the reference ends in this very one. Only
@@ -60,13 +69,15 @@ export function checkpointsInGit(folder: string): CommittedCheckpoint[] | undefi
   if (tipIn(folder) === undefined) return undefined;
   const commits = git(folder, ['rev-list', `--max-count=${COMMITS_MAX}`, ANCHOR_REF, '--']).text;
   const { stdout } = git(folder, ['cat-file', '--batch'], `${commits}\n`);
+  const pushed = commitsPushed(folder);
   const found: CommittedCheckpoint[] = [];
   // For each commit `<id> commit <bytes>`, the bytes and a newline; or `<id> missing`.
   for (let at = 0, end = stdout.indexOf('\n'); end > 0; end = stdout.indexOf('\n', at)) {
-    const bytes = Number(stdout.toString('utf8', at, end).split(' ')[2] ?? -1);
+    const [commit = '', , length] = stdout.toString('utf8', at, end).split(' ');
+    const bytes = Number(length ?? -1);
     const object = stdout.subarray(end + 1, end + 1 + bytes);
     const note = noteIn(object);
-    if (note !== undefined) found.push({ object, note });
+    if (note !== undefined) found.push({ commit, object, note, isPushed: pushed.has(commit) });
     at = end + 2 + bytes;
   }
   return found;
@@ -77,12 +88,22 @@ function noteIn(object: Buffer): string | undefined {
   return /\n\ncolibri checkpoint at [^\n]*\n\n(.*)$/s.exec(object.toString('utf8'))?.[1];
 }
 
-/** Those of these commits that the repository of a folder holds. Without git none was looked up, and none is found. */
-export function commitsHeld(folder: string, commits: readonly string[]) {
-  const input = commits.map((commit) => `${commit}\n`).join('');
+/**
+ * The newest checkpoints that a remote of the repository is known to have. A commit that is only in this repository shows
+ * nothing: whoever changes the database can make one.
+ */
+function commitsPushed(folder: string): ReadonlySet<string> {
+  const refs = tryGit(folder, ['for-each-ref', '--format=%(refname)', 'refs/remotes/'])?.split('\n') ?? [];
+  const tips = refs.filter((ref) => TRACKED.test(ref));
+  if (tips.length === 0) return new Set();
+  const commits = tryGit(folder, ['rev-list', `--max-count=${COMMITS_MAX}`, ...tips, '--']) ?? '';
+  return new Set(commits.split('\n'));
+}
+
+/** The same of a folder that may be in no repository. Without git none was looked up, and none is found. */
+export function pushedFrom(folder: string): ReadonlySet<string> {
   try {
-    const answer = input && tryGit(folder, ['cat-file', '--batch-check'], input);
-    return new Set([...(answer ?? '').matchAll(/^([0-9a-f]+) commit /gm)].map(([, commit]) => commit));
+    return commitsPushed(folder);
   } catch (error) {
     if (error instanceof ProgramError) return new Set();
     throw error;

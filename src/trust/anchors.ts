@@ -29,9 +29,15 @@ export function findAnchors(looking: LookingFor) {
   });
   const { stamps, left } = stampedCheckpoints(dbPath);
   if (left > 0) remarks.push(`${left} older files of time stamps beside ${dbPath} were not looked at.`);
-  const stamped = stamps
-    .filter(({ token }) => token !== undefined)
-    .map((one): FoundAnchor => ({ source: 'tsr', where: one.notePath, note: one.note, stamped: one }));
+  // Also those that an authority was asked about and has not answered.
+  const stamped = stamps.map(
+    (one): FoundAnchor => ({
+      source: 'tsr',
+      where: one.notePath,
+      note: one.note,
+      stamped: one,
+    }),
+  );
   return { anchors: [...kept, ...inGit(looking, git, remarks), ...stamped], remarks };
 }
 

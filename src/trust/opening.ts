@@ -66,3 +66,9 @@ export function isOrigin(text: string): boolean {
 
 /** The git reference that holds checkpoints, of any log. Nobody checks it out: it is not a branch. */
 export const ANCHOR_REF = 'refs/colibri/checkpoints';
+
+/** Where git is to keep what the remote `origin` has of it: only then is it known that somebody else has it. */
+export const TRACKED_REF = 'refs/remotes/origin/colibri/checkpoints';
+
+/** Gives the checkpoints to a remote, and makes it known that the remote has them. */
+export const PUSH = `git push origin ${ANCHOR_REF} && git fetch origin ${ANCHOR_REF}:${TRACKED_REF}`;

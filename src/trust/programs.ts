@@ -1,6 +1,6 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { basename, delimiter, join, parse } from 'node:path';
+import { basename, delimiter, isAbsolute, join, parse } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { childEnvironment, type Environment } from '../config.ts';
 
@@ -64,6 +64,23 @@ export function run(program: keyof typeof PROGRAMS, args: readonly string[], inp
 export function runOwn(name: string, args: readonly string[], env: Environment, input: string) {
   const file = fileURLToPath(new URL(name, import.meta.url));
   return start(process.execPath, [file, ...args], env, OWN_MS_MAX, input);
+}
+
+/**
+ * Starts the program with which a person leafs through long output; undefined where it cannot be found. Its name is the
+ * user's own choice. `ended` resolves when the person has left it.
+ */
+export function startPager(command: string, env: Environment) {
+  const [program = '', ...args] = command.split(/\s+/);
+  const file = isAbsolute(program) ? program : locate(program);
+  if (file === undefined || !existsSync(file)) return undefined;
+  const child = spawn(file, args, { stdio: ['pipe', 'inherit', 'inherit'], env: childEnvironment(env) });
+  const ended = new Promise<void>((resolve) => {
+    for (const event of ['close', 'error']) child.once(event, () => resolve());
+  });
+  // A person who leaves early is not an error.
+  child.stdin.on('error', () => undefined);
+  return { input: child.stdin, ended };
 }
 
 function start(file: string, args: readonly string[], env: Environment, timeout: number, input: string) {

@@ -107,7 +107,9 @@ describe('the report', () => {
       expect(verdict.text).toMatch(/Named by an anchor, not checked here\s+(\d+) of \1/);
       expect(verdict.text).toMatch(/did not look; Checks says how to/);
       expect(table).toContain('Not checked here');
-      expect(table).toContain(`git fetch origin refs/colibri/checkpoints && git cat-file commit ${commit}`);
+      expect(table).toContain(
+        `refs/colibri/checkpoints:refs/remotes/origin/colibri/checkpoints && git cat-file commit ${commit}`,
+      );
       expect(table).toMatch(/time stamp\s+20\d\d-\d\d-\d\d/);
       expect(verdict.text).toMatch(/Anchored through\s+0 of/);
       expect(summary).not.toMatch(/anchored|verified/i);

@@ -160,6 +160,8 @@ async function play(page: string, steps: readonly Step[]): Promise<Outcome[]> {
   mkdirSync(join(home, 'bin'));
   writeFileSync(join(home, 'bin', 'colibri'), `#!/bin/sh\nexec "${NODE}" "${CLI}" "$@"\n`);
   chmodSync(join(home, 'bin', 'colibri'), 0o755);
+  // Who the pages are about.
+  writeFileSync(join(home, '.gitconfig'), '[user]\n\tname = robin\n');
   SCENES[page]?.(project);
   const mark = (i: number) => `--- step ${i} ended with`;
   const script = [

@@ -36,7 +36,9 @@ describe('log --follow', () => {
 
     expect(command.lines).toHaveLength(4);
     expect(command.lines[1]).toMatch(/ada .*created T-0002 second/);
-    expect(command.lines[2]).toMatch(/refused with ERR_INVALID_TRANSITION: task_update T-0002 → done/);
+    expect(command.lines[2]).toMatch(
+      /refused with ERR_INVALID_TRANSITION: task_update T-0002 second: → done/,
+    );
   });
 
   test('goes on when the server stops and another one starts', async () => {
@@ -89,8 +91,8 @@ describe('log --follow', () => {
 
     const shown = await runColibri(colibri, ['show', 'A-0001']);
     expect(command.lines.slice(1, 3)).toEqual([
-      expect.stringContaining('session opened T-0001 A-0001'),
-      expect.stringContaining('moved T-0001 backlog → todo'),
+      expect.stringContaining('session opened T-0001 before: A-0001'),
+      expect.stringContaining('moved T-0001 before: backlog → todo'),
     ]);
     expect(command.stdout).not.toMatch(/elsewhere|T-0002/);
     expect(shown.stdout).toContain('moved T-0001 backlog → todo');

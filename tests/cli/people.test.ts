@@ -91,7 +91,8 @@ describe('the command line', () => {
 });
 
 describe('colibri call', () => {
-  test('goes through the chain and leaves its two rows', async () => {
+  test('goes through the chain and leaves its two rows, under the name that the user told git', async () => {
+    writeFileSync(colibri.path('home', '.gitconfig'), '[user]\n\tname = robin\n');
     const made = await run('call', 'task_create', '{"title":"By hand","project":"demo"}');
     const refused = await run('call', 'task_update', '{"task_id":"T-0001","status":"done"}');
     const unknown = await run('call', 'task_destroy', '{}');
@@ -99,7 +100,7 @@ describe('colibri call', () => {
     expect(made.code).toBe(0);
     expect(JSON.parse(made.stdout)).toMatchObject({
       ok: true,
-      data: { task_id: 'T-0001', created_by: 'colibri-cli' },
+      data: { task_id: 'T-0001', created_by: 'robin' },
     });
     expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('ERR_INVALID_TRANSITION') });
     expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('Unknown tool') });
@@ -133,8 +134,8 @@ describe('board, log and show', () => {
     const only = await run('log', '--task', 'T-0002');
 
     expect(stdout).toMatch(/ada .*created T-0001/);
-    expect(stdout).toMatch(/moved T-0001 backlog → todo/);
-    expect(stdout).toMatch(/refused with ERR_INVALID_TRANSITION: task_update T-0001 → done/);
+    expect(stdout).toMatch(/moved T-0001 Build .* thing: backlog → todo/);
+    expect(stdout).toMatch(/refused with ERR_INVALID_TRANSITION: task_update T-0001 Build .* thing: → done/);
     expect(stdout).toContain('because it must be');
     expect(only.stdout).toContain('T-0002');
     expect(only.stdout).not.toContain('T-0001');
@@ -156,7 +157,7 @@ describe('board, log and show', () => {
     expect(task.stdout).toContain('checkpointed');
     expect(JSON.parse(thought.stdout)).toMatchObject({
       id: 'Θ-0001',
-      row: { content: 'because it must be' },
+      record: { content: 'because it must be' },
     });
 
     const db = openDatabase(colibri.dbPath);

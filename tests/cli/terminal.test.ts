@@ -111,7 +111,7 @@ test('board draws a column for each status where there is room, and for each tha
   ]);
   expect(narrow).toMatch(/^backlog 1 +todo 1\n/);
   expect(narrow).toContain('empty: in_progress, blocked, review');
-  expect(narrowest).toMatch(/^backlog 1 +todo 1\n─+ +─+\nT-0002 +T-0001/);
+  expect(narrowest).toMatch(/^backlog 1 +todo 1\n─+ +─+\nT-0002 \d+m +T-0001/);
 });
 
 test('board says what it leaves out, and where tasks are when there are none', async () => {
@@ -176,6 +176,18 @@ describe.skipIf(!hasScript)('on a terminal (skipped where there is no script(1))
     expect(status).toBe(0);
     expect(stdout).toContain('people:');
     expect(tooWide(stdout.replaceAll('\r', ''), 50)).toEqual([]);
+  });
+
+  test('a long log goes through the pager of the user, with colours and as wide as the terminal', () => {
+    const { stdout } = onTerminal('log', { PAGER: 'sed s/^/paged:/' });
+    const lines = stdout.replaceAll('\r', '').trimEnd().split('\n');
+
+    expect(lines.filter((line) => !line.startsWith('paged:'))).toEqual([]);
+    expect(stdout).toContain(ESCAPE);
+    expect(lines.filter((line) => displayWidth(line.slice('paged:'.length)) > 50)).toEqual([]);
+    // Without one it is printed as it is.
+    expect(onTerminal('log', { PAGER: '' }).stdout).toContain('T-0003 Survey');
+    expect(onTerminal('log', { PAGER: '/nowhere/pager' }).stdout).toContain('T-0003 Survey');
   });
 
   test('erase asks, and takes nothing but yes', () => {

@@ -24,6 +24,7 @@ import {
 import { playRealLog, type RealLog } from '../../src/__tests__/export/real-log.ts';
 import { anchorEverywhere } from '../driver/anchor-places.ts';
 import { sha256 } from '../driver/audit-file.ts';
+import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 import { seededRandom } from '../driver/random.ts';
 import { NODE } from '../driver/server-process.ts';
@@ -176,21 +177,30 @@ test(proving('bundle.alone', 'the scripts are short enough to be read before the
   expect(files.flat().filter((line) => line.length > 110)).toEqual([]);
 });
 
-test(proving('bundle.guide', 'every command of the auditing guide does what the guide says'), async () => {
+test(proving(
+  'bundle.guide',
+  'every command of the auditing guide does what it says, with several anchors and a log that has grown since',
+), { timeout: 120_000 }, async () => {
   const work = log.colibri.path('guide');
   mkdirSync(join(work, 'bin'), { recursive: true });
-  for (const name of SCRIPTS) copyFileSync(join(DOCS, name), join(work, name));
   writeFileSync(join(work, 'bin', 'colibri'), `#!/bin/sh\nexec "${NODE}" "${CLI}" "$@"\n`);
   chmodSync(join(work, 'bin', 'colibri'), 0o755);
   copyFileSync(places.authority.certificate, join(work, 'authority.pem'));
+  // From elsewhere, not from the bundle.
+  writeFileSync(join(work, 'trusted.key'), `${await readTrustedKey()}\n`);
+  // P3: a second anchor of each kind, and rows behind both.
+  await grow('after the first anchors');
+  await places.anchorAgain();
+  await grow('after the last anchors');
   const guide = readFileSync(join(DOCS, 'guides', 'auditing.md'), 'utf8');
   const blocks = [...guide.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, commands = '']) => commands);
 
   const outputs: string[] = [];
   for (const commands of blocks) outputs.push(await runShell(commands, work));
 
-  const [, sums, row, payload, effects, signature, committed, stamped, everything] = outputs;
-  expect(blocks).toHaveLength(9);
+  const [, sums, row, payload, effects, signature, committed, stamped, everything, colibri] = outputs;
+  const read = (name: string) => readFileSync(join(work, 'bundle', name), 'utf8');
+  expect(blocks).toHaveLength(10);
   expect(sums).toBe('');
   expect(existsSync(join(work, 'bundle', 'verify.html'))).toBe(true);
   const [first = '', name = ''] = (row ?? '').split('\n');
@@ -198,10 +208,34 @@ test(proving('bundle.guide', 'every command of the auditing guide does what the 
   expect(payload).toContain('builder called task_create with {');
   expect(Number(effects)).toBeGreaterThan(0);
   expect(signature).toContain('Signature Verified Successfully');
-  expect(committed?.trim()).toBe('commit');
-  expect(stamped).toContain('Time stamp: ');
+  expect(committed).toMatch(/^(?:commit [0-9a-f]{40}: at \d+ audit rows\n){2}$/);
+  expect(stamped).toMatch(/^(?:\d+ audit rows\. Time stamp: .*\n){2}$/);
   expect(everything?.match(/nothing is wrong/g)).toHaveLength(2);
+  expect(colibri?.match(/Nothing is wrong/g)).toHaveLength(2);
+  expect(colibri).toContain('Why, in the order in which it was recorded');
+  // It names the version and the scripts it needs, and the bundle carries them.
+  const { version } = JSON.parse(readFileSync(join(DOCS, '..', 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  expect(read('README.txt')).toContain(`Written by Colibri ${version}.`);
+  for (const script of SCRIPTS) {
+    expect(guide).toContain(script);
+    expect(read(`scripts/${script}`)).toBe(readFileSync(join(DOCS, script), 'utf8'));
+  }
 });
+
+async function readTrustedKey(): Promise<string> {
+  const { stdout } = await runColibri(log.colibri, ['checkpoint', '--json'], {
+    env: { COLIBRI_DB_PATH: log.dbPath },
+  });
+  return (JSON.parse(stdout) as { key: string }).key;
+}
+
+async function grow(title: string): Promise<void> {
+  await runColibri(log.colibri, ['add', title, '--project', 'grown'], {
+    env: { COLIBRI_DB_PATH: log.dbPath },
+  });
+}
 
 function restore(folder: string): void {
   rmSync(folder, { recursive: true, force: true });

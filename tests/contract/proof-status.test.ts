@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
-import { repository, timeStampAuthority } from '../driver/anchor-places.ts';
+import { pushCheckpoints, repository, timeStampAuthority } from '../driver/anchor-places.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { cutCleanly, type LogDesk, proves, rewrite } from './log-desk.ts';
 
@@ -43,9 +43,10 @@ describe('show and log say how well a record is proved', () => {
     ['verdict.record', 'verdict.ranges'],
     'intact, checkpointed and anchored each reach as far as they do',
     async (desk) => {
-      repository(desk.colibri);
+      const git = repository(desk.colibri);
       await desk.work();
       await desk.run('anchor', '--git');
+      pushCheckpoints(desk.colibri, git);
       const anchored = desk.positions().length;
       await desk.moreWork('signed, not anchored');
       await unsignedWork(desk);
@@ -106,9 +107,10 @@ describe('show and log say how well a record is proved', () => {
     ['verdict.record', 'detect.rewritten'],
     'rows that were rewritten and recomputed are not called checkpointed or anchored',
     async (desk) => {
-      repository(desk.colibri);
+      const git = repository(desk.colibri);
       await desk.work();
       await desk.run('anchor', '--git');
+      pushCheckpoints(desk.colibri, git);
       desk.tamper((db) =>
         rewrite(db, (row) => {
           if (row.position === 6) row.duration_ms = 12_345;
@@ -235,9 +237,10 @@ describe('show and log say how well a record is proved', () => {
     ['verdict.record', 'verdict.key'],
     'without a key of his own a stranger believes the one that the name of the log belongs to; without git nothing is anchored in it',
     async (desk) => {
-      repository(desk.colibri);
+      const git = repository(desk.colibri);
       await desk.work();
       await desk.run('anchor', '--git');
+      pushCheckpoints(desk.colibri, git);
       const stranger = { env: { XDG_CONFIG_HOME: desk.colibri.path('nobody') } };
 
       const unknown = await runColibri(desk.colibri, ['show', 'TH-0001', '--json'], stranger);

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { runColibri } from './command-line.ts';
 import type { Playground } from './playground.ts';
 
@@ -16,6 +16,22 @@ export function repository(colibri: Playground): (...args: string[]) => string {
   };
   git('init', '-q');
   return git;
+}
+
+/** Gives the checkpoints in git to a remote, and lets git see that the remote has them. */
+export function pushCheckpoints(colibri: Playground, git: (...args: string[]) => string): void {
+  const remote = colibri.path('remote.git');
+  if (!existsSync(remote)) {
+    git('init', '-q', '--bare', remote);
+    git('remote', 'add', 'origin', remote);
+  }
+  git('push', '-q', 'origin', 'refs/colibri/checkpoints');
+  fetchCheckpoints(git);
+}
+
+export function fetchCheckpoints(git: (...args: string[]) => string, folder = '.'): void {
+  const tracked = 'refs/colibri/checkpoints:refs/remotes/origin/colibri/checkpoints';
+  git('-C', folder, 'fetch', '-q', 'origin', tracked);
 }
 
 /** A time-stamping authority in a folder: a certificate that may stamp, and the answers it gives. */
@@ -40,16 +56,21 @@ export function timeStampAuthority(colibri: Playground, name: string) {
   };
 }
 
-/** Commits the newest checkpoint, and has it stamped by an authority that only the caller knows. */
+/** Commits the newest checkpoint and pushes it, and has it stamped by an authority that only the caller knows. */
 export async function anchorEverywhere(colibri: Playground) {
   const git = repository(colibri);
   const authority = timeStampAuthority(colibri, 'authority');
   const [query, token] = [colibri.path('question.tsq'), colibri.path('answer.tsr')];
-  await mustRun(colibri, 'anchor', '--git');
-  await mustRun(colibri, 'anchor', '--tsq', query);
-  authority.answer(query, token);
-  await mustRun(colibri, 'anchor', '--tsr', token);
-  return { git, authority, token };
+  /** Once more, for what was added since. */
+  const anchorAgain = async (reply = colibri.path('again.tsr')) => {
+    await mustRun(colibri, 'anchor', '--git');
+    pushCheckpoints(colibri, git);
+    await mustRun(colibri, 'anchor', '--tsq', query);
+    authority.answer(query, reply);
+    await mustRun(colibri, 'anchor', '--tsr', reply);
+  };
+  await anchorAgain(token);
+  return { git, authority, token, anchorAgain };
 }
 
 async function mustRun(colibri: Playground, ...args: string[]): Promise<void> {

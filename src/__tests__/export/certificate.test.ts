@@ -4,9 +4,9 @@ import { proving } from '../../../tests/contract/proves.ts';
 import { anchorEverywhere } from '../../../tests/driver/anchor-places.ts';
 import { Playground } from '../../../tests/driver/playground.ts';
 import { seededRandom } from '../../../tests/driver/random.ts';
-import { describeCertificate } from '../../export/summary.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { generateNoteKey } from '../../integrity/signed-note.ts';
+import { tellCertificate } from '../../report/certificate.ts';
 import { type Certificate, formatCertificate } from '../../verify/sources/certificate.ts';
 import { checkProofFile } from '../../verify/sources/proofs.ts';
 import { checkCertificate, damage, exportTo, prove } from './evidence.ts';
@@ -47,19 +47,29 @@ test(
   async () => {
     const certificate = await prove(log, log.task);
 
-    const lines = describeCertificate(formatCertificate(certificate));
+    const told = tellCertificate(formatCertificate(certificate));
 
-    expect(lines[0]).toBe(`${log.task} "Roof": 26 audit rows and 11 records`);
-    expect(lines.filter((line) => / to |created/.test(line)).map((line) => line.slice(25))).toEqual([
-      'created in backlog by builder',
-      'backlog to todo by builder',
-      'todo to in_progress by builder',
-      'in_progress to review by builder',
-      'review to done by builder',
+    expect(told).toMatchObject({ subject: log.task, title: 'Roof', rows: 26, records: 11, status: 'done' });
+    const steps = told.steps.filter(({ kind, task }) => kind === 'task' && task === log.task);
+    expect(steps.map(({ verb, actor, text }) => `${verb} ${text} by ${actor}`)).toEqual([
+      'created Roof by builder',
+      'changed progress 10 by builder',
+      'changed progress 20 by builder',
+      'moved backlog → todo by builder',
+      'moved todo → in_progress by builder',
+      'moved in_progress → review by builder',
+      'moved review → done by builder',
     ]);
-    expect(lines.filter((line) => line.includes('Θ'))).toHaveLength(2);
+    expect(told.reasons.map(({ by, content }) => [by, content !== ''])).toEqual([
+      ['builder', true],
+      ['builder', true],
+    ]);
     expect(linesOf(certificate, 'seals/A-0001')).toHaveLength(7);
-    expect(lines).toContain('A-0001 sealed at #34 over 7 records');
+    expect(told.seals).toEqual([expect.objectContaining({ session: 'A-0001', records: 7, row: '#34' })]);
+    expect(told.gate).toEqual([
+      expect.stringContaining('2 thoughts were recorded'),
+      expect.stringContaining('sealed before, in A-0001'),
+    ]);
     // Refused steps concern the task too: their calls are among the rows.
     expect(linesOf(certificate, 'log.jsonl').join()).toContain('ERR_INVALID_TRANSITION');
   },

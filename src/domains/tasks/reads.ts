@@ -33,8 +33,14 @@ type ListedTask = Pick<
   | 'erased'
 >;
 
+/** What a person may ask for beyond that: who holds a task, and when it was changed last, both ends included. */
+export interface PersonFilters {
+  readonly held_by?: string | undefined;
+  readonly changed?: { readonly since: string; readonly until: string };
+}
+
 /** One page and the number of all that match. */
-export async function listTasks(tx: Reader, args: ListArgs) {
+export async function listTasks(tx: Reader, args: ListArgs & PersonFilters) {
   const conditions = conditionsOf(args, tx.dialect);
   const { limit = PAGE_DEFAULT, offset = 0, sort_by = 'updated', sort_order = 'desc' } = args;
   const plan = await planSearch(tx, conditions, sort_by, offset + limit);
@@ -70,7 +76,7 @@ async function planSearch(tx: Reader, conditions: readonly Asked[], sortBy: stri
   return { conditions: walk ? [asked] : conditions, total };
 }
 
-function conditionsOf(args: ListArgs, dialect: Dialect): Asked[] {
+function conditionsOf(args: ListArgs & PersonFilters, dialect: Dialect): Asked[] {
   const conditions: Asked[] = [];
   const add = (sql: string, ...params: SqlValue[]) => conditions.push({ sql, params });
   if (args.project !== undefined) add('project = ?', args.project);
@@ -82,6 +88,8 @@ function conditionsOf(args: ListArgs, dialect: Dialect): Asked[] {
   const [after, before] = [args.created_after, args.created_before].map((text) => parseInstant(text ?? ''));
   if (after !== undefined) add('created_at > ?', after);
   if (before !== undefined) add('created_at < ?', before);
+  if (args.held_by !== undefined) add('held_by = ?', args.held_by);
+  if (args.changed !== undefined) add('updated_at BETWEEN ? AND ?', args.changed.since, args.changed.until);
   return [...conditions, ...searchConditions(args.search ?? '', dialect)];
 }
 

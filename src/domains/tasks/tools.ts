@@ -3,7 +3,8 @@ import type { Config } from '../../config.ts';
 import { formatId, TASKS, THOUGHTS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
 import { type CallContext, type Tool, toolsOf } from '../../tool.ts';
-import { idsFrom } from '../lookup.ts';
+import { listIn, textFrom } from '../../untrusted.ts';
+import { idsFrom, marks } from '../lookup.ts';
 import { given, pick } from '../records.ts';
 import { requireRow, ruled } from '../ruled.ts';
 import { readHistory } from './history.ts';
@@ -15,6 +16,7 @@ import {
   listTasks,
   type NextAction,
   nextActions,
+  type PersonFilters,
   SHOWN,
   type ShownTask,
 } from './reads.ts';
@@ -159,6 +161,26 @@ function viewAction(action: NextAction) {
   return view;
 }
 
+export type FoundTask = Awaited<ReturnType<typeof findTasks>>['tasks'][number];
+
+const FOUND_PAGE = 500;
+
+/** The tasks that match, for people: each as task_get shows it, and who holds it; and how many match in all. */
+export async function findTasks(tx: Reader, args: schema.ListArgs & PersonFilters) {
+  const { rows, total_count } = await listTasks(tx, args);
+  const found = new Map<number, ShownTask>();
+  for (let at = 0; at < rows.length; at += FOUND_PAGE) {
+    const ids = rows.slice(at, at + FOUND_PAGE).map(({ id }) => id);
+    const sql = `SELECT ${SHOWN} FROM tasks WHERE id IN (${marks(ids)})`;
+    for (const task of await tx.all<ShownTask>(sql, ...ids)) found.set(task.id, task);
+  }
+  const tasks = rows.flatMap(({ id }) => {
+    const task = found.get(id);
+    return task === undefined ? [] : [{ held_by: task.held_by, ...viewTask(task) }];
+  });
+  return { tasks, total_count };
+}
+
 function viewHeld({ id, title, status, held_by, held_since, seen, erased }: HeldTask) {
   const shown = { ...given(seen, 'last_seen'), present: seen.present, ...(erased === 1 && { erased: true }) };
   return { task_id: taskId(id), title, status, held_by, since: held_since, ...shown };
@@ -206,11 +228,11 @@ function viewTask(task: ShownTask): z.input<typeof schema.GetOutput> {
     ...pick(task, 'title', 'project', 'status', 'priority', 'progress', 'assignee', 'sequence', 'workflow'),
     ...pick(task, 'created_at', 'created_by', 'updated_at', 'updated_by', 'status_since', 'status_by'),
     description: task.description ?? '',
-    labels: JSON.parse(task.labels) as string[],
+    labels: listIn(task.labels).map(textFrom),
     ...given(task, 'estimate_hours', 'blocked_reason', 'type'),
     ...(task.parent_id !== null && { parent_id: taskId(task.parent_id) }),
     proof_grade: task.proof_grade === 1,
-    depends_on: (JSON.parse(task.depends_on) as number[]).map(taskId),
+    depends_on: listIn(task.depends_on).map((id) => taskId(Number(id))),
     dependencies_unmet: task.unmet,
     ...(task.erased === 1 && { erased: true }),
   };

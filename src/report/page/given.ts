@@ -1,3 +1,4 @@
+import type { Period } from '../glance.ts';
 import type { Given } from './worker/open.ts';
 
 /** The bundle that `colibri report` put into the page. */
@@ -7,14 +8,15 @@ const STEP = 1_048_576;
 
 export function embeddedBundle() {
   const text = document.getElementById('bundle')?.textContent ?? 'null';
-  const value: { name: string; abandoned?: Abandoned; zip: string } | null = JSON.parse(text);
+  type Value = { name: string; abandoned?: Abandoned; period?: Period; zip: string };
+  const value: Value | null = JSON.parse(text);
   if (value === null) return undefined;
   // In steps, because a text of a hundred megabytes would be held three times over.
   const parts: Uint8Array<ArrayBuffer>[] = [];
   for (let at = 0; at < value.zip.length; at += STEP)
     parts.push(Buffer.from(value.zip.slice(at, at + STEP), 'base64'));
-  const { name, abandoned } = value;
-  return { name, abandoned, zip: new Blob(parts, { type: 'application/zip' }) };
+  const { name, abandoned, period } = value;
+  return { name, abandoned, period, zip: new Blob(parts, { type: 'application/zip' }) };
 }
 
 /** Tasks whose holder was gone or silent when the report was made, as the machine saw it that made it. */

@@ -1,4 +1,4 @@
-import { type Abandoned, type Embedded, embeddedBundle, openDropped, openFiles } from './given.ts';
+import { type Embedded, embeddedBundle, openDropped, openFiles } from './given.ts';
 import { boardView } from './view/board.ts';
 import { checksView } from './view/checks.ts';
 import { detailBox } from './view/detail.ts';
@@ -28,10 +28,7 @@ function start(): void {
   const embedded = embeddedBundle();
   document.body.append(header(embedded), h('main.grid', banner.element, content), detail.element);
   acceptDrops();
-  if (embedded !== undefined) {
-    const { zip, abandoned } = embedded;
-    return void open({ zip }, embedded.name, abandoned);
-  }
+  if (embedded !== undefined) return void open({ zip: embedded.zip }, embedded.name, embedded);
   banner.idle();
   replace(content, welcome());
 }
@@ -95,11 +92,15 @@ function chooser(label: string, props: Readonly<Record<string, string | boolean>
   return h('div', input, h('button', { click: () => input.click() }, label));
 }
 
+/** What whoever made the report said about it. */
+type Known = Pick<Embedded, 'abandoned' | 'period'>;
+const NOTHING: Known = { abandoned: undefined, period: undefined };
+
 /** Of what somebody opens, nobody has said whose holders are gone. */
 const openGiven = (given: Given, title: string) => open(given, title);
 
 /** Nothing of what was open before is left on the page while something else is being checked. */
-async function open(given: Given, title: string, abandoned?: Abandoned): Promise<void> {
+async function open(given: Given, title: string, known: Known = NOTHING): Promise<void> {
   document.body.dataset.ready = 'false';
   if (detail.element.open) detail.element.close();
   replace(content);
@@ -107,7 +108,7 @@ async function open(given: Given, title: string, abandoned?: Abandoned): Promise
   banner.progress(0, 0);
   try {
     const opened = await ask('open', given);
-    show(opened, abandoned);
+    show(opened, known);
     banner.conclude(opened.verdict);
   } catch (error) {
     banner.unreadable(error instanceof Error ? error.message : String(error));
@@ -115,7 +116,7 @@ async function open(given: Given, title: string, abandoned?: Abandoned): Promise
   document.body.dataset.ready = 'true';
 }
 
-function show(opened: Opened, abandoned: Abandoned | undefined): void {
+function show(opened: Opened, { abandoned, period }: Known): void {
   const byPosition = new Map(
     opened.calls.flatMap((call) => [[call.position, call] as const, [call.exit, call] as const]),
   );
@@ -129,7 +130,7 @@ function show(opened: Opened, abandoned: Abandoned | undefined): void {
     });
   const trail = trailView(opened.calls, openCall);
   const bar = tabs({
-    Summary: summaryView(opened, openTask),
+    Summary: summaryView(opened, openTask, period),
     Board: boardView(opened.tasks, openTask, abandoned),
     Trail: trail.element,
     Sessions: sessionsView(opened.sessions, (position) => openCall(byPosition.get(position))),

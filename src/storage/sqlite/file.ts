@@ -24,9 +24,12 @@ export function preparePrivateFile(path: string): void {
 
 /** For readers: a database that is not there is a mistake, not a reason to make one. */
 export function assertPresent(path: string): void {
-  if (existsSync(path)) return;
+  const found = lookAt(path);
+  if (typeof found !== 'string') return;
+  // A folder that cannot be entered says nothing about what is in it.
+  if (found.startsWith(UNREACHABLE)) throw new UnusableStorage(`${path} ${found}.`);
   throw new UnusableStorage(
-    `There is no database at ${path}. Start a client that uses Colibri, or name another with COLIBRI_DB_PATH.`,
+    `There is no database at ${path}. Run "colibri init" in your project, then start a client or add a task: the first call makes the database. Or name another with COLIBRI_DB_PATH.`,
   );
 }
 
@@ -66,12 +69,14 @@ export class OpenFiles {
   }
 }
 
+const UNREACHABLE = 'cannot be reached';
+
 function lookAt(path: string): Stats | string {
   try {
     const gone = 'is gone: it was deleted or moved away, or its disk was unmounted';
     return statSync(path, { throwIfNoEntry: false }) ?? gone;
   } catch (thrown) {
-    return `cannot be reached (${asError(thrown).message})`;
+    return `${UNREACHABLE} (${asError(thrown).message})`;
   }
 }
 

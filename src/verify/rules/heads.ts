@@ -97,7 +97,7 @@ export function judgeHeads(
   reportJudged(judged, log, report);
   const wasNeverSigned = log.origin === undefined && heads.length === 0 && trusted.length === 0;
   if (log.whole && log.size > reach && !wasNeverSigned) report(foreignRows(reach + 1, log.size));
-  const remarks = remarksOn(judged, known, log, trusted);
+  const remarks = [...remarksOn(judged, known, log, trusted), ...adoptions.map(tellAdoption)];
   return { judged, checkpointed: checkpointedBy(judged, known), remarks };
 }
 
@@ -305,6 +305,13 @@ function checkpointedBy(judged: readonly Judged[], known: readonly KnownKey[]): 
     if (status === 'consistent' && key !== undefined) through.set(key, Math.max(through.get(key) ?? 0, size));
   const isVouched = (key: string) => known.some(({ text, vouched }) => vouched && text === key);
   return [...through].map(([key, size]) => ({ key, through: size, vouched: isVouched(key) }));
+}
+
+/** What the owner gave up stays worth knowing, even where nothing that contradicts the log is left. */
+function tellAdoption({ position, lost }: KeyAct): string {
+  return lost === undefined
+    ? `The owner adopted the log at ${auditRow(position)}: whatever was changed before is accepted as it is.`
+    : `The owner adopted the log at ${auditRow(position)} and gave up the signed head of ${lost.size} audit rows, which it no longer extends.`;
 }
 
 function remarksOn(

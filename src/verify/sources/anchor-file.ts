@@ -1,5 +1,5 @@
 import { exactText, sha256Hex } from '../../integrity/digest.ts';
-import { ANCHOR_REF, headIn } from '../../trust/opening.ts';
+import { ANCHOR_REF, headIn, TRACKED_REF } from '../../trust/opening.ts';
 
 // Files in anchors/ are named by the SHA-256 of their bytes, so that a changed byte shows whatever the sums say: commits as
 // git keeps them, and answers of time-stamping authorities. This module also runs in the page.
@@ -28,7 +28,7 @@ export interface CarriedAnchor extends AnchorText {
 export function howToCheck({ kind, commit = 'ID' }: Pick<CarriedAnchor, 'kind' | 'commit'>): string {
   return kind === 'tsr'
     ? 'With the certificate of its authority: colibri verify … --ca FILE, or openssl ts -verify with the checkpoint as data'
-    : `In a clone of the repository it was pushed to: git fetch origin ${ANCHOR_REF} && git cat-file commit ${commit}`;
+    : `In a clone of the repository it was pushed to: git fetch origin ${ANCHOR_REF}:${TRACKED_REF} && git cat-file commit ${commit}`;
 }
 
 export function anchorFile(kind: AnchorKind, bytes: Uint8Array): string {

@@ -241,7 +241,7 @@ class Carried implements CarriedSource {
     const required = this.whole ? OF_A_BUNDLE : OF_A_CERTIFICATE;
     for (const name of required)
       if (!folder.names.has(name)) report(fileFinding('missing', name, `${name} is not there.`));
-    const all = new Set([...known, ...required, ...(this.whole ? [forms.PAGE] : [])]);
+    const all = new Set([...known, ...required, ...(this.whole ? [forms.PAGE, ...forms.SCRIPTS] : [])]);
     const isKnown = (name: string) =>
       all.has(name) || found.has(/^(?:seals|proofs)\/(A-\d+)/.exec(name)?.[1] ?? '');
     const strays = [...folder.names].filter((name) => !isKnown(name));

@@ -25,6 +25,11 @@ export const MARKER = 'bundle.json';
 export const README = 'README.txt';
 /** The page that shows and checks bundles; only where whoever exports has it. */
 export const PAGE = 'verify.html';
+/** Programs that check a bundle without Colibri, as files next to each other; only where whoever exports has them. */
+export const SCRIPTS: readonly string[] = [
+  'verify-bundle.py',
+  ...['rows', 'form', 'heads', 'tools', 'formats'].map((part) => `colibri_${part}.py`),
+].map((name) => `scripts/${name}`);
 export const SUMS = 'SHA256SUMS';
 
 /** The newest head of a key. */

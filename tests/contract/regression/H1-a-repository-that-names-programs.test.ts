@@ -83,8 +83,12 @@ interface Verdict {
   readonly remarks: readonly string[];
 }
 
+/** Which kinds of anchors were found, pushed or not. */
 async function verified(env?: Record<string, string>): Promise<Verdict> {
-  return JSON.parse((await run(['verify', '--json'], env)).stdout) as Verdict;
+  const verdict = JSON.parse((await run(['verify', '--json'], env)).stdout) as Verdict & {
+    anchors: { kind: string }[];
+  };
+  return { ...verdict, anchored_by: [...new Set(verdict.anchors.map(({ kind }) => kind))] };
 }
 
 /** What ran since the last time. */

@@ -140,7 +140,9 @@ test('H7: a text that is longer than any that came in is not read, and named as 
     more?.exportNotes(),
   ]);
 
-  expect((JSON.parse(whole?.stdout ?? '') as { row: { title: string } }).row.title).toHaveLength(1_048_576);
+  expect((JSON.parse(whole?.stdout ?? '') as { record: { title: string } }).record.title).toHaveLength(
+    1_048_576,
+  );
   for (const answer of left.slice(0, -1)) expect(answer?.stdout).toContain('[too long to show]');
   expect(more?.note('Tasks/T-0001.md')).toContain('aliases: ["[too long to show]"]');
 });
@@ -198,7 +200,7 @@ test('H7: board says that there are tasks whose status or workflow is none', asy
       workflow: 'unknown',
       status: 'unknown',
       count: 1,
-      cards: [],
+      tasks: [],
     });
   }
 });

@@ -78,6 +78,11 @@ const ALL = [
   'show T-1',
   'show TH-1',
   'show A-1',
+  'list --all',
+  'search First',
+  'sessions',
+  'stats --all',
+  'anchor --list',
   'doctor',
   'verify',
   'checkpoint',
@@ -92,7 +97,17 @@ const ALL = [
 
 /** By what is hostile: texts that an honest server was given, or what somebody put into its file. */
 const COMMANDS = {
-  given: ['board', 'log', 'show TH-1', 'prove T-1 -o -', 'verify', 'call task_get {"task_id":"T-0001"}'],
+  given: [
+    'board',
+    'list',
+    'sessions',
+    'stats',
+    'log',
+    'show TH-1',
+    'prove T-1 -o -',
+    'verify',
+    'call task_get {"task_id":"T-0001"}',
+  ],
   values: ALL,
   everything: ['show T-1', 'show TH-1', 'show A-1', 'verify', 'doctor', 'obsidian --vault VAULT'],
   schema: ['doctor', 'verify', 'call server_health', 'board'],
@@ -203,7 +218,7 @@ test.each(RUNS)(
 test('H7: JSON gives back exactly the text that was recorded', async () => {
   const { stdout } = await run('given', ['show', 'TH-1', '--json']);
 
-  expect((JSON.parse(stdout) as { row: { content: string } }).row.content).toBe(HOSTILE_GIVEN);
+  expect((JSON.parse(stdout) as { record: { content: string } }).record.content).toBe(HOSTILE_GIVEN);
 });
 
 test('H7: the server says why it cannot open a database, and the names in it do nothing', async () => {

@@ -16,6 +16,13 @@ const SENTENCE =
 /** What each command needs to get as far as the database. */
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   call: ['server_ping', '{}'],
+  search: ['word'],
+  add: ['title', '--project', 'demo'],
+  move: ['T-0001', 'todo'],
+  assign: ['T-0001', 'ada'],
+  think: ['T-0001', 'why'],
+  done: ['T-0001'],
+  backup: ['copy.db'],
   show: ['T-0001'],
   anchor: ['--file', 'anchor.txt'],
   export: ['-o', 'bundle'],
@@ -47,9 +54,12 @@ proves(
     mkdirSync(`${project}/vault`);
     const options = { cliFile, cwd: project, env };
 
-    for (const { name } of COMMANDS.filter((command) => !OTHERWISE.includes(command.name))) {
-      const { code, stdout, stderr } = await runColibri(colibri, [name, ...(ARGUMENTS[name] ?? [])], options);
-
+    const names = COMMANDS.map(({ name }) => name).filter((name) => !OTHERWISE.includes(name));
+    const answers = await Promise.all(
+      names.map((name) => runColibri(colibri, [name, ...(ARGUMENTS[name] ?? [])], options)),
+    );
+    for (const [i, { code, stdout, stderr }] of answers.entries()) {
+      const name = names[i] ?? '';
       expect([name, code, stdout]).toEqual([name, 2, '']);
       expect(stderr.slice(`colibri ${name}: `.length).trimEnd(), name).toMatch(SENTENCE);
     }

@@ -1,18 +1,25 @@
 import { erasureLine } from '../../../verify/verdict.ts';
+import type { Period } from '../../glance.ts';
 import type { Opened } from '../worker/open.ts';
 import type { Call, Task } from '../worker/records.ts';
 import type { VerdictView } from '../worker/verdict.ts';
 import { type Child, h, type Part } from './dom.ts';
+import { glanceView } from './glance.ts';
 import { card, lineButton, note, number, plural, said, seal, table, time, words } from './parts.ts';
 
 const RECENT_MAX = 8;
 const ACTORS_MAX = 50;
 
 /** What a manager wants to know: what was done, by whom, when, and what can be relied on. */
-export function summaryView(opened: Opened, openTask: (task: Task) => void): HTMLElement {
+export function summaryView(
+  opened: Opened,
+  openTask: (task: Task) => void,
+  period: Period | undefined,
+): HTMLElement {
   const { calls, tasks, sessions, verdict } = opened;
   const done = tasks.filter(isDone);
-  const open = tasks.filter((task) => !isDone(task) && task.status.toLowerCase() !== 'cancelled');
+  const cancelled = tasks.filter(({ status }) => status.toLowerCase() === 'cancelled');
+  const open = tasks.filter((task) => !isDone(task) && !cancelled.includes(task));
   const thoughts = calls.filter(({ kind }) => kind === 'thought').length;
   const failures = calls.filter(({ kind }) => kind === 'failure').length;
   const sealed = sessions.filter(({ isSealed, isWrong }) => isSealed && !isWrong).length;
@@ -22,12 +29,17 @@ export function summaryView(opened: Opened, openTask: (task: Task) => void): HTM
     verdict.findingCount > 0 &&
       seal('bad', 'Something here is not as it was written. What is shown may be wrong; see Checks.'),
     h('div.grid.columns.figures', [
-      figure(done.length, 'tasks finished', `of ${number(tasks.length)}; ${number(open.length)} open`),
+      figure(
+        done.length,
+        'tasks finished',
+        `of ${number(tasks.length)}; ${number(open.length)} open, ${number(cancelled.length)} cancelled`,
+      ),
       figure(thoughts, 'thoughts recorded', 'decisions, risks, plans'),
       figure(sealed, 'sessions sealed', `of ${number(sessions.length)}; each seal was checked`),
       figure(calls.length, 'calls in the log', failed),
     ]),
     h('p.note', spanOf(calls)),
+    period !== undefined && glanceView(opened, period, openTask),
     h('div.grid.columns', [
       card('Recently finished', recent(done, openTask, 'No task is finished yet.')),
       card('Who did what', unproved, actors(calls, tasks)),

@@ -26,6 +26,10 @@ export interface Told {
   readonly row: JsonObject;
   readonly args: JsonObject;
   readonly result: JsonObject;
+  /** Why it was refused. */
+  readonly error?: JsonObject | undefined;
+  /** What the server saw outside the database. */
+  readonly outside?: JsonObject | undefined;
 }
 
 /** Pairs the two rows of each call, in the order in which the calls began. */
@@ -38,7 +42,8 @@ export function pairRows(rows: Iterable<SourceRow>): Told[] {
       const begun = calls.get(Number(row.sequence_no));
       const alone = { position, exit: 0, enter: row, args: {} };
       const call = begun?.exit === 0 ? begun : alone;
-      calls.set(call.position, { ...call, exit: position, row, result: objectIn(body.result) ?? {} });
+      const [result = {}, error, outside] = [body.result, body.error, body.outside].map(objectIn);
+      calls.set(call.position, { ...call, exit: position, row, result, error, outside });
     } else {
       calls.set(position, { position, exit: 0, enter: row, row, args: body, result: {} });
     }
@@ -51,15 +56,17 @@ export type Call = ReturnType<typeof tellCalls>[number];
 
 export function tellCalls(calls: readonly Told[], shown: ShowText, wrongAt: ReadonlySet<number | undefined>) {
   const taskOfSession = new Map<string, string>();
-  return calls.map(({ position, exit, enter, row, args: given, result }) => {
+  return calls.map(({ position, exit, enter, row, args: given, ...end }) => {
     const texts = textFields(enter, given).map((field) => [field, shown(given[field])]);
     const args = { ...given, ...Object.fromEntries(texts) };
-    const { session, ...told } = tellCall({ row: { ...row, at: enter.at }, args, result });
+    const told = tellCall({ row: { ...row, at: enter.at }, args, ...end });
+    const { session } = told;
     const task = told.task || (taskOfSession.get(session) ?? '');
     if (session !== '' && task !== '') taskOfSession.set(session, task);
     /** Whether a finding names one of its rows. */
     const isWrong = wrongAt.has(position) || wrongAt.has(exit);
-    return { ...told, position, exit, task, isWrong };
+    const project = textOf(args.project);
+    return { ...told, position, exit, task, project, ended: textOf(row.at), isWrong };
   });
 }
 

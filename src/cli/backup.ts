@@ -1,0 +1,80 @@
+import { existsSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { Config } from '../config.ts';
+import { isThere } from '../private-files.ts';
+import { copyDatabase, openStorage } from '../storage/open.ts';
+import { readView } from '../trust/own-log.ts';
+import { DatabaseSource } from '../verify/sources/database.ts';
+import { command, UsageError } from './command.ts';
+import { check, collectEvidence, ownKey } from './evidence.ts';
+import { withDatabase } from './open.ts';
+import type { Output } from './output.ts';
+import { troubleOf } from './trouble.ts';
+
+/** Copies the database while servers write, and verifies the copy. */
+export const backup = command({
+  name: 'backup',
+  usage: 'FILE',
+  summary: 'copy the database while servers write, and verify the copy',
+  details:
+    'Writes one whole file as of one moment, for its owner only, and never overwrites another. The keys are not in it: copy the folder of this user’s keys first, because a database may be ahead of what was signed, never behind. Exit 1 when something is wrong with the copy; it is left for you to look at.',
+  positionals: [1, 1],
+  async run({ positionals: [given = ''], out, config }) {
+    const path = resolve(given);
+    if (isThere(path))
+      throw new UsageError(
+        statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+          ? `${path} is a folder. Name a file in it, for example ${resolve(path, 'colibri.db')}.`
+          : `${path} exists and was not overwritten. Name another file.`,
+      );
+    if (!existsSync(dirname(path))) throw new UsageError(`There is no folder ${dirname(path)}.`);
+    const { origin } = await withDatabase(config, (storage) => storage.read(readView));
+    // Before the copy is made: what others sign meanwhile is not in it.
+    const { evidence } = collectEvidence(config, config.dbPath, origin);
+    await copyDatabase(config, path);
+    const { verdict, findings } = await verifyCopy(path, config, out, origin, evidence);
+    const trouble = troubleOf(verdict, findings);
+    const bytes = statSync(path).size;
+    const { size: rows, checkpointedThrough: checkpointed_through } = verdict;
+    const data = { path, origin, rows, bytes, checkpointed_through, keys: config.configDir };
+    if (trouble !== undefined) out.error(trouble);
+    return out.data(
+      { ...data, verified: trouble === undefined, findings },
+      () => {
+        if (trouble === undefined)
+          out.line(
+            `${path}: ${rows} audit rows, signed through ${checkpointed_through}; nothing is wrong with it.`,
+          );
+        out.line(`It needs the keys in ${config.configDir}, which are not in it.`);
+        out.line(
+          out.paint(
+            'dim',
+            'If you put it back after the log has grown, Colibri will not sign until you accept the loss: colibri checkpoint --adopt.',
+          ),
+        );
+      },
+      trouble === undefined,
+    );
+  },
+});
+
+type Found = ReturnType<typeof collectEvidence>['evidence'];
+
+async function verifyCopy(
+  path: string,
+  config: Config,
+  out: Output,
+  origin: string | undefined,
+  evidence: Found,
+) {
+  const copy = await openStorage({ ...config, dbPath: path }, { readOnly: true });
+  try {
+    return await out.progress('verifying', (onProgress) =>
+      copy.read((tx) =>
+        check(new DatabaseSource(copy, tx), ownKey(config, origin), { evidence, onProgress }),
+      ),
+    );
+  } finally {
+    await copy.close();
+  }
+}

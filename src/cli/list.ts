@@ -1,0 +1,138 @@
+import type { Config } from '../config.ts';
+import { type FoundTask, findTasks } from '../domains/tasks/tools.ts';
+import { command, UsageError } from './command.ts';
+import { ageOf } from './dates.ts';
+import { FINISHED_ONLY, OPEN_ONLY, TASK_FILTERS, taskQuery } from './filters.ts';
+import { readProjects, withDatabase } from './open.ts';
+import type { Colour, Output } from './output.ts';
+import { type Column, LIST_OPTIONS, printListing, readLimit } from './table.ts';
+
+const OPTIONS = { ...TASK_FILTERS, ...LIST_OPTIONS } as const;
+
+/** Tasks in lines, the most recently changed first. */
+export const list = command({
+  name: 'list',
+  usage: '[FILTERS]',
+  summary: 'list tasks, the most recently changed first',
+  details:
+    'Finished and cancelled tasks are left out unless you name a --status or give --all. --since and --until go by the last change. --json prints each task as task_get shows it.',
+  options: OPTIONS,
+  async run({ values, out, config }) {
+    const { all } = values;
+    const query = taskQuery(values, config);
+    return await listTasks(config, out, values, {
+      ...(query.status === undefined && all !== true && OPEN_ONLY),
+      ...query,
+    });
+  },
+});
+
+/** Tasks by words. */
+export const search = command({
+  name: 'search',
+  usage: 'WORDS [FILTERS]',
+  summary: 'find tasks by the words in their title and description',
+  details:
+    'Finds tasks that hold every word, or a word that begins with it; finished ones too. The most recently changed come first. The filters are those of "colibri list".',
+  options: OPTIONS,
+  positionals: [1, 99],
+  async run({ values, positionals, out, config }) {
+    return await listTasks(config, out, values, {
+      ...taskQuery(values, config),
+      search: positionals.join(' '),
+    });
+  },
+});
+
+type Query = Parameters<typeof findTasks>[1];
+
+async function listTasks(config: Config, out: Output, values: ListValues, query: Query): Promise<number> {
+  const limit = readLimit(values, out);
+  const { tasks, total_count, hidden, projects } = await withDatabase(config, (storage) =>
+    storage.read(async (tx) => ({
+      ...(await findTasks(tx, { ...query, limit })),
+      // Only a list that leaves out finished tasks by itself has to say so.
+      hidden:
+        query.status === OPEN_ONLY.status
+          ? await findTasks(tx, { ...query, ...FINISHED_ONLY, limit: 1 })
+          : undefined,
+      projects: await readProjects(tx),
+    })),
+  );
+  const { project } = query;
+  if (project !== undefined && !projects.includes(project) && projects.length > 0)
+    throw new UsageError(`There is no project "${project}". There are ${projects.join(', ')}.`);
+  const finished = hidden?.total_count ?? 0;
+  return printListing(
+    {
+      name: 'tasks',
+      rows: tasks,
+      columns: COLUMNS,
+      data: tasks.map(({ held_by: _, ...task }) => task),
+      total: total_count,
+      nothing: projects.length === 0 ? NO_TASKS : 'No task matches.',
+      leftOut: finished === 0 ? undefined : `${finished} finished or cancelled: --all shows them.`,
+    },
+    values,
+    out,
+  );
+}
+
+type ListValues = Parameters<typeof readLimit>[0];
+
+/** What is said where nobody has made a task yet. */
+export const NO_TASKS = 'There are no tasks yet. Add one: colibri add "TITLE".';
+
+const PRIORITIES = new Map<string, readonly [mark: string, Colour]>([
+  ['critical', ['‼', 'red']],
+  ['high', ['!', 'yellow']],
+  ['low', ['↓', 'cyan']],
+]);
+
+/** How a priority is marked where there is little room. */
+export function priorityMark(priority: string): readonly [mark: string, Colour | undefined] {
+  return PRIORITIES.get(priority) ?? ['', undefined];
+}
+
+const COLUMNS: readonly Column<FoundTask>[] = [
+  { name: 'id', text: ({ task_id }) => task_id, colour: () => 'bold' },
+  {
+    name: 'priority',
+    head: '',
+    text: ({ priority }) => priority,
+    shown: ({ priority }) => priorityMark(priority)[0],
+    colour: ({ priority }) => priorityMark(priority)[1],
+  },
+  { name: 'status', text: ({ status }) => status },
+  {
+    name: 'status_since',
+    head: 'for',
+    text: ({ status_since }) => status_since,
+    shown: ({ status_since }) => ageOf(status_since),
+  },
+  { name: 'project', text: ({ project }) => project, colour: () => 'cyan' },
+  {
+    name: 'assignee',
+    head: 'who',
+    text: ({ assignee }) => assignee,
+    shown: ({ assignee, held_by }) => held_by ?? (assignee === UNASSIGNED ? '' : assignee),
+  },
+  { name: 'held_by', text: ({ held_by }) => held_by ?? '', isData: true },
+  { name: 'title', text: ({ title }) => title, shown: titleOf },
+  { name: 'labels', text: ({ labels }) => labels.join(' '), isData: true },
+  { name: 'blocked_reason', text: ({ blocked_reason = '' }) => blocked_reason, isData: true },
+  { name: 'progress', text: ({ progress }) => String(progress), isData: true },
+  { name: 'estimate_hours', text: ({ estimate_hours = '' }) => String(estimate_hours), isData: true },
+  { name: 'created_at', text: ({ created_at }) => created_at, isData: true },
+  { name: 'updated_at', text: ({ updated_at }) => updated_at, isData: true },
+];
+
+/** Who a task is assigned to that is assigned to nobody. */
+export const UNASSIGNED = 'unassigned';
+
+/** The title, the labels, and what a blocked task waits for. */
+function titleOf({ title, labels, blocked_reason, status, dependencies_unmet: unmet }: FoundTask): string {
+  const waits = status === 'blocked' && blocked_reason !== undefined && `(blocked: ${blocked_reason})`;
+  const unmetMark = unmet > 0 && `⧗${unmet}`;
+  return [unmetMark, title, ...labels.map((label) => `#${label}`), waits].filter(Boolean).join(' ');
+}

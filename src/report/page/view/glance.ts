@@ -1,0 +1,94 @@
+import { COUNTED, type Counts, type Glance, glanceAt, type Happened, type Period } from '../../glance.ts';
+import type { Opened } from '../worker/open.ts';
+import type { Call, Task } from '../worker/records.ts';
+import { type Child, h } from './dom.ts';
+import { card, growing, hash, lineButton, note, number, said, table, time } from './parts.ts';
+
+const STEP = 20;
+
+/** A period at a glance, from the calls that were checked here: reasons first, then who did how much where. */
+export function glanceView(opened: Opened, period: Period, openTask: (task: Task) => void): HTMLElement {
+  const calls = opened.calls
+    .filter(({ kind, ended }) => kind !== 'read' && ended >= period.since && ended <= period.until)
+    .map((call) => ({ ...call, at: call.ended }));
+  const tasks = new Map(opened.tasks.map((task) => [task.id, task]));
+  const sessions = new Map(opened.sessions.map(({ id, task }) => [id, task]));
+  const glance = glanceAt(
+    calls,
+    (id) => tasks.get(id),
+    (id) => sessions.get(id),
+  );
+  const open = (id: string) => {
+    const task = tasks.get(id);
+    if (task !== undefined) openTask(task);
+  };
+  const line = ({ task_id, title, by, at }: Happened) => [
+    lineButton(task_id, title, { click: () => open(task_id) }),
+    h('small', said(by, 60), ', ', time(at)),
+  ];
+  const reasons = newestThoughts(opened.calls);
+  return card(
+    titleOf(period),
+    h('p', COUNTED.map((name) => `${number(glance.totals[name])} ${name}`).join(', ')),
+    list('Finished', glance.finished, (one) => [
+      h('p', said(reasons.get(one.task_id)?.text ?? '(no reason)', 400)),
+      ...line(one),
+    ]),
+    list('Refused', glance.refused, ({ code, reason, count, agents }) => [
+      h('p', `${number(count)} × `, said(code, 80), reason === '' ? '' : ': ', said(reason, 400)),
+      h('small', 'by ', said(agents.join(', '), 200)),
+    ]),
+    list('Abandoned', glance.abandoned, (one) => [
+      ...line(one),
+      h('small', 'taken over by ', said(one.taken_over_by, 60)),
+    ]),
+    list('Erased', glance.erased, ({ what, by, at }) => [
+      said(what, 200),
+      h('small', said(by, 60), ', ', time(at)),
+    ]),
+    list('Started', glance.started, line),
+    list('Cancelled', glance.cancelled, line),
+    list('Commits', glance.commits, ({ commit, tasks: named, thoughts }) => [
+      hash(commit),
+      h('small', said([...named, ...thoughts].join(', '), 400)),
+    ]),
+    h(
+      'div.grid.columns',
+      counts('Agent', glance.by_agent, glance),
+      counts('Project', glance.by_project, glance),
+    ),
+  );
+}
+
+function titleOf({ since, until }: Period): string {
+  const from = since === '' ? 'From the beginning' : `Since ${since.slice(0, 16).replace('T', ' ')} UTC`;
+  return until > '9999' ? from : `${from} until ${until.slice(0, 16).replace('T', ' ')} UTC`;
+}
+
+/** The last thing that was said on each task. */
+function newestThoughts(calls: readonly Call[]): ReadonlyMap<string, Call> {
+  const thoughts = calls.filter(({ kind }) => kind === 'thought');
+  return new Map(thoughts.map((call) => [call.task, call]));
+}
+
+function list<T>(
+  name: string,
+  entries: readonly T[],
+  draw: (entry: T) => readonly Child[],
+): HTMLElement | false {
+  if (entries.length === 0) return false;
+  const items = h('ul');
+  return h(
+    'section',
+    h('h3', `${name} (${number(entries.length)})`),
+    growing(items, entries, STEP, (one) => h('li', draw(one))),
+  );
+}
+
+function counts(head: string, rows: Glance['by_agent'], { totals }: Glance): HTMLElement {
+  const shown = COUNTED.filter((name) => totals[name] > 0);
+  if (shown.length === 0) return note('Nothing happened.');
+  const cells = (name: string, row: Counts) => [said(name, 60), ...shown.map((one) => number(row[one]))];
+  const lines = [...rows.map((row) => cells(row.name, row)), cells('together', totals)];
+  return table(`Counts by ${head.toLowerCase()}`, [head, ...shown], lines);
+}

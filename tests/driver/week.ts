@@ -1,0 +1,116 @@
+import type { Playground } from './playground.ts';
+import type { ServerProcess } from './server-process.ts';
+
+// A week of three agents: 150 tasks, 600 thoughts, in German, Chinese, Persian and emoji, with refusals, cancellations and
+// sealed sessions. The script keeps its own count of what it did, from the answers it got.
+
+const AGENTS = ['ada', 'bob', '小明'] as const;
+const PROJECTS = ['website', 'research', 'billing'] as const;
+const TITLES = [
+  'Die Übergabe der Schlüssel an die Werkstatt beschreiben',
+  '发布第二版的说明并通知所有的客户',
+  'گزارش هفتگی را برای گروه بنویس',
+  'Ship the new icons 🎨👩‍👩‍👧‍👦 everywhere',
+  'Rotate the signing keys of the staging environment',
+];
+const THOUGHTS = [
+  'Die Preise stehen mit Steuer da: die meisten kaufen für sich selbst.',
+  '先做小的改动，因为这样出错时影响最小。',
+  'این کار را اول انجام می‌دهیم، چون بقیه به آن وابسته‌اند.',
+  'Small steps 🐾: a mistake then stays small.',
+];
+const TASKS_EACH = 50;
+const THOUGHTS_EACH = 4;
+
+/** What the script did, by agent and by project. */
+type Counted = 'created' | 'started' | 'finished' | 'cancelled' | 'refused' | 'thoughts';
+export type Tally = Map<string, Record<Counted, number>>;
+
+export interface Week {
+  readonly byAgent: Tally;
+  readonly byProject: Tally;
+  readonly commits: Set<string>;
+  readonly finished: Map<string, { readonly by: string; readonly reason: string }>;
+  /** Between the first and the second half of the week. */
+  middle: string;
+}
+
+/** Plays the week through three servers at once. */
+export async function playWeek(colibri: Playground): Promise<Week> {
+  const week: Week = {
+    ...{ byAgent: new Map(), byProject: new Map(), commits: new Set(), finished: new Map(), middle: '' },
+  };
+  const servers = await Promise.all(AGENTS.map((clientName) => colibri.start({ clientName })));
+  const half = async (from: number, to: number) =>
+    await Promise.all(servers.map((server, i) => workOn(server, AGENTS[i] ?? '', from, to, week)));
+  await half(0, TASKS_EACH / 2);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  week.middle = new Date().toISOString();
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await half(TASKS_EACH / 2, TASKS_EACH);
+  await Promise.all(servers.map((server) => server.closeInput()));
+  return week;
+}
+
+async function workOn(
+  server: ServerProcess,
+  agent: string,
+  from: number,
+  to: number,
+  week: Week,
+): Promise<void> {
+  for (let i = from; i < to; i += 1) {
+    const project = PROJECTS[i % PROJECTS.length] ?? 'website';
+    const count = (what: Counted) => {
+      add(week.byAgent, agent, what);
+      add(week.byProject, project, what);
+    };
+    const made = await server.call('task_create', {
+      title: `${TITLES[i % TITLES.length]} ${i + 1}`,
+      project,
+      priority: ['low', 'normal', 'high', 'critical'][i % 4],
+      labels: i % 2 === 0 ? ['woche'] : [],
+    });
+    const task_id = String(made.envelope?.data?.task_id);
+    count('created');
+    const reasons = Array.from(
+      { length: THOUGHTS_EACH },
+      (_, n) => `${THOUGHTS[(i + n) % THOUGHTS.length]} (${agent} ${i + 1}.${n + 1})`,
+    );
+    const calls: [tool: string, args: object][] = reasons.map((content, n) => {
+      const commit_sha =
+        n === 0 ? `${agent === '小明' ? 'c' : agent[0]}${String(i).padStart(9, '0')}` : undefined;
+      if (commit_sha !== undefined) week.commits.add(commit_sha);
+      count('thoughts');
+      return ['thought_record', { task_id, type: 'decision', content, ...(commit_sha && { commit_sha }) }];
+    });
+    const move = (status: string, what?: Counted) => {
+      calls.push(['task_update', { task_id, status }]);
+      if (what !== undefined) count(what);
+    };
+    // Every fifth stays in the backlog, every tenth is cancelled, every fourth of the others is tried too early.
+    const isStarted = i % 5 !== 4;
+    const isFinished = isStarted && i % 3 !== 2;
+    if (i % 10 === 9) move('cancelled', 'cancelled');
+    if (isStarted && i % 4 === 0) move('done', 'refused');
+    if (isStarted) move('todo');
+    if (isStarted) move('in_progress', 'started');
+    if (isFinished) move('review');
+    if (isFinished) move('done', 'finished');
+    await server.callTogether(calls);
+    if (isFinished) week.finished.set(task_id, { by: agent, reason: reasons.at(-1) ?? '' });
+  }
+}
+
+function add(tally: Tally, name: string, what: Counted): void {
+  const counts = tally.get(name) ?? {
+    created: 0,
+    started: 0,
+    finished: 0,
+    cancelled: 0,
+    refused: 0,
+    thoughts: 0,
+  };
+  counts[what] += 1;
+  tally.set(name, counts);
+}
