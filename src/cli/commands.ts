@@ -12,11 +12,11 @@ import { exportBundle } from './export.ts';
 import { init } from './init.ts';
 import { list, search } from './list.ts';
 import { log } from './log.ts';
-import { mcp } from './mcp.ts';
 import { obsidian } from './obsidian.ts';
 import { prove } from './prove.ts';
 import { remind } from './remind.ts';
 import { report } from './report.ts';
+import { serveMcp } from './serve-mcp.ts';
 import { sessions } from './sessions.ts';
 import { show } from './show.ts';
 import { stats } from './stats.ts';
@@ -32,7 +32,7 @@ export const COMMON: Options = {
 /** Every command, in the order the help lists them. */
 export const COMMANDS: readonly Command[] = [
   init,
-  mcp,
+  serveMcp,
   demo,
   add,
   list,

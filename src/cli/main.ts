@@ -7,8 +7,8 @@ import { NoEngineError } from '../storage/engine.ts';
 import { startPager } from '../trust/programs.ts';
 import { type Command, EXIT, type Invocation, type OptionSpec, UsageError } from './command.ts';
 import { COMMANDS, COMMON, commandHelp, generalHelp, helpHang } from './commands.ts';
-import { serve } from './mcp.ts';
 import { createOutput, type Output } from './output.ts';
+import { serveUntilEnd } from './serve-mcp.ts';
 
 const code = await main(process.argv.slice(2));
 // Whoever finds out that nobody knows what was stored has set it already.
@@ -16,7 +16,7 @@ process.exitCode ??= code;
 
 /** Without arguments the server for a client, or help on a terminal; otherwise the named command. */
 async function main([name, ...rest]: readonly string[]): Promise<number> {
-  if (name === undefined && process.stdin.isTTY !== true) return await serve();
+  if (name === undefined && process.stdin.isTTY !== true) return await serveUntilEnd();
   const out = openOutput(rest.includes('--json'));
   if (name === 'help' && rest[0] !== undefined) return await main([rest[0], '--help']);
   if (name === undefined || ['help', '--help', '-h'].includes(name)) return help(generalHelp(), out);

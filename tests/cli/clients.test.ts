@@ -298,10 +298,10 @@ describe('init', () => {
   });
 });
 
-test('S7: colibri mcp serves, as colibri does without arguments, and ends with its input', async () => {
+test('S7: colibri serve-mcp serves, as colibri does without arguments, and ends with its input', async () => {
   const input = `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'server_ping' } })}\n`;
 
-  for (const args of [['mcp'], []]) {
+  for (const args of [['serve-mcp'], []]) {
     const { code, stdout } = await runColibri(colibri, args, { input });
 
     expect(code).toBe(0);

@@ -33,7 +33,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** They have an answer of their own: two below, one serves, and one says nothing rather than disturb an agent. */
-const OTHERWISE = ['doctor', 'call', 'mcp', 'remind'];
+const OTHERWISE = ['doctor', 'call', 'serve-mcp', 'remind'];
 
 const { stdout: major } = spawnSync(NODE, ['-p', 'process.versions.node.split(".")[0]'], {
   encoding: 'utf8',

@@ -1,16 +1,16 @@
 import { command, EXIT } from './command.ts';
 
 /** What a client starts, under a name that can be written into a configuration. */
-export const mcp = command({
-  name: 'mcp',
+export const serveMcp = command({
+  name: 'serve-mcp',
   usage: '',
   summary: 'serve MCP on standard input and output, as a client starts it',
   details: 'The same as colibri without arguments, also on a terminal. It ends when its input ends.',
-  run: () => serve(),
+  run: () => serveUntilEnd(),
 });
 
 /** Serves until the client goes. */
-export async function serve(): Promise<number> {
+export async function serveUntilEnd(): Promise<number> {
   // A module of its own next to this one: importing it must not start it for the other commands.
   const server = (await import(new URL('server.js', import.meta.url).href)) as { main(): Promise<void> };
   await server.main();
