@@ -152,7 +152,7 @@ describe('every page', () => {
 describe('the README', () => {
   test('shows commands that exist', () => {
     const known = COMMANDS.map((command) => command.name);
-    const shown = [...readme.matchAll(/`(?:colibri|node dist\/cli\.js) ([a-z]+)/g)].map(
+    const shown = [...readme.matchAll(/`(?:colibri|node dist\/cli\.js) ([a-z-]+)/g)].map(
       ([, name = '']) => name,
     );
 

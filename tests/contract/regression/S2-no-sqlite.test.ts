@@ -32,8 +32,8 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   erase: ['T-0001', '--reason', 'asked for', '--yes'],
 };
 
-/** They have an answer of their own: two below, one serves, and one says nothing rather than disturb an agent. */
-const OTHERWISE = ['doctor', 'call', 'serve-mcp', 'remind'];
+/** They have an answer of their own: two below, one needs no database, one serves, and one says nothing rather than disturb an agent. */
+const OTHERWISE = ['completion', 'doctor', 'call', 'serve-mcp', 'remind'];
 
 const { stdout: major } = spawnSync(NODE, ['-p', 'process.versions.node.split(".")[0]'], {
   encoding: 'utf8',
