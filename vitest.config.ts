@@ -4,6 +4,8 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'tests/**/*.test.ts'],
+    // A battery of its own: npm run test:postgres.
+    exclude: ['tests/postgres/**'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     maxWorkers: 3,

@@ -11,6 +11,8 @@ WRITING_TOOLS = {
     "merkle_finalize": [],
     "owner_adopt": ["reason"],
     "owner_erase": ["reason"],
+    "owner_trust": [],
+    "key_join": [],
 }
 
 # What the ids of each table of state begin with.

@@ -16,8 +16,8 @@ export const bundleOptions = {
   target: `node${engines.node.replace(/\D/g, '')}`,
   minify: true,
   legalComments: 'none',
-  // It finds its binaries beside itself.
-  external: ['@photostructure/sqlite'],
+  // The first finds its binaries beside itself; the second is loaded by those who need it.
+  external: ['@photostructure/sqlite', 'pg'],
   logLevel: 'warning',
 };
 

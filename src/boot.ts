@@ -2,13 +2,15 @@ import { type AuditSink, type CallSink, inTurn } from './audit-sink.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
 import type { Diagnostics } from './diagnostics.ts';
+import { joiningTools } from './domains/owner/tools.ts';
 import { READING_TOOLS } from './domains/rules.ts';
 import { asError, type ColibriError } from './errors.ts';
 import { readHead, UNSIGNED } from './log/append.ts';
 import { createAuditLog, recoverOpenCalls } from './log/audit-log.ts';
-import type { Backing } from './middleware/compose.ts';
+import { type Backing, composeCall } from './middleware/compose.ts';
 import { capabilitiesFor } from './modes.ts';
 import { makePrivateFolder, openFolders } from './private-files.ts';
+import { redactText } from './secrets.ts';
 import { createNoStorage, NoEngineError, type StorageEngine } from './storage/engine.ts';
 import { isLocked, openStorage } from './storage/open.ts';
 import { processIdentity } from './storage/process-identity.ts';
@@ -30,6 +32,8 @@ interface BootDeps {
   readonly clock: Clock;
   readonly diagnostics: Diagnostics;
   readonly onUncertain: (error: ColibriError) => void;
+  /** What the try before this one came to. */
+  readonly before?: Booted | undefined;
 }
 
 /** Open, recover. Never starts over on an empty file where there is one it cannot read. */
@@ -45,8 +49,10 @@ export async function bootStorage(deps: BootDeps): Promise<Booted> {
     const saysAll = thrown instanceof NoEngineError || message.includes(dbPath);
     const said = saysAll ? message : `${dbPath} cannot be opened (${message}). ${REMEDY}`;
     const locked = `${dbPath} is locked by another process. Colibri tries again until it is free; if it stays so, look for a stopped process.`;
-    const reason = isLocked(thrown) ? locked : `${said} Then start Colibri again.`;
-    deps.diagnostics.error(`degraded: ${reason}`);
+    // A server that cannot be reached may be there again later, too.
+    const waiting = deps.config.server === undefined ? locked : `${message} Colibri tries again meanwhile.`;
+    const reason = isLocked(thrown) ? waiting : `${said} Then start Colibri again.`;
+    if (reason !== deps.before?.degraded) deps.diagnostics.error(`degraded: ${reason}`);
     return { ...without, degraded: reason, isLocked: isLocked(thrown) };
   }
 }
@@ -56,11 +62,13 @@ const REMEDY =
 
 async function withDatabase(deps: BootDeps): Promise<Booted> {
   const { config, clock, diagnostics, onUncertain } = deps;
-  const { mode, dbPath, configDir } = config;
+  const { mode, dbPath, dbId, configDir, server } = config;
   let live = false;
   const inMemory = capabilitiesFor(mode).database === 'memory';
-  if (!inMemory) closeFolders(config, diagnostics);
+  if (!inMemory && server === undefined) closeFolders(config, diagnostics);
+  const process = processIdentity();
   const opened = await openStorage(inMemory ? { dbPath: ':memory:' } : config, {
+    process,
     readingIsEnough: mode === 'READONLY',
     // While booting, a damaged file is a reason to stay up degraded, not to end.
     onUncertain: (error) => {
@@ -74,22 +82,42 @@ async function withDatabase(deps: BootDeps): Promise<Booted> {
       diagnostics.warn(`${dbPath} cannot be written: calls are served and recorded on stderr only`);
       return { storage: opened, opened, sink: createStderrSink(deps, opened) };
     }
-    const process = processIdentity();
-    const place = { storage: opened, dbPath, configDir };
+    const place = { storage: opened, dbPath, dbId, configDir };
     const signer = inMemory ? undefined : new LogSigner({ ...place, diagnostics, clock, process });
     await signer?.start();
     // The signer watches its storage: only what was really committed may leave the process.
     const storage = signer?.storage ?? opened;
     const log = { storage, clock, process, keeper: signer ?? UNSIGNED };
+    const sink = createAuditLog(log);
+    signer?.onJoin(joiner({ storage, sink, signer }, deps));
+    await signer?.join();
     const explained = await recoverOpenCalls(log, READING_TOOLS);
     if (explained > 0)
       diagnostics.warn(`${explained} call(s) of a process that ended early were recorded as crashed`);
     live = true;
-    return { storage, opened: storage, sink: createAuditLog(log), signer };
+    return { storage, opened: storage, sink, signer };
   } catch (error) {
     await opened.close();
     throw error;
   }
+}
+
+/** Records that the key of this machine joins a team's log, as a call like any other. */
+function joiner(backing: Backing, { clock, diagnostics, config }: BootDeps) {
+  const { call } = composeCall({
+    tools: new Map(joiningTools().map((tool) => [tool.name, tool])),
+    clock,
+    source: 'mcp',
+    log: diagnostics.error,
+    admission: { mode: 'FULL', degraded: () => undefined },
+    ready: () => Promise.resolve(backing),
+  });
+  return async (key: string) => {
+    const answer = await call('key_join', { key }, redactText(config.agentId ?? 'colibri'));
+    if (!answer.ok)
+      throw new Error(`The key of this machine could not join the log: ${answer.error.message}`);
+    diagnostics.warn(`the key of this machine joined the log; vouch for it on another: colibri trust ${key}`);
+  };
 }
 
 /** Says which folders other users can get into, and closes those that are Colibri's. */

@@ -7,6 +7,7 @@ import { findWorktree } from './git-folder.ts';
 import { LIMITS } from './limits.ts';
 import { MODES } from './modes.ts';
 import { redactText } from './secrets.ts';
+import { parseAddress } from './storage/address.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -67,6 +68,17 @@ export const VARIABLES = {
     takes: 'a path',
     otherwise: '.colibri/colibri.db in the workspace; in a git worktree, that of the main worktree',
     schema: z.string().optional(),
+  },
+  COLIBRI_DATABASE_URL: {
+    means: 'database of a team on a PostgreSQL server, in the place of a file',
+    takes:
+      'postgres://USER:PASSWORD@HOST:PORT/DATABASE, with several hosts separated by commas and ?sslmode= as in libpq',
+    otherwise: 'none',
+    schema: z
+      .string()
+      .transform(parseAddress)
+      .refine((address) => address !== undefined)
+      .optional(),
   },
   COLIBRI_PROJECT: {
     means: 'project used where a tool’s `project` is optional',
@@ -139,7 +151,12 @@ export function readConfig(env: Environment = process.env, cwd: string = process
   const read = <N extends Variable>(name: N) => readVariable(env, name, complaints);
 
   const workspace = read('COLIBRI_WORKSPACE') ?? findWorkspace(env, cwd);
+  const server = read('COLIBRI_DATABASE_URL');
   const named = read('COLIBRI_DB_PATH');
+  const file =
+    named === undefined
+      ? defaultDatabase(workspace)
+      : { dbPath: resolve(workspace, named), dbReason: 'COLIBRI_DB_PATH names it' };
   const names = read('COLIBRI_PROJECTS');
   const paths = read('COLIBRI_SKILLS_DIR').split(delimiter).filter(Boolean);
   const config = Object.freeze({
@@ -147,11 +164,18 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     workspace,
     /** False where no project folder was found and the per-user data folder is used instead. */
     isProject: workspace !== userFolder(env, 'data'),
-    ...(named === undefined
-      ? defaultDatabase(workspace)
-      : { dbPath: resolve(workspace, named), dbReason: 'COLIBRI_DB_PATH names it' }),
+    /** A file; or how the database on a server is called, without saying where it is. */
+    ...(server === undefined ? file : { dbPath: server.shown, dbReason: 'COLIBRI_DATABASE_URL names it' }),
     /** Whether the database is where it is because nobody named another place. */
-    isDefaultPath: named === undefined,
+    isDefaultPath: named === undefined && server === undefined,
+    /** Tells the database from others. */
+    dbId: server?.id ?? file.dbPath,
+    server,
+    /** Files that belong to the database are kept beside this path. */
+    besideDb:
+      server === undefined
+        ? file.dbPath
+        : resolve(workspace, '.colibri', server.database.replace(/\W/g, '_')),
     project: read('COLIBRI_PROJECT'),
     /** When set, only these projects exist. */
     projects: names && Object.freeze(names),
@@ -171,6 +195,8 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     complaints.push(
       `COLIBRI_PROJECT is "${project}", which COLIBRI_PROJECTS (${projects.join(',')}) does not list.`,
     );
+  if (env.COLIBRI_DATABASE_URL && env.COLIBRI_DB_PATH)
+    complaints.push('COLIBRI_DATABASE_URL and COLIBRI_DB_PATH name two databases. Unset one of them.');
   if (complaints.length > 0) {
     // A wrong mode has a code of its own, where it is all that is wrong.
     const onlyMode = complaints.every((complaint) => complaint.startsWith('COLIBRI_MODE is'));
@@ -185,7 +211,9 @@ function readVariable<N extends Variable>(env: Environment, name: N, complaints:
   const text = env[name] || undefined;
   const { schema, takes } = VARIABLES[name];
   const { success, data } = schema.safeParse(text);
-  if (!success) complaints.push(`${name} is ${JSON.stringify(redactText(text ?? ''))}; allowed: ${takes}.`);
+  // A URL may hold a password, and says where a database is.
+  const shown = name === 'COLIBRI_DATABASE_URL' ? 'not understood' : JSON.stringify(redactText(text ?? ''));
+  if (!success) complaints.push(`${name} is ${shown}; allowed: ${takes}.`);
   // Where there is a complaint, nobody sees what was read.
   return (success ? data : schema.parse(undefined)) as z.output<(typeof VARIABLES)[N]['schema']>;
 }

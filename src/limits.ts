@@ -67,8 +67,12 @@ export const LIMITS = Object.freeze({
   signAtStopMsMax: 1_500,
   /** How often the server looks whether its parent is still there: where only that tells, it is gone within 3 s. */
   parentCheckMs: 1_000,
+  /** Pause before another try to open a database that another process has for itself, or that cannot be reached. */
+  bootRetryMs: 250,
   /** Read connections kept open; a further reader waits for nobody but is closed after use. */
   idleReadersMax: 2,
   /** Time after which a long read lets the event loop turn, and the handlers of a batch their transaction be committed. */
   sliceMsMax: 10,
+  /** The same for a batch on a database server, where calls wait more than they work. */
+  remoteBatchMsMax: 100,
 });

@@ -1,4 +1,5 @@
 import { realpathSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import * as z from 'zod';
@@ -238,7 +239,7 @@ class ColibriServer {
         diagnostics.error(error.message);
         this.abort?.(EXIT.io);
       };
-      const boot = () => bootStorage({ config, clock, diagnostics, onUncertain });
+      const boot = () => bootStorage({ config, clock, diagnostics, onUncertain, before: this.booted });
       this.booted = await boot();
       void this.#bootWhileLocked(boot);
     }
@@ -248,6 +249,7 @@ class ColibriServer {
   /** Goes on trying behind the gate, which is open: nobody needs to wait for a database that another process has for itself. */
   async #bootWhileLocked(boot: () => Promise<Booted>): Promise<void> {
     while (this.booted?.isLocked === true && !this.#isStopping) {
+      await sleep(LIMITS.bootRetryMs, undefined, { ref: false });
       const booted = await boot();
       if (this.#isStopping) return await booted.opened?.close();
       this.booted = booted;

@@ -104,6 +104,7 @@ describe('imports', () => {
   test.each([
     ['the MCP SDK', /^@modelcontextprotocol\//, /^transport\//],
     ['a SQLite driver', /^(@photostructure\/sqlite|node:sqlite)$/, /^storage\/sqlite\//],
+    ['a PostgreSQL client', /^pg$/, /^storage\/postgres\//],
     ['a YAML reader', /^js-yaml$/, /^domains\/skills\//],
     ['what starts programs', /^node:child_process$/, /^trust\/programs\.ts$/],
   ])('name %s in one place', (_, library, place) => {
@@ -143,6 +144,7 @@ const RESERVED: readonly {
     because: {
       'storage/sqlite/connection.ts':
         'The wait for another process is real, whatever clock a test has put in.',
+      'storage/postgres/engine.ts': 'A lost connection is looked for again in real time.',
       'cli/output.ts': 'A progress bar is drawn in real time.',
       'report/page/worker/open.ts':
         'The page is a program of its own, and the clock of the reader is its clock.',
@@ -155,6 +157,12 @@ const RESERVED: readonly {
       /\browid\b|\bMATCH\b|\biif\(|\btypeof\(\w+\) |\bhex\(\w*(?:content|chain)|\bjson_\w+\(|\b(?:pragma|PRAGMA)\b|\bpragma_|\bsqlite_\w+|\bgroup_concat\b|\binstr\(|\bINSERT OR\b|\bunixepoch\b|\bGLOB\b|\bts(?:vector|query)\b|\bpg_\w+|\bILIKE\b|\bstrpos\(|\bFOR UPDATE\b|::(?:text|bigint|jsonb)\b/,
     home: /^storage\//,
     because: { 'cli/demo.ts': 'It tampers with a copy of a file, as anybody who has it could.' },
+  },
+  {
+    what: 'a column is given a name that engines spell differently',
+    pattern: /\bSELECT\b[^;']*\bAS [a-z]+[A-Z]/,
+    home: /^storage\//,
+    because: {},
   },
   {
     what: 'processes are looked at',

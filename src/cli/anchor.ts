@@ -137,7 +137,7 @@ function toFile({ origin, size, note, folder }: Head, path: string, out: Output)
 }
 
 function writeRequest({ config, size, note }: Head, path: string, out: Output): number {
-  const { notePath } = keepForStamp(config.dbPath, size, note);
+  const { notePath } = keepForStamp(config.besideDb, size, note);
   replaceFile(path, formatQuery(note));
   return out.data({ size, query: path, note: notePath }, () => {
     out.line(`The time-stamp request for the checkpoint of ${size} audit rows is in ${path}.`);
@@ -176,9 +176,9 @@ function fileReply(head: Head, reply: string, ca: string | undefined, out: Outpu
 
 /** The checkpoint that a token covers: among those a request was written for, those kept, and the newest. */
 function checkpointOf(head: Head, imprint: string): StampedCheckpoint | undefined {
-  const { dbPath } = head.config;
+  const { besideDb } = head.config;
   const isCovered = ({ note }: { readonly note: string }) => sha256Hex(note) === imprint;
   const found = [...head.kept, head].find(isCovered);
-  const asked = stampedCheckpoints(dbPath).stamps.find(isCovered);
-  return asked ?? (found && keepForStamp(dbPath, found.size, found.note));
+  const asked = stampedCheckpoints(besideDb).stamps.find(isCovered);
+  return asked ?? (found && keepForStamp(besideDb, found.size, found.note));
 }

@@ -20,6 +20,7 @@ import { serveMcp } from './serve-mcp.ts';
 import { sessions } from './sessions.ts';
 import { show } from './show.ts';
 import { stats } from './stats.ts';
+import { trust } from './trust.ts';
 import { verify } from './verify.ts';
 import { add, assign, done, move, think } from './work.ts';
 
@@ -48,6 +49,7 @@ export const COMMANDS: readonly Command[] = [
   stats,
   verify,
   checkpoint,
+  trust,
   anchor,
   backup,
   exportBundle,

@@ -118,16 +118,18 @@ function argumentsIn(path: string): string[] | undefined {
 }
 
 async function* checkDatabase(config: Config, out: Output): AsyncGenerator<Check> {
-  const { dbPath } = config;
+  const { dbPath, server } = config;
   const size = statSync(dbPath, { throwIfNoEntry: false })?.size;
   try {
+    if (server !== undefined)
+      return yield* await withDatabase(config, (storage) => checkLog(storage, config, undefined, out));
     if (size === undefined && config.dbProblem === undefined)
       yield note('database', `${chosen(config)} does not exist yet; the first start makes it`);
     else yield* await withDatabase(config, (storage) => checkLog(storage, config, size ?? 0, out));
     yield* checkFolder(config);
   } catch (error) {
     // The message about an unusable file already says what to do.
-    const isSaid = error instanceof UnusableStorage;
+    const isSaid = error instanceof UnusableStorage || server !== undefined;
     const fix = isSaid ? undefined : 'restore a good copy, or point COLIBRI_DB_PATH at another file';
     yield wrong('database', asError(error).message, fix);
   }
@@ -167,16 +169,20 @@ const chosen = ({ dbPath, dbReason }: Config) => `${dbPath} (${dbReason})`;
 async function checkLog(
   storage: StorageEngine,
   config: Config,
-  bytes: number,
+  bytes: number | undefined,
   out: Output,
 ): Promise<Check[]> {
   const { origin, last, heads } = await storage.read(readView);
   // What the signer checks before it goes on.
   const { folder, refused } = await signability(storage, config);
   const { trouble, unverified } = await lookForTrouble(config, storage, out, ROWS_ASIDE_MAX);
+  const { schemaVersion, engine } = storage.facts;
   const signed = Math.max(0, ...heads.map(({ size }) => size));
   return [
-    ok('database', `${chosen(config)}, schema ${storage.facts.schemaVersion}, ${bytes} bytes`),
+    ok(
+      'database',
+      `${chosen(config)}, schema ${schemaVersion}, ${bytes === undefined ? engine : `${bytes} bytes`}`,
+    ),
     last.position === 0
       ? note('log', 'empty')
       : ok('log', `${origin ?? 'without a name'}, ${last.position} rows, signed through ${signed}`),

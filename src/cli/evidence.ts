@@ -58,7 +58,8 @@ export function collectEvidence(config: Config, dbPath: string, origin: string |
   /** Each anchor as what it is. */
   const anchors: AnchorState[] = [];
   const outside = { folder, evidence, findings, remarks, anchors };
-  checkPath(new PathMemory(config.configDir, dbPath), dbPath, origin, outside);
+  const id = dbPath === config.dbPath ? config.dbId : dbPath;
+  checkPath(new PathMemory(config.configDir, id), dbPath, origin, outside);
   if (folder?.exists === true) addLastSigned(folder, outside);
   addAnchors(config, dbPath, outside);
   return outside;
@@ -104,8 +105,10 @@ function addLastSigned(folder: KeyFolder, { evidence, findings }: Outside): void
   }
 }
 
-function addAnchors({ workspace }: Config, dbPath: string, outside: Outside): void {
+function addAnchors(config: Config, path: string, outside: Outside): void {
   const { folder } = outside;
+  const { workspace } = config;
+  const dbPath = path === config.dbPath ? config.besideDb : path;
   const { anchors, remarks } = findAnchors({ dbPath, workspace, folder });
   outside.remarks.push(...remarks);
   const checkStamp = stampChecker(folder?.authorities() ?? []);

@@ -3,15 +3,17 @@ import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { asError } from '../errors.ts';
 import { readStart } from '../private-files.ts';
-import { ForeignSchema, type StorageEngine } from '../storage/engine.ts';
+import { type Address, parseAddress } from '../storage/address.ts';
+import { ForeignSchema, type Reader, type StorageEngine } from '../storage/engine.ts';
 import { isLocked, openStorage, storageRuntime } from '../storage/open.ts';
 import { PathMemory } from '../trust/key-folder.ts';
 import { keyIn } from '../trust/opening.ts';
 import { readView } from '../trust/own-log.ts';
-import type { Finding } from '../verify/finding.ts';
+import { type Finding, rowFinding } from '../verify/finding.ts';
 import { damagedSource } from '../verify/sources/carried.ts';
 import { DatabaseSource } from '../verify/sources/database.ts';
 import { checkProvedRow } from '../verify/sources/part.ts';
+import { ShortReads } from '../verify/sources/short-reads.ts';
 import { existingFile, readAgainst, readKey } from './brought.ts';
 import { command, UsageError } from './command.ts';
 import { check, collectEvidence, outsideFinding, ownKey } from './evidence.ts';
@@ -32,13 +34,18 @@ export const TRUST_OPTIONS = {
 /** Checks everything and says how far it can be trusted, and by whom. */
 export const verify = command({
   name: 'verify',
-  usage: '[DB|BUNDLE|PROOF] [--against CHECKPOINT] [--key VKEY] [--ca FILE]',
+  usage: '[DB|URL|BUNDLE|PROOF] [--against CHECKPOINT] [--key VKEY] [--ca FILE] [--require-vouched]',
   summary: 'check every record, hash and signature, and say how far they reach',
   details:
     'By default it checks the configured database, while servers may go on writing. It changes nothing. A bundle or a proof is checked with the key that this user has for its log, if there is one; its anchors are looked up in the repository of the workspace and under the authorities you named, and those that are not found are listed with what to do. Exit 1 when anything is wrong. An unanchored tail is normal: "colibri anchor" shortens it.',
-  options: TRUST_OPTIONS,
+  options: {
+    ...TRUST_OPTIONS,
+    'require-vouched': { help: 'exit 1 where rows rest on keys that nobody has vouched for' },
+  },
   positionals: [0, 1],
   async run({ values, positionals: [given], out, config }) {
+    const server = given === undefined ? config.server : parseAddress(given);
+    if (server !== undefined) return await verifyFile(server.shown, values, onServer(config, server), out);
     return await verifyFile(given === undefined ? config.dbPath : resolve(given), values, config, out);
   },
 });
@@ -47,6 +54,7 @@ interface Trusted {
   readonly against?: string | undefined;
   readonly key?: string | undefined;
   readonly ca?: string | undefined;
+  readonly 'require-vouched'?: boolean | undefined;
 }
 
 /** Verifies whatever is at a path and prints what came of it. Answers the exit code. */
@@ -57,7 +65,8 @@ export async function verifyFile(
   out: Output,
 ): Promise<number> {
   const { key, against, ca } = trusted;
-  const kind = kindOf(path, config);
+  const isOnServer = config.server !== undefined && path === config.dbPath;
+  const kind = isOnServer ? 'database' : kindOf(path, config);
   if (kind === 'database' && ca !== undefined)
     throw new UsageError(
       '--ca goes with a bundle or a proof. For a database, name the authority once: colibri anchor --tsr FILE --ca FILE.',
@@ -70,7 +79,23 @@ export async function verifyFile(
     against: against === undefined ? undefined : readAgainst(against),
     authority: ca === undefined ? undefined : existingFile(ca),
   };
-  return showVerified(await VERIFIERS[kind](toVerify), toVerify);
+  const verified = await VERIFIERS[kind](toVerify);
+  return showVerified(trusted['require-vouched'] === true ? withVouched(verified) : verified, toVerify);
+}
+
+/** The same, with a finding where the newest rows rest on keys that joined by themselves only. */
+function withVouched(verified: Verified): Verified {
+  const { verdict, findings } = verified;
+  if (verdict === undefined) return verified;
+  const vouched = Math.max(0, ...verdict.checkpointed.flatMap((one) => (one.vouched ? one.through : [])));
+  if (vouched >= verdict.checkpointedThrough) return verified;
+  const message = `No key that somebody vouched for has signed the audit rows after row ${vouched}. "colibri trust KEY" vouches for a key.`;
+  return { ...verified, findings: [...findings, rowFinding('foreign', vouched + 1, message)] };
+}
+
+/** The settings, for a database that was named on the command line. */
+function onServer(config: Config, server: Address): Config {
+  return { ...config, server, dbPath: server.shown, dbId: server.id };
 }
 
 type Kind = Verified['what'];
@@ -106,16 +131,17 @@ function kindOf(path: string, config: Config): Kind {
 /** Verifies a database and compares it with everything known about it elsewhere. Never changes a byte of it. */
 export async function verifyDatabase(given: ToVerify): Promise<Verified> {
   const { config, path } = given;
-  if (!existsSync(path)) {
+  const place = path === config.dbPath ? config : { dbPath: path };
+  if (config.server === undefined && !existsSync(path)) {
     const before = new PathMemory(config.configDir, path).seen().join(', ');
     const message = `The database ${path} was the log ${before} and is gone.`;
     return await unreadable(outsideFinding('missing', path, message));
   }
   // A SQLite that is missing says nothing about the file.
-  await storageRuntime();
+  if (config.server === undefined) await storageRuntime();
   let storage: StorageEngine;
   try {
-    storage = await openStorage({ dbPath: path }, { readOnly: true });
+    storage = await openStorage(place, { readOnly: true });
   } catch (thrown) {
     if (isLocked(thrown))
       throw new Error(
@@ -138,8 +164,11 @@ async function verifyOpened(storage: StorageEngine, given: ToVerify): Promise<Ve
   const outside = collectEvidence(config, path, origin);
   const evidence = [...outside.evidence, against ?? []].flat();
   const key = keyIn(given.key) ?? ownKey(config, origin);
+  // Many write to what a server holds, and a long snapshot would slow them down.
+  const reading = <T>(work: (tx: Reader) => Promise<T>) =>
+    storage.isShared === true ? ShortReads.run(storage, work) : storage.read(work);
   const { verdict, findings } = await out.progress('verifying', (onProgress) =>
-    storage.read((tx) => check(new DatabaseSource(storage, tx), key, { evidence, onProgress })),
+    reading((tx) => check(new DatabaseSource(storage, tx), key, { evidence, onProgress })),
   );
   const proved = against === undefined ? [] : await storage.read((tx) => checkProvedRow(tx, against));
   const all = [...outside.findings, ...findings, ...proved];
@@ -153,7 +182,7 @@ async function readOrigin(storage: StorageEngine, config: Config, path: string):
     return (await storage.read(readView)).origin;
   } catch {
     // Whatever it is, the verifier meets it too and reports it.
-    return new PathMemory(config.configDir, path).seen()[0];
+    return new PathMemory(config.configDir, path === config.dbPath ? config.dbId : path).seen()[0];
   }
 }
 

@@ -9,10 +9,20 @@ import { thoughtHash } from './records.ts';
 import type { AsyncLookup, NewestThought } from './rule.ts';
 
 /** Answers a rule from the transaction of its call. A thought's hash is made of its text, which is among those of the call. */
-export function transactionLookup(tx: Reader, call: WritingContext): AsyncLookup {
+export function transactionLookup(
+  tx: Reader,
+  call: WritingContext,
+): AsyncLookup & { readonly seen: ReadonlyMap<number, TaskRow> } {
   const texts = new Map(call.texts.map(({ digest, text }) => [digest, text]));
+  const seen = new Map<number, TaskRow>();
   return {
-    task: (id) => tx.get<TaskRow>(`${SELECT_TASK} WHERE id = ?`, id),
+    /** Tasks that were asked for, as they were before the call. */
+    seen,
+    task: async (id) => {
+      const row = await tx.get<TaskRow>(`${SELECT_TASK} WHERE id = ?`, id);
+      if (row !== undefined) seen.set(id, row);
+      return row;
+    },
     existing: async (ids) =>
       ids.length === 0 ? [] : await idsFrom(tx, `SELECT id FROM tasks WHERE id IN (${marks(ids)})`, ...ids),
     awaitedBy: async (ids) => {

@@ -1,5 +1,6 @@
 import { ColibriError } from '../errors.ts';
 import { formatId, parseId, rowHash, SESSIONS, type StateTable, TASKS, tableNamed } from '../log/tables.ts';
+import { readTexts } from '../log/texts.ts';
 import { changeOne, type Reader, type SqlValue, type Transaction } from '../storage/engine.ts';
 import type { Effect, WritingContext } from '../tool.ts';
 import type { TaskRow } from './facts.ts';
@@ -15,8 +16,10 @@ export function ruled<R extends object>({ rule, texts }: WritingRule<R>) {
     texts,
     async handle(args: Readonly<Record<string, unknown>>, call: WritingContext, tx: Transaction): Promise<R> {
       try {
-        const { rows, result } = await settleAsync(rule(args as never, call), transactionLookup(tx, call));
-        for (const written of rows) call.effects.push(await applyRow(tx, written));
+        const known = new Map(call.texts.map(({ digest, text }) => [digest, text]));
+        const lookup = transactionLookup(tx, call);
+        const { rows, result } = await settleAsync(rule(args as never, call), lookup);
+        for (const written of rows) call.effects.push(await applyRow(tx, written, known, lookup.seen));
         return result;
       } catch (error) {
         throw await withNearest(tx, error);
@@ -61,9 +64,14 @@ async function withNearest(tx: Reader, error: unknown): Promise<unknown> {
 }
 
 /** Writes a row and answers what the log says of it. The seal is said in plain text: the log alone proves it. */
-export async function applyRow(tx: Transaction, written: Written): Promise<Effect> {
+export async function applyRow(
+  tx: Transaction,
+  written: Written,
+  known: ReadonlyMap<string, string> = new Map(),
+  seen: ReadonlyMap<number, TaskRow> = new Map(),
+): Promise<Effect> {
   const { table: name, row, previous } = written;
-  if (written.table === 'tasks') await writeTask(tx, written.row, previous);
+  if (written.table === 'tasks') await writeTask(tx, written.row, previous, known, seen);
   else await writeRow(tx, name, { ...row }, previous);
   const table = tableNamed(name);
   const effect = { table: name, id: formatId(table, row.id), hash: rowHash(table, { ...row }), previous };
@@ -71,18 +79,24 @@ export async function applyRow(tx: Transaction, written: Written): Promise<Effec
   return { ...effect, seal: { leaf_count: row.leaf_count, merkle_root: row.merkle_root } };
 }
 
-const NO_TASK = { is_final: 0, depends_on: '[]' };
-
 /** A task's own counters are counted; those of the tasks that wait for it move by one. */
-async function writeTask(tx: Transaction, task: TaskRow, previous: number): Promise<void> {
+async function writeTask(
+  tx: Transaction,
+  task: TaskRow,
+  previous: number,
+  known: ReadonlyMap<string, string>,
+  seen: ReadonlyMap<number, TaskRow>,
+): Promise<void> {
   const is_final = isFinal(task.workflow, task.status) ? 1 : 0;
   const row = { ...task, is_final, queue: queueOf(task.status) };
-  const sql = 'SELECT is_final, depends_on FROM tasks WHERE id = ?';
-  const before = previous === 0 ? NO_TASK : await tx.get<typeof NO_TASK>(sql, task.id);
+  // What the rule saw of it.
+  const before = previous === 0 ? undefined : seen.get(task.id);
   await writeRow(tx, 'tasks', previous === 0 ? { ...row, unmet: 0 } : row, previous);
+  if (before?.title !== task.title || before.description !== task.description)
+    await tx.indexWords(task.id, () => textsOf(tx, [task.title, task.description], known));
   if (previous === 0 && task.parent_id !== null)
     await changeOne(tx, 'UPDATE tasks SET unmet = unmet + 1 WHERE id = ?', task.parent_id);
-  if (before?.depends_on !== task.depends_on)
+  if ((before?.depends_on ?? '[]') !== task.depends_on)
     await changeOne(
       tx,
       `UPDATE tasks SET unmet = (
@@ -91,7 +105,7 @@ async function writeTask(tx: Transaction, task: TaskRow, previous: number): Prom
        ) WHERE id = ?`,
       task.id,
     );
-  if (before?.is_final !== 0 || is_final === 0) return;
+  if (is_final === 0 || before === undefined || isFinal(before.workflow, before.status)) return;
   const waiting = await idsFrom(
     tx,
     'SELECT id FROM tasks WHERE id = ? OR id IN (SELECT task_id FROM task_dependencies WHERE depends_on = ?)',
@@ -99,6 +113,19 @@ async function writeTask(tx: Transaction, task: TaskRow, previous: number): Prom
     task.id,
   );
   for (const id of waiting) await changeOne(tx, 'UPDATE tasks SET unmet = unmet - 1 WHERE id = ?', id);
+}
+
+/** The texts with these digests; '' for one that was erased. Most were sent with the call. */
+async function textsOf(
+  tx: Reader,
+  digests: readonly (string | null)[],
+  known: ReadonlyMap<string, string>,
+): Promise<string[]> {
+  const stored = await readTexts(
+    tx,
+    digests.filter((digest) => digest !== null && !known.has(digest)),
+  );
+  return digests.map((digest) => known.get(digest ?? '') ?? stored.get(digest ?? '') ?? '');
 }
 
 /** Stores a new row, or changes one that is still as the rule saw it. */

@@ -16,17 +16,21 @@ export type SignedHead = StoredHead & { readonly root: string };
 export type Heads = Awaited<ReturnType<typeof readHeads>>;
 
 /** Where a log is and where its key is: its anchors are looked for there. */
-export type LogPlace = Pick<Config, 'dbPath' | 'configDir' | 'workspace'>;
+export type LogPlace = Pick<Config, 'besideDb' | 'configDir' | 'workspace'>;
 
 /** What somebody else can look up, and the checkpoint that it is said to hold. */
 type LogAnchor = Pick<CarriedAnchor, 'kind' | 'note' | 'bytes'>;
 
 /** What "colibri anchor" left for others to look up. It asks git and openssl, so it is done before a snapshot is taken. */
 export async function findLogAnchors(storage: StorageEngine, place: LogPlace): Promise<readonly LogAnchor[]> {
-  const { dbPath, workspace } = place;
+  const { besideDb, workspace } = place;
   const origin = await storage.read(readOrigin);
   if (origin === undefined || !isOrigin(origin)) return [];
-  const { anchors } = findAnchors({ dbPath, workspace, folder: new KeyFolder(place.configDir, origin) });
+  const { anchors } = findAnchors({
+    dbPath: besideDb,
+    workspace,
+    folder: new KeyFolder(place.configDir, origin),
+  });
   return anchors.flatMap((anchor) => {
     const { source: kind, note } = anchor;
     if (kind === 'file') return [];

@@ -23,8 +23,9 @@ export interface HeadKeeper {
 export const EMPTY_LOG: Head = { position: 0, chainHash: GENESIS, at: '' };
 
 export async function readHead(tx: Reader): Promise<Head> {
-  const sql = 'SELECT position, chain_hash AS chainHash, at FROM audit_rows ORDER BY position DESC LIMIT 1';
-  return (await tx.get<Head>(sql)) ?? EMPTY_LOG;
+  const sql = 'SELECT position, chain_hash, at FROM audit_rows ORDER BY position DESC LIMIT 1';
+  const row = await tx.get<{ position: number; chain_hash: string; at: string }>(sql);
+  return row === undefined ? EMPTY_LOG : { position: row.position, chainHash: row.chain_hash, at: row.at };
 }
 
 /** Signs nothing: for a database in memory, and where there is no key. */
@@ -42,7 +43,7 @@ const DAY_MS = 86_400_000;
  * Stored time never runs backwards, whatever the clock does. A last time that is more than a day ahead of the clock, or
  * no time at all, is a finding for the verifier and no lower bound: else one forged row would fix every later time.
  */
-export function timeAfter(head: Head, clock: Clock): string {
+export function timeAfter(head: Head, clock: Pick<Clock, 'now'>): string {
   const now = clock.now();
   const text = new Date(now).toISOString();
   const isBound = parseInstant(head.at) === head.at && Date.parse(head.at) <= now + DAY_MS;
@@ -76,7 +77,9 @@ export async function commitRows<T>(
 export type Appending = Awaited<ReturnType<typeof openAppending>>;
 
 export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'storage'>) {
-  const { keeper, clock, process } = writer;
+  const { keeper, process } = writer;
+  // Machines that share a database share its clock.
+  const clock = { now: () => tx.now() ?? writer.clock.now() };
   let head = await keeper.open(tx);
   const contentHashes: string[] = [];
   /** When each actor last got a row in this transaction. */
@@ -128,6 +131,8 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
        ON CONFLICT (process, actor) DO UPDATE SET last_seen = excluded.last_seen`;
     for (const [actor, at] of seen) await changeOne(tx, sql, process, actor, at);
     await keeper.close(tx, head, contentHashes, keep);
+    const chain = Buffer.from(head.chainHash, 'hex');
+    tx.foundBy('SELECT 1 AS found FROM actions WHERE position = ? AND chain = ?', head.position, chain);
   }
 
   const lastSeen = (actor: string) => seen.get(actor);

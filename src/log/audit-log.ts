@@ -97,11 +97,11 @@ export function createAuditLog(writer: LogWriter): CallSink {
   async function appendEnd(appending: Appending, event: ToolExitEvent, at?: string): Promise<void> {
     const call = begun.get(event.entered);
     if (call === undefined) throw new Error('a call ended that never began');
-    if (call.position !== undefined && !(await closeCall(appending.tx, call.position))) {
-      // What it wrote must not be stored then. Any other end has been told by the other process.
-      if (event.outcome !== 'ok' || !isWriting(call.event)) return;
-      throw new Error(`call ${call.position} was already explained by another process`);
-    }
+    if (call.position !== undefined && event.outcome === 'ok' && isWriting(call.event))
+      // Where another process has explained it, what it wrote must not be stored: then this is no change of one row.
+      await changeOne(appending.tx, CLOSE, call.position);
+    // Any other end has been told by the other process.
+    else if (call.position !== undefined && !(await closeCall(appending.tx, call.position))) return;
     const payload = exitPayload(event, clock);
     const position = await appending.append({
       ...callOf(call.event),
@@ -187,9 +187,11 @@ function isWriting({ mutates, schemaValid }: ToolEnterEvent): boolean {
   return mutates && schemaValid;
 }
 
+const CLOSE = 'DELETE FROM open_calls WHERE position = ?';
+
 /** Removes the mark of an open call, if it has one. Exactly one of the call itself and recovery can do that. */
 async function closeCall(tx: Transaction, position: number): Promise<boolean> {
-  return (await tx.run('DELETE FROM open_calls WHERE position = ?', position)).changes === 1;
+  return (await tx.run(CLOSE, position)).changes === 1;
 }
 
 /** What is committed to of a call's end. Only that of a writing call is kept; the salt of any other is forgotten at once. */

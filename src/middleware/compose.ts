@@ -249,12 +249,16 @@ async function readTogether(stages: Stages, calls: readonly Call[]): Promise<rea
 }
 
 /** Runs the calls from the first on, until they have taken long enough for one commit. */
-async function forAWhile({ clock }: Stages, calls: readonly Call[], run: (call: Call) => Promise<Settled>) {
+async function forAWhile(
+  { clock, storage }: Stages,
+  calls: readonly Call[],
+  run: (call: Call) => Promise<Settled>,
+) {
   const ended: Ended[] = [];
   const began = clock.monotonic();
   for (const call of calls) {
     ended.push([call, await run(call)]);
-    if (clock.monotonic() - began > LIMITS.sliceMsMax) break;
+    if (clock.monotonic() - began > (storage.batchMsMax ?? LIMITS.sliceMsMax)) break;
   }
   return ended;
 }

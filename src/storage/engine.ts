@@ -1,5 +1,11 @@
 import { ColibriError } from '../errors.ts';
 
+/**
+ * The version of the schema that a database carries. Builds before 0.2.0 wrote 1 to 4 with other formats; those files are
+ * refused, so the count goes on behind them.
+ */
+export const SCHEMA_VERSION = 5;
+
 /** A value as it is stored. Booleans are 0 and 1, times are text; NULL becomes undefined at the repository. */
 export type SqlValue = string | number | null | Uint8Array;
 
@@ -61,6 +67,10 @@ export interface Transaction extends Reader {
    */
   change(sql: string, ...params: readonly SqlValue[]): Promise<void>;
   run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }>;
+  /** The time that rows of this transaction are dated by, in milliseconds since 1970; undefined: by the clock of this process. */
+  now(): number | undefined;
+  /** Says by which query to find out whether the transaction was committed, where its answer is lost: it finds a row, or none. */
+  foundBy(sql: string, ...params: readonly SqlValue[]): void;
   /**
    * Runs `work` and takes back what it wrote if it rejects; the transaction goes on. After an error of the storage itself
    * nothing goes on: every later statement and the commit reject with that error, whoever caught it.
@@ -100,6 +110,10 @@ export interface StorageEngine {
   /** Whether the process of this name can no longer end a call that it began so long ago. */
   isGone(tx: Reader, process: string, ageMs: number): Promise<boolean>;
   readonly facts: StorageFacts;
+  /** Whether several machines write to it, each with a key of its own. */
+  readonly isShared?: boolean | undefined;
+  /** How long the calls of a batch may take together before they are committed, where the engine has an opinion. */
+  readonly batchMsMax?: number | undefined;
   close(): Promise<void>;
 }
 
@@ -167,6 +181,8 @@ export function createNoStorage(): StorageEngine {
       indexWords: refuse,
     },
     savepoint: (work) => work(),
+    now: () => undefined,
+    foundBy: () => undefined,
     dialect: NO_DIALECT,
   };
   return {

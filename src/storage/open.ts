@@ -1,4 +1,5 @@
 import type { ColibriError } from '../errors.ts';
+import type { Address } from './address.ts';
 import { type StorageEngine, UnusableStorage } from './engine.ts';
 import { copySqlite } from './sqlite/backup.ts';
 import { loadDriver } from './sqlite/driver.ts';
@@ -9,10 +10,12 @@ export { isLocked } from './sqlite/engine.ts';
 
 /** Where a database is. */
 export interface DatabasePlace {
-  /** A file, or `:memory:`. */
+  /** A file, or `:memory:`; how a database on a server is called. */
   readonly dbPath: string;
   /** Why it must not be opened or created, although nothing is wrong with the path itself. */
   readonly dbProblem?: string;
+  /** A database on a server. */
+  readonly server?: Address | undefined;
 }
 
 export interface OpenOptions {
@@ -22,26 +25,38 @@ export interface OpenOptions {
   readonly readOnly?: boolean;
   /** Told once when a commit may or may not have happened; the process must end. */
   readonly onUncertain?: (error: ColibriError) => void;
+  /** Which process this is, where it is one that calls can be open of. */
+  readonly process?: string;
 }
 
 /** Opens, or creates, a database with the engine that it belongs to. */
-export async function openStorage(place: DatabasePlace, options: OpenOptions): Promise<StorageEngine> {
-  if (place.dbProblem !== undefined) throw new UnusableStorage(place.dbProblem);
-  return await openSqlite({ path: place.dbPath, ...options });
+export async function openStorage(
+  { dbPath, dbProblem, server }: DatabasePlace,
+  { process, ...options }: OpenOptions,
+): Promise<StorageEngine> {
+  if (server !== undefined) {
+    // Loaded only where a server is named: cold starts without one need not wait for it.
+    const { openPostgres } = await import('./postgres/engine.ts');
+    return await openPostgres({ address: server, process, ...options });
+  }
+  if (dbProblem !== undefined) throw new UnusableStorage(dbProblem);
+  return await openSqlite({ path: dbPath, ...options });
 }
 
 /** For those who never create a database: throws an `UnusableStorage` where there is none. */
-export function assertDatabase({ dbPath, dbProblem }: DatabasePlace): void {
+export function assertDatabase({ dbPath, dbProblem, server }: DatabasePlace): void {
+  if (server !== undefined) return;
   if (dbProblem !== undefined) throw new UnusableStorage(dbProblem);
   assertPresent(dbPath);
 }
 
 /** Copies a database into a file that is not there yet, as of one moment, while others go on writing. */
-export async function copyDatabase({ dbPath }: DatabasePlace, to: string): Promise<void> {
+export async function copyDatabase({ dbPath, server }: DatabasePlace, to: string): Promise<void> {
+  if (server !== undefined) throw new UnusableStorage(`${dbPath} is on a server: copy it with pg_dump.`);
   await copySqlite(dbPath, to);
 }
 
-/** What stores data here, in a word or two. Throws a `NoEngineError` where nothing can. */
+/** What stores data in files here, in a word or two. Throws a `NoEngineError` where nothing can. */
 export async function storageRuntime(): Promise<string> {
   const { name, sqliteVersion } = await loadDriver();
   return `SQLite ${sqliteVersion} (${name})`;

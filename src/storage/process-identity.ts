@@ -13,20 +13,20 @@ export function processIdentity(pid: number = process.pid): string {
 
 /** Whether the process that wrote `identity` can no longer end the call it began `ageMs` ago. */
 export function isGone(identity: string, ageMs: number): boolean {
-  return canBeSeen(identity) ? !isPresent(identity) : ageMs > UNSEEN_MS_MAX;
+  return isOnThisMachine(identity) ? !isPresent(identity) : ageMs > UNSEEN_MS_MAX;
 }
 
 /** Whether a process is still there. One that cannot be seen from here, in a container or on another machine, counts as present. */
 export function isPresent(identity: string): boolean {
-  if (!canBeSeen(identity)) return true;
+  if (!isOnThisMachine(identity)) return true;
   const [, theirBoot, pid, start] = identity.split('.');
   if (theirBoot !== here().boot || !isRunning(Number(pid))) return false;
   const current = startOf(Number(pid));
   return current === undefined || current === start;
 }
 
-/** Process numbers mean something only within one container of one machine. */
-function canBeSeen(identity: string): boolean {
+/** Whether the process of this name is, or was, where this one can look: process numbers mean something only within one container of one machine. */
+export function isOnThisMachine(identity: string): boolean {
   return identity.startsWith(`${here().machine}.`);
 }
 

@@ -9,6 +9,7 @@ import {
   type LogView,
   type OwnLog,
   ownLogIn,
+  type Peers,
   readView,
   regrow,
 } from './own-log.ts';
@@ -49,8 +50,15 @@ export async function prepareAdoption(storage: StorageEngine, place: LogPlace, r
 }
 
 /** Leaves only heads by keys that created this log or were given up: any other would stand in the way of every commit. */
-export async function acceptHeads(tx: Transaction, view: LogView, own: OwnLog): Promise<OwnLog> {
-  const others = view.heads.filter(({ key }) => key !== own.signer.verifierKey);
+export async function acceptHeads(
+  tx: Transaction,
+  view: LogView,
+  own: OwnLog,
+  peers: Peers = new Map(),
+): Promise<OwnLog> {
+  // What other machines of a team signed is theirs, as long as the log still has it.
+  const isPeers = ({ key, size }: HeadRow) => peers.has(key) && size <= view.last.position;
+  const others = view.heads.filter((head) => head.key !== own.signer.verifierKey && !isPeers(head));
   for (const head of others) {
     const isOurs = head.size <= view.last.position && signedBy(head, own.folder).length > 0;
     if (isOurs) own.folder.retire(head.key);

@@ -111,6 +111,15 @@ export class KeyFolder {
     return `${size}:${mtimeMs}:${ino}`;
   }
 
+  /** Whether the log has the key of this machine on its record. */
+  get hasJoined(): boolean {
+    return readText(this.#file('joined'))?.trim() === this.verifierKey();
+  }
+
+  noteJoined(): void {
+    replaceFile(this.#file('joined'), `${this.verifierKey()}\n`);
+  }
+
   /** What a full reading of the log found: why it must not be signed over, or nothing. */
   noteCheck(at: number, finding?: string): void {
     replaceFile(this.#file('checked'), `${JSON.stringify({ at, finding })}\n`);
@@ -186,7 +195,9 @@ export class PathMemory {
 
   constructor(configDir: string, dbPath: string) {
     const fileOf = (path: string) => join(configDir, 'paths', `${sha256Hex(path).slice(0, 32)}.json`);
-    this.#files = new Map([resolve(dbPath), realPath(dbPath)].map((path) => [fileOf(path), path]));
+    // A database on a server has no path.
+    const paths = dbPath.startsWith('postgres:') ? [dbPath] : [resolve(dbPath), realPath(dbPath)];
+    this.#files = new Map(paths.map((path) => [fileOf(path), path]));
   }
 
   /** The origins seen here, each once. More than one only where the name and what it resolves to disagree. */

@@ -32,6 +32,7 @@ const VIEW = `
   LEFT JOIN log ON TRUE
   LEFT JOIN (SELECT position, chain_hash, text FROM audit_rows ORDER BY position DESC LIMIT 1) AS last ON TRUE
   LEFT JOIN log_heads AS head ON TRUE
+  ORDER BY head.size DESC
   LIMIT ${HEADS_MAX}`;
 
 type ViewRow = { readonly origin: string | null } & (
@@ -78,15 +79,19 @@ export function openHead(row: HeadRow, key: VerifierKey): SignedHead | undefined
 }
 
 /** Where a database is, and where the user's side of its log is. */
-export type LogPlace = Pick<Config, 'dbPath' | 'configDir'>;
+export type LogPlace = Pick<Config, 'dbPath' | 'configDir'> & Partial<Pick<Config, 'dbId'>>;
 
 /** A log with the key that this user signs it with. */
 export type OwnLog = Readonly<ReturnType<typeof ownLogIn>>;
 
 /** The user's side of the log at a path; undefined for a new log. Refuses one that is not the log it was or has no key. */
-export function loadOwnLog(view: LogView, { dbPath, configDir }: LogPlace): OwnLog | undefined {
+export function loadOwnLog(
+  view: LogView,
+  { dbPath, dbId, configDir }: LogPlace,
+  isShared = false,
+): OwnLog | undefined {
   const { origin, last, heads } = view;
-  const other = new PathMemory(configDir, dbPath).otherThan(origin);
+  const other = new PathMemory(configDir, dbId ?? dbPath).otherThan(origin);
   const now = origin ?? (last.position > 0 ? 'an unsigned one' : 'an empty one');
   if (other !== undefined) throw REFUSALS.replaced(other, now);
   if (origin === undefined) {
@@ -95,8 +100,18 @@ export function loadOwnLog(view: LogView, { dbPath, configDir }: LogPlace): OwnL
   }
   if (!isOrigin(origin)) throw REFUSALS.misnamed(dbPath);
   const folder = new KeyFolder(configDir, origin);
-  if (!folder.exists) throw REFUSALS.unknownLog(origin);
-  return ownLogIn(folder);
+  if (!folder.exists && !isShared) throw REFUSALS.unknownLog(origin);
+  return ownLogIn(folder.exists ? folder : newKeyFor(folder, configDir));
+}
+
+/** Each machine signs a team's log with a key of its own. Another process of this user may be making it, too. */
+function newKeyFor(folder: KeyFolder, configDir: string): KeyFolder {
+  try {
+    return KeyFolder.create(configDir, folder.origin);
+  } catch (error) {
+    if (!folder.exists) throw error;
+    return folder;
+  }
 }
 
 /** The key of a folder that is there. Refuses where it is missing or is not the one on record. */
@@ -123,12 +138,33 @@ export function requireRemembered({ folder, key }: OwnLog): Remembered {
   return remembered;
 }
 
-/** The own head, and whether there is another one that this user did not give up. */
-export function headsOf({ heads }: LogView, { signer, retired }: OwnLog) {
+/** Keys of other machines that are on the record. */
+export type Peers = ReadonlyMap<string, VerifierKey>;
+
+/** The own head, the newest one, and whether there is another one that this user neither gave up nor knows. */
+export function headsOf({ heads }: LogView, { signer, retired }: OwnLog, peers: Peers) {
   const row = heads.find(({ key }) => key === signer.verifierKey);
   const isRetired = ({ key, size }: HeadRow) => retired.includes(key) && size <= (row?.size ?? size);
-  return { row, hasOther: heads.some((head) => head !== row && !isRetired(head)) };
+  let newest = row;
+  for (const head of heads) if (peers.has(head.key) && head.size > (newest?.size ?? 0)) newest = head;
+  const isOther = (head: HeadRow) => head !== row && !peers.has(head.key) && !isRetired(head);
+  return { row, newest, hasOther: heads.some(isOther) };
 }
+
+/** Keys that rows between two positions name as keys of the log, by the calls that put them on the record. */
+export async function keysOnRecord(tx: Reader, after: number, through: number): Promise<string[]> {
+  const named = KEY_ACTS.map(() => tx.dialect.contains('a.text')).join(' OR ');
+  const rows = await tx.all<{ body: string }>(
+    `SELECT p.body FROM actions a JOIN action_payloads p ON p.position = a.position
+     WHERE a.position > ? AND a.position <= ? AND (${named}) ORDER BY a.position`,
+    after,
+    through,
+    ...KEY_ACTS.map((tool) => `"stage":"enter","tool":"${tool}"`),
+  );
+  return rows.flatMap(({ body }) => /"key":"([^"]+)"/.exec(body)?.[1] ?? []);
+}
+
+const KEY_ACTS = ['key_join', 'owner_trust', 'owner_adopt'];
 
 /**
  * The three checks: the head is signed, it is that of its row, and no row follows. Then the one thing that a log must
@@ -141,26 +177,37 @@ export async function requireSigned(
   own: OwnLog,
   { size, chainHash }: Remembered,
   dbPath: string,
+  peers: Peers,
 ): Promise<SignedHead | undefined> {
   const { last } = view;
   /** The row at this position is there, and is the one that was signed. */
   const requireRow = async (position: number, isSigned: (row: Head) => boolean) => {
     if (last.position < position) throw REFUSALS.cutTail(dbPath, last.position, position);
-    const sql = 'SELECT chain_hash AS chainHash, text FROM audit_rows WHERE position = ?';
-    type Stored = { readonly chainHash: string; readonly text: string };
+    const sql = 'SELECT chain_hash, text FROM audit_rows WHERE position = ?';
+    type Stored = { readonly chain_hash: string; readonly text: string };
     const read = last.position === position ? undefined : await tx.get<Stored>(sql, position);
-    const row = read ? { position, chainHash: read.chainHash, at: timeIn(read.text) } : last;
+    const row = read ? { position, chainHash: read.chain_hash, at: timeIn(read.text) } : last;
     if (position > 0 && (row.position !== position || !isSigned(row)))
       throw REFUSALS.rewritten(dbPath, position);
   };
-  const { row, hasOther } = headsOf(view, own);
+  const { row, newest, hasOther } = headsOf(view, own, peers);
   if (hasOther) throw REFUSALS.otherHead(dbPath);
-  if (row === undefined && last.position > 0) throw REFUSALS.noHead(dbPath, last.position);
-  const head = row && openHead(row, own.key);
-  if (row !== undefined) {
+  // Of several machines, one that never signed has no head. One that did must find it.
+  const hasNone = row === undefined && (peers.size === 0 || newest === undefined || size > 0);
+  if (hasNone && last.position > 0) throw REFUSALS.noHead(dbPath, last.position);
+  const opened = (one: HeadRow) => {
+    const head = openHead(one, peers.get(one.key) ?? own.key);
     if (head === undefined) throw REFUSALS.wrongHead(dbPath);
+    return head;
+  };
+  const head = newest && opened(newest);
+  if (newest !== undefined) {
+    await requireRow(newest.size, (signed) => isHeadOf(newest, signed));
+    if (last.position > newest.size) throw REFUSALS.foreignRows(dbPath, newest.size);
+  }
+  if (row !== undefined && row !== newest) {
+    opened(row);
     await requireRow(row.size, (signed) => isHeadOf(row, signed));
-    if (last.position > row.size) throw REFUSALS.foreignRows(dbPath, row.size);
   }
   await requireRow(size, (signed) => signed.chainHash === chainHash);
   return head;

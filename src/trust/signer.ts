@@ -2,19 +2,21 @@ import { type Clock, systemClock } from '../clock.ts';
 import { createDiagnostics, type Diagnostics } from '../diagnostics.ts';
 import { asError } from '../errors.ts';
 import { formatCheckpoint } from '../integrity/checkpoint.ts';
-import { signNote } from '../integrity/signed-note.ts';
+import { signNote, type VerifierKey } from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
 import type { Head, HeadKeeper } from '../log/append.ts';
 import { changeOne, type Reader, type StorageEngine, type Transaction } from '../storage/engine.ts';
 import { type Adoption, acceptHeads, prepareAdoption } from './adoption.ts';
 import { KeyFolder, PathMemory } from './key-folder.ts';
 import { forgetGone, MemoryFile, type Remembered } from './memory.ts';
+import { keyIn, originOfKey } from './opening.ts';
 import {
   checkWholeLog,
   FULL_CHECK_EVERY_MS,
   HEAD_COLUMNS,
   headsOf,
   isHeadOf,
+  keysOnRecord,
   type LogPlace,
   type LogView,
   loadOwnLog,
@@ -44,6 +46,9 @@ const FULL_CHECK_DELAY_MS = 60_000;
 /** A head that was committed, until it is known to be durable. */
 type HeadMark = SignedHead | undefined;
 
+/** Nothing may be signed by a key that the log does not know. */
+class JoinFirst extends Error {}
+
 /** What a commit may go on from. Without `own` the log is new, and gets its key with its first rows. */
 interface Base {
   readonly own: OwnLog | undefined;
@@ -64,6 +69,13 @@ export class LogSigner implements HeadKeeper {
   /** Written by the transaction that is open. */
   #pending: HeadMark;
   #durable: HeadMark;
+  /** The newest head of the own key that was seen. */
+  #mine: HeadMark;
+  /** Keys of other machines, and how far the log was read for them. */
+  readonly #peers = new Map<string, VerifierKey>();
+  #record: ((key: string) => Promise<void>) | undefined;
+  #isJoining = false;
+  #metThrough = 0;
   /** Of the transaction that is open. Undefined: its rows stay unsigned. */
   #base: Base | undefined;
   #adoption: Adoption | undefined;
@@ -74,11 +86,13 @@ export class LogSigner implements HeadKeeper {
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: SignerOptions) {
-    const { storage, configDir, dbPath } = options;
+    const { storage, configDir, dbPath, dbId = dbPath } = options;
     this.#options = options;
-    this.#paths = new PathMemory(configDir, dbPath);
+    this.#paths = new PathMemory(configDir, dbId);
     this.storage = Object.freeze({
       facts: storage.facts,
+      batchMsMax: storage.batchMsMax,
+      isShared: storage.isShared,
       read: (work) => storage.read(work),
       write: (work, durable) => this.#write(work, durable),
       sync: (waiting) => storage.sync(waiting),
@@ -111,8 +125,14 @@ export class LogSigner implements HeadKeeper {
 
   async open(tx: Transaction): Promise<Head> {
     this.#base = undefined;
-    const view = await readView(tx);
-    this.#base = await this.#refusing(() => this.#baseFor(tx, view));
+    const mine = this.#mine;
+    const [view, kept] = await Promise.all([
+      readView(tx),
+      // Where another machine signed last, what this one signed must still be there. Asked at once: it costs no round trip.
+      mine && this.#options.storage.isShared ? chainHashAt(tx, mine.row.size) : undefined,
+    ]);
+    const isKept = kept === mine?.row.chain_hash;
+    this.#base = await this.#refusing(() => this.#baseFor(tx, view, isKept));
     return view.last;
   }
 
@@ -129,7 +149,8 @@ export class LogSigner implements HeadKeeper {
     if (own === undefined) return;
     this.#own = own;
     if (base.own === undefined) await changeOne(tx, NAME, own.folder.origin);
-    const signed = tree.size === base.head?.row.size ? base.head : await signHead(tx, own, tree, head);
+    const isSigned = tree.size === base.head?.row.size && base.head.row.key === own.signer.verifierKey;
+    const signed = isSigned && base.head ? base.head : await signHead(tx, own, tree, head);
     if (keep) await changeOne(tx, KEEP, signed.row.size, signed.row.key, signed.row.checkpoint);
     if (this.#adoption !== undefined) this.#finishAdoption(this.#adoption, own, tree.size);
     if (signed !== base.head) this.#pending = signed;
@@ -149,7 +170,8 @@ export class LogSigner implements HeadKeeper {
     if (isNewer) this.#durable = mark;
     try {
       this.#paths.write(own.folder.origin);
-      if (!isNewer) return;
+      // What another machine signed, that one remembers.
+      if (!isNewer || mark.row.key !== own.signer.verifierKey) return;
       this.#memory ??= new MemoryFile(own.folder.signedPath, this.#options.process, this.#memoryFailed);
       this.#memory.write({ chainHash: mark.row.chain_hash, note: mark.row.checkpoint });
     } catch (error) {
@@ -206,7 +228,18 @@ export class LogSigner implements HeadKeeper {
     }
   }
 
+  /** A machine that finds out only now that the log is new to it joins first, then does what it was about to do. */
   async #write<T>(work: (tx: Transaction) => Promise<T>, durable?: 'soon'): Promise<T> {
+    try {
+      return await this.#writeOnce(work, durable);
+    } catch (thrown) {
+      if (!(thrown instanceof JoinFirst)) throw thrown;
+      await this.join();
+      return await this.#writeOnce(work, durable);
+    }
+  }
+
+  async #writeOnce<T>(work: (tx: Transaction) => Promise<T>, durable?: 'soon'): Promise<T> {
     let written: HeadMark;
     const result = await this.#options.storage.write(async (tx) => {
       try {
@@ -218,8 +251,51 @@ export class LogSigner implements HeadKeeper {
     }, durable);
     if (written === undefined) return result;
     this.#adoption = undefined;
-    if (written.row.size > (this.#committed?.row.size ?? 0)) this.#committed = written;
+    if (written.row.size > (this.#committed?.row.size ?? 0)) this.#see(written);
     return result;
+  }
+
+  #see(head: SignedHead): void {
+    this.#committed = head;
+    if (head.row.key === this.#own?.signer.verifierKey) this.#mine = head;
+  }
+
+  /** Learns the keys of other machines from the log itself. One that is not on the record is a stranger's. */
+  async #meetPeers(tx: Reader, { heads, origin, last }: LogView): Promise<void> {
+    if (this.#options.storage.isShared !== true) return;
+    const own = this.#own?.signer.verifierKey;
+    const strange = heads.filter(({ key }) => key !== own && !this.#peers.has(key));
+    if (strange.length === 0) return;
+    const creator = strange.map(({ key }) => key).filter((key) => originOfKey(key) === origin);
+    const found = await keysOnRecord(tx, this.#metThrough, last.position);
+    this.#metThrough = last.position;
+    for (const text of [...creator, ...found]) {
+      const key = keyIn(text);
+      if (key !== undefined && key.name === origin && text !== own) this.#peers.set(text, key);
+    }
+  }
+
+  /** Says how to put the key of this machine on the record of a team's log. */
+  onJoin(record: (key: string) => Promise<void>): void {
+    this.#record = record;
+  }
+
+  /** Puts it there, where it is not yet. */
+  async join(): Promise<void> {
+    const own = this.#own;
+    if (own === undefined || !this.#mustJoin(own) || this.#refused !== undefined) return;
+    this.#isJoining = true;
+    try {
+      await this.#record?.(own.signer.verifierKey);
+      own.folder.noteJoined();
+    } finally {
+      this.#isJoining = false;
+    }
+  }
+
+  #mustJoin({ folder, signer }: OwnLog): boolean {
+    if (this.#options.storage.isShared !== true || this.#isJoining) return false;
+    return originOfKey(signer.verifierKey) !== folder.origin && !folder.hasJoined;
   }
 
   /** All checks, outside a transaction. The memory is read first: others may sign further rows at any moment. */
@@ -228,7 +304,11 @@ export class LogSigner implements HeadKeeper {
     await this.#refusing(async () => {
       const own = this.#load(await storage.read(readView));
       const remembered = own && requireRemembered(own);
-      await storage.read(async (tx) => this.#checkFully(tx, await readView(tx), own, remembered));
+      await storage.read(async (tx) => {
+        const view = await readView(tx);
+        await this.#meetPeers(tx, view);
+        await this.#checkFully(tx, view, own, remembered);
+      });
     });
   }
 
@@ -253,33 +333,40 @@ export class LogSigner implements HeadKeeper {
     this.#isChecked = false;
   }
 
-  async #baseFor(tx: Transaction, view: LogView): Promise<Base> {
+  async #baseFor(tx: Transaction, view: LogView, isKept: boolean): Promise<Base> {
     if (this.#adoption !== undefined) return await this.#adoptedBase(tx, view, this.#adoption);
-    const known = this.#isChecked ? this.#knownBase(view) : undefined;
-    return known ?? (await this.#checkFully(tx, view, this.#load(view)));
+    await this.#meetPeers(tx, view);
+    const known = this.#isChecked ? this.#knownBase(view, isKept) : undefined;
+    const base = known ?? (await this.#checkFully(tx, view, this.#load(view)));
+    if (known === undefined && base.own !== undefined && this.#mustJoin(base.own)) throw new JoinFirst();
+    return base;
   }
 
   /** The head that this process wrote or saw, or one that another process of this user signed since. */
-  #knownBase(view: LogView): Base | undefined {
+  #knownBase(view: LogView, isKept: boolean): Base | undefined {
     const own = this.#own;
     if (own === undefined || view.origin !== own.folder.origin) return undefined;
-    const { row, hasOther } = headsOf(view, own);
+    const { newest: row, hasOther } = headsOf(view, own, this.#peers);
     if (row === undefined || hasOther || !isHeadOf(row, view.last)) return undefined;
+    const peer = this.#peers.get(row.key);
+    if (peer !== undefined && !isKept) return undefined;
     const isSame = (head: HeadMark) => HEAD_COLUMNS.every((column) => head?.row[column] === row[column]);
     let head = [this.#committed, this.#pending].find(isSame);
     const isNewer = row.size >= (this.#committed?.row.size ?? 0);
     if (head === undefined && isNewer && own.folder.adoptionStamp() === own.stamp)
-      head = openHead(row, own.key);
+      head = openHead(row, peer ?? own.key);
     if (head === undefined) return undefined;
     // Opened a second time, a transaction sees its own head, which is not committed yet.
-    if (head !== this.#pending) this.#committed = head;
+    if (head !== this.#pending) this.#see(head);
     return { own, tree: head.tree, head };
   }
 
   /** The user's side of the log, read anew: the owner may have restored or renewed the key meanwhile. */
   #load(view: LogView): OwnLog | undefined {
     const before = this.#own;
-    const own = loadOwnLog(view, this.#options);
+    const { isShared, facts } = this.#options.storage;
+    // Who only reads makes no key.
+    const own = loadOwnLog(view, this.#options, isShared === true && facts.writable);
     if (own === undefined) return undefined;
     // What this process saw was given up by the owner, in another process.
     if (before?.folder.origin !== own.folder.origin || before.stamp !== own.stamp) this.#forget();
@@ -295,10 +382,10 @@ export class LogSigner implements HeadKeeper {
     remembered: Remembered | undefined = own && requireRemembered(own),
   ): Promise<Base> {
     const { dbPath } = this.#options;
-    const head = own && remembered && (await requireSigned(tx, view, own, remembered, dbPath));
+    const head = own && remembered && (await requireSigned(tx, view, own, remembered, dbPath, this.#peers));
     const older = this.#committed?.row.size ?? 0;
     if ((head?.row.size ?? 0) < older) throw REFUSALS.cutTail(dbPath, view.last.position, older);
-    if (head !== undefined) this.#committed = head;
+    if (head !== undefined) this.#see(head);
     // What is remembered was durable.
     if (head?.row.size === remembered?.size) this.#durable = head;
     const finding = own?.folder.lastCheck()?.finding;
@@ -310,6 +397,7 @@ export class LogSigner implements HeadKeeper {
     this.#memory?.close();
     this.#memory = undefined;
     this.#committed = undefined;
+    this.#mine = undefined;
     this.#pending = undefined;
     this.#durable = undefined;
   }
@@ -327,7 +415,8 @@ export class LogSigner implements HeadKeeper {
     const tree = view.last.position < adoption.tree.size ? new Frontier() : new Frontier(adoption.tree.state);
     await regrow({ read: (work) => work(tx) }, tree, view.last.position, this.#options.dbPath);
     if (view.origin === undefined) await changeOne(tx, NAME, adoption.own.folder.origin);
-    this.#own = await acceptHeads(tx, view, adoption.own);
+    await this.#meetPeers(tx, view);
+    this.#own = await acceptHeads(tx, view, adoption.own, this.#peers);
     return { own: this.#own, tree, head: undefined };
   }
 
@@ -363,11 +452,17 @@ export class LogSigner implements HeadKeeper {
 }
 
 /** What a server would say of a log that it is about to sign: the key folder it would use, and why it would not. */
-export async function signability(storage: StorageEngine, { dbPath, configDir }: LogPlace) {
+export async function signability(storage: StorageEngine, { dbPath, dbId, configDir }: LogPlace) {
   const diagnostics = createDiagnostics(() => undefined, 'error');
-  const signer = new LogSigner({ storage, dbPath, configDir, diagnostics, clock: systemClock, process: '' });
+  const place = { dbPath, configDir, ...(dbId !== undefined && { dbId }) };
+  const signer = new LogSigner({ storage, ...place, diagnostics, clock: systemClock, process: '' });
   await signer.check();
   return signer.state();
+}
+
+async function chainHashAt(tx: Reader, position: number): Promise<string | undefined> {
+  const sql = 'SELECT chain_hash AS hash FROM audit_rows WHERE position = ?';
+  return (await tx.get<{ hash: string }>(sql, position))?.hash;
 }
 
 const NAME = 'INSERT INTO log (id, origin) VALUES (1, ?)';

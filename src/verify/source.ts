@@ -11,6 +11,8 @@ export interface Source {
   readonly whole: boolean;
   /** Of a source that is not whole: ids (`T-0001`, `A-0001`) of which every row that wrote them or their records is there. */
   readonly complete?: ReadonlySet<string>;
+  /** Whether several machines write to it, each with a key of its own. */
+  readonly isShared?: boolean | undefined;
   /** Positions of which it will ask for `contentHashAt`. */
   readonly hashed?: ReadonlySet<unknown>;
   /** The name the log gives itself, where it gives one. */
@@ -21,6 +23,11 @@ export interface Source {
   kept(): Promise<readonly SourceNote[]>;
   /** Audit rows in the order in which they lie, with the payload beside each, in pages. */
   rows(): AsyncIterable<readonly SourceRow[]>;
+  /**
+   * Of a source that others go on writing to and that is read in short steps: stops time, so that everything read from now on
+   * is of one moment. `rows` goes on with what was added meanwhile, and the heads are read again.
+   */
+  readonly catchUp?: (() => Promise<void>) | undefined;
   /** Texts by their digests; those that are not there are absent from the answer. */
   texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>>;
   /** Rows of state by id, each as the exact text that is hashed. */

@@ -45,23 +45,32 @@ export async function verify(source: Source, options: VerifyOptions): Promise<Ve
     options.report(finding);
   };
   const origin = await guarded(report, undefined, () => source.origin());
-  const heads: readonly SourceHead[] = await guarded(report, [], () => source.heads());
-  const kept: readonly SourceNote[] = await guarded(report, [], () => source.kept());
+  let heads: readonly SourceHead[] = await guarded(report, [], () => source.heads());
+  let kept: readonly SourceNote[] = await guarded(report, [], () => source.kept());
   const { evidence = [], keys } = options;
   // What they claim is not believed yet: it is where the walk computes a root.
-  const sizes = [...heads, ...kept, ...evidence].flatMap(({ note }) => headIn(note)?.size ?? []);
-  const walk = new Walk(source, report, sizes);
+  const sizes = () => [...heads, ...kept, ...evidence].flatMap(({ note }) => headIn(note)?.size ?? []);
+  const walk = new Walk(source, report, sizes());
   const { whole } = source;
   // In a source that is not whole, each row is proved to be under its newest head.
   const head = whole || heads.length === 0 ? undefined : (newestHead(heads) ?? { size: 0, root: '' });
 
   const total = whole ? (newestHead(heads)?.size ?? 0) : 0;
-  try {
+  const walkRows = async () => {
     for await (const page of source.rows()) {
       await walk.page(page);
       if (head !== undefined) for (const row of page) checkProof(row, head, report);
       options.onProgress?.(walk.links.rows, total && Math.max(walk.links.rows, total));
       await options.pause?.();
+    }
+  };
+  try {
+    await walkRows();
+    if (source.catchUp !== undefined) {
+      await source.catchUp();
+      [heads, kept] = [await source.heads(), await source.kept()];
+      walk.links.want(sizes());
+      await walkRows();
     }
   } catch (error) {
     const finding = { ...damageOf(error), position: walk.links.position + 1 };
@@ -71,7 +80,8 @@ export async function verify(source: Source, options: VerifyOptions): Promise<Ve
   await guarded(report, undefined, () => walk.end(options.now));
   const { links, acts, firstUnreplayed, texts } = walk;
   const size = whole ? links.position : (head?.size ?? 0);
-  const log = { whole, origin, size, marks: links.marks, firstBreak: links.firstBreak, acts };
+  const { isShared } = source;
+  const log = { whole, origin, size, marks: links.marks, firstBreak: links.firstBreak, acts, isShared };
   const judged = judgeHeads(heads, kept, evidence, keys.trusted, log, report);
   await guarded(report, undefined, () => source.checkRest(walk.walked(records), report));
   return {

@@ -2,16 +2,21 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AuditFile, readAuditFile } from './audit-file.ts';
+import { databaseForTest } from './postgres.ts';
 import { type ServerOptions, ServerProcess } from './server-process.ts';
 
 /** Where one test plays: a folder of its own, and every process started in it. Nothing of it outlives the test. */
 export class Playground {
   readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'colibri-test-')));
-  readonly dbPath = join(this.folder, 'data', 'colibri.db');
+  readonly #url: string | undefined;
+  /** A file; where the test runs on PostgreSQL, the URL of a database. */
+  readonly dbPath: string;
   readonly #servers: ServerProcess[] = [];
   readonly #undo: (() => unknown)[] = [];
 
-  constructor() {
+  constructor(url = databaseForTest()) {
+    this.#url = url;
+    this.dbPath = url ?? join(this.folder, 'data', 'colibri.db');
     for (const home of ['home', 'config', 'share']) mkdirSync(join(this.folder, home));
   }
 
@@ -75,7 +80,7 @@ export class Playground {
       HOME: join(this.folder, 'home'),
       XDG_CONFIG_HOME: join(this.folder, 'config'),
       XDG_DATA_HOME: join(this.folder, 'share'),
-      COLIBRI_DB_PATH: this.dbPath,
+      ...(this.#url === undefined ? { COLIBRI_DB_PATH: this.dbPath } : { COLIBRI_DATABASE_URL: this.#url }),
     };
   }
 }

@@ -75,7 +75,7 @@ function remembered({ configDir, origin }: Place): Evidence[] {
 /** Writes what `colibri export` makes of the database. */
 export async function exportTo(place: Place, path: string): Promise<void> {
   const { dbPath, configDir, folder } = place;
-  const request = { dbPath, configDir, workspace: folder };
+  const request = { besideDb: dbPath, configDir, workspace: folder };
   await withStorage(place, (storage) => writeBundle(storage, request, path));
 }
 
@@ -95,7 +95,7 @@ export async function proveTo(place: Place, subject: string, path: string): Prom
   const { dbPath, configDir } = place;
   const text = await withStorage(place, async (storage) =>
     formatCertificate(
-      await buildCertificate(storage, { dbPath, configDir, workspace: place.folder }, subject),
+      await buildCertificate(storage, { besideDb: dbPath, configDir, workspace: place.folder }, subject),
     ),
   );
   writeFileSync(path, text);

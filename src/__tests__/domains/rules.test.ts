@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ownerTools } from '../../domains/owner/tools.ts';
+import { joiningTools, ownerTools } from '../../domains/owner/tools.ts';
 import { proofTools } from '../../domains/proof/tools.ts';
 import { ask, type Lookup, type Steps, settle, settleAsync } from '../../domains/rule.ts';
 import { RULES } from '../../domains/rules.ts';
@@ -49,6 +49,7 @@ describe('the rules', () => {
     }),
     ...proofTools({ skillsInForce: async () => [] }),
     ...ownerTools(),
+    ...joiningTools(),
   ].flatMap((tool) => (tool.effect === 'writes' ? [tool] : []));
 
   test('are those of the tools that write, no more and no less', () => {

@@ -67,14 +67,16 @@ export class World {
     this.memory.begin({ ...said, body: { outside }, content });
 
     const ruled = await this.storage.write(async (tx) => {
-      const lookup = comparing(transactionLookup(tx, call), this.memory);
+      const real = transactionLookup(tx, call);
+      const lookup = comparing(real, this.memory);
       const inDatabase = await outcomeOf(() => settleAsync(writing.rule(args as never, call), lookup));
       const inMemory = await outcomeOf(() => settle(writing.rule(args as never, call), this.memory));
       expect(inDatabase).toEqual(inMemory);
       const sql = 'INSERT OR REPLACE INTO processes (process, actor, last_seen) VALUES (?, ?, ?)';
       await tx.run(sql, process, actor, at);
       if (inDatabase.code !== undefined) return inDatabase;
-      for (const written of inDatabase.rows) await applyRow(tx, written);
+      for (const written of inDatabase.rows)
+        await applyRow(tx, written, new Map(texts.map(({ digest, text }) => [digest, text])), real.seen);
       await tx.run(
         'INSERT INTO actions (position, text, content, chain) VALUES (?, ?, ?, ?)',
         position,

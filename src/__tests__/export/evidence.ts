@@ -36,7 +36,7 @@ export async function prove(log: RealLog, subject: string): Promise<Certificate>
 }
 
 function placeOf({ dbPath, configDir }: RealLog) {
-  return { dbPath, configDir, workspace: dirname(dbPath) };
+  return { besideDb: dbPath, configDir, workspace: dirname(dbPath) };
 }
 
 async function reading<T>(log: RealLog, work: (storage: StorageEngine) => Promise<T>): Promise<T> {

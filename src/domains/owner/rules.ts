@@ -1,7 +1,7 @@
 import { ColibriError } from '../../errors.ts';
 import { STATE_TABLES } from '../../log/tables.ts';
 import { ask, type Call, type Ruling, type Steps } from '../rule.ts';
-import type { AdoptArgs, EraseArgs } from './tools.ts';
+import type { AdoptArgs, EraseArgs, KeyArgs } from './tools.ts';
 
 /** The owner accepts the log as it is. It changes no row of state: what it says is in its arguments. */
 function* adoptLog(args: AdoptArgs, call: Call): Steps<Ruling<{ adopted_rows: number; key: string }>> {
@@ -52,8 +52,16 @@ function* eraseTexts(args: EraseArgs): Steps<Ruling<{ record: string; digests: s
   return { rows: [], result: { record, digests: [...digests] } };
 }
 
-/** The acts of the owner, with the arguments that are texts. */
+/** A key becomes one of the log's: vouched for by the owner of another, or by itself. What it says is in its arguments. */
+function* addKey({ key }: KeyArgs): Steps<Ruling<{ key: string }>> {
+  yield {};
+  return { rows: [], result: { key } };
+}
+
+/** The acts of the owner, and that of a machine that is new to a team's log, with the arguments that are texts. */
 export const OWNER_RULES = {
   owner_adopt: { texts: ['reason'], rule: adoptLog },
   owner_erase: { texts: ['reason'], rule: eraseTexts },
+  owner_trust: { texts: [], rule: addKey },
+  key_join: { texts: [], rule: addKey },
 } as const;

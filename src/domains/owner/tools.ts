@@ -31,6 +31,9 @@ export const EraseInput = z.strictObject({
 
 const EraseOutput = z.strictObject({ record: z.string(), digests: z.array(hash) });
 
+const KeyShape = z.strictObject({ key: z.string().max(512) });
+
+export type KeyArgs = z.output<typeof KeyShape>;
 export type AdoptArgs = z.output<typeof AdoptInput>;
 export type EraseArgs = z.output<typeof EraseInput>;
 
@@ -71,6 +74,28 @@ export function ownerTools(): Tool[] {
       output: EraseOutput,
       ...erasing,
       handle: erase,
+    }),
+    tool({
+      name: 'owner_trust',
+      title: 'Trust key',
+      summary: 'Vouch for the key of another machine.',
+      input: KeyShape,
+      output: KeyShape,
+      ...ruled(OWNER_RULES.owner_trust),
+    }),
+  ];
+}
+
+/** What a server does once, at its first start on a team's database. No client can ask for it. */
+export function joiningTools(): Tool[] {
+  return [
+    tool({
+      name: 'key_join',
+      title: 'Join log',
+      summary: 'Put the key of this machine on the record.',
+      input: KeyShape,
+      output: KeyShape,
+      ...ruled(OWNER_RULES.key_join),
     }),
   ];
 }

@@ -1,11 +1,7 @@
 /** Marks a file as Colibri's: the bytes "Coli" in the SQLite header. */
 export const APPLICATION_ID = 0x436f6c69;
 
-/**
- * The version a file carries. Builds before 0.2.0 wrote 1 to 4 with other formats; those files are refused, so the
- * count goes on behind them.
- */
-export const SCHEMA_VERSION = 5;
+export { SCHEMA_VERSION } from '../engine.ts';
 
 /**
  * The whole schema. Tables are STRICT so that a value keeps the type it was hashed with. A column is one of three kinds:

@@ -148,6 +148,8 @@ export const FORMS: Readonly<Record<number, Readonly<Record<string, Forms>>>> = 
       fields: { record: line(32), task_id: line(32) },
       texts: { reason },
     },
+    owner_trust: { required: ['key'], fields: { key }, texts: {} },
+    key_join: { required: ['key'], fields: { key }, texts: {} },
   },
 };
 

@@ -61,6 +61,8 @@ export interface WalkedLog {
   /** The first row that is missing or altered: no head beyond it can be compared. */
   readonly firstBreak: number;
   readonly acts: readonly KeyAct[];
+  /** Whether several machines write to it, so that a key may join by itself. */
+  readonly isShared?: boolean | undefined;
 }
 
 /** A key that is known, why, and how far its head reaches. */
@@ -119,6 +121,11 @@ function knownKeys(
     known.set(text, { text, key, vouched });
     return true;
   };
+  /** Whether a key has itself signed the row by which it joined. */
+  const signsFrom = (text: string, position: number) => {
+    const key = readKey(text, log.origin);
+    return key !== undefined && agreedReach(heads, [{ text, key, vouched: false }], log) >= position;
+  };
   const texts = new Set([...heads, ...kept].flatMap(({ key }) => key ?? []));
   for (const text of texts) if (trusted.some((one) => isSameKey(one, text))) add(text, true);
   // Who signs under this name vouches for the key that the name is made of.
@@ -127,8 +134,10 @@ function knownKeys(
   for (let grows = true; grows; ) {
     const reach = agreedReach(heads, [...known.values()], log);
     grows = false;
-    for (const act of log.acts)
-      if (act.position <= reach && add(act.key, act.tool !== 'key_join')) grows = true;
+    for (const act of log.acts) {
+      const isJoining = act.tool === 'key_join' && log.isShared === true && signsFrom(act.key, act.position);
+      if ((act.position <= reach || isJoining) && add(act.key, act.tool !== 'key_join')) grows = true;
+    }
   }
   return [...known.values()];
 }

@@ -31,7 +31,7 @@ export class Links {
   #otherLink: string | undefined;
   readonly #full = new Frontier();
   #rest = new Frontier();
-  readonly #wanted: ReadonlySet<number>;
+  readonly #wanted: Set<number>;
   readonly #whole: boolean;
   readonly #lost: LostRows;
   readonly #report: Report;
@@ -41,6 +41,11 @@ export class Links {
     this.#lost = options.lost;
     this.#report = options.report;
     this.#wanted = new Set(options.sizes);
+  }
+
+  /** Heads of further sizes will be asked about. They must be of rows that are still to come. */
+  want(sizes: Iterable<number>): void {
+    for (const size of sizes) this.#wanted.add(size);
   }
 
   /** Answers the content hash of a row that is as it was written, undefined of one that cannot be trusted. */

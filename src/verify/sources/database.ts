@@ -15,6 +15,7 @@ import {
 import { Cells, PAGE, type Rest, rowsIn, textOf } from './database-cells.ts';
 import { DERIVED } from './database-derived.ts';
 import { STRAYS } from './database-strays.ts';
+import { ShortReads } from './short-reads.ts';
 
 /**
  * A log in a database, read on the snapshot `tx`: `storage.read((tx) => verify(new DatabaseSource(storage, tx), …))`.
@@ -22,18 +23,32 @@ import { STRAYS } from './database-strays.ts';
  */
 export class DatabaseSource implements Source {
   readonly whole = true;
+  readonly isShared: boolean | undefined;
   readonly #storage: StorageEngine;
   readonly #cells: Cells;
   /** Texts that were read before a row asked for them, and where they end. */
   #ahead = new Map<string, SourceText>();
   #lastText = 0;
+  #lastRow = 0;
+  readonly #short: ShortReads | undefined;
+  /** How many rows there were when the heads were read first. */
+  #through = Number.MAX_SAFE_INTEGER;
 
   constructor(storage: StorageEngine, tx: Reader) {
     this.#storage = storage;
+    this.#short = tx instanceof ShortReads ? tx : undefined;
+    this.isShared = storage.isShared;
     this.#cells = new Cells(tx);
   }
 
   origin = () => this.#cells.origin();
+
+  /** Undefined where everything is read from one snapshot from the start. */
+  get catchUp(): (() => Promise<void>) | undefined {
+    const short = this.#short;
+    return short && (() => short.catchUp());
+  }
+
   states = (table: StateTable, ids: readonly number[]) => this.#cells.states(table, ids);
 
   /** Texts are stored in the order of their calls: going on from the last ones takes a quarter of looking each up. */
@@ -54,6 +69,10 @@ export class DatabaseSource implements Source {
   }
 
   async heads(): Promise<SourceHead[]> {
+    if (this.#short?.isCaughtUp === false) {
+      const sql = 'SELECT max(position) AS last FROM actions';
+      this.#through = (await this.#cells.from('actions').get<{ last: number | null }>(sql))?.last ?? 0;
+    }
     const rows = await this.#cells
       .from('log_heads')
       .all('SELECT key, size, chain_hash, at, frontier, checkpoint FROM log_heads ORDER BY key');
@@ -81,15 +100,18 @@ export class DatabaseSource implements Source {
   }
 
   async *rows(): AsyncGenerator<SourceRow[]> {
-    for (let last = 0; ; ) {
+    // Rows that are added before time stops are for later: nobody knows yet at which of them a root is due.
+    const through = this.#short?.isCaughtUp === false ? this.#through : Number.MAX_SAFE_INTEGER;
+    for (let last = this.#lastRow; ; ) {
       const sql = `${rowsIn(this.#cells.dialect)} > ? AND a.position <= ? ORDER BY a.position LIMIT ${PAGE}`;
-      const rows = await this.#cells.rows((actions) => actions.lists(sql, last, Number.MAX_SAFE_INTEGER));
+      const rows = await this.#cells.rows((actions) => actions.lists(sql, last, through));
       const end = rows.at(-1)?.position;
       if (end === undefined) return;
       // In a damaged file a search may come upon any row. Going on from there might never end.
       if (!(end > last)) throw new DamagedSource('actions', `behind row ${last} comes row ${end}`);
       yield rows;
       last = end;
+      this.#lastRow = end;
     }
   }
 

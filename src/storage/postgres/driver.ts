@@ -1,0 +1,310 @@
+import { asError, ColibriError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
+import type { Address, Host } from '../address.ts';
+import { NoEngineError, type SqlList, type SqlValue } from '../engine.ts';
+
+/** What a statement is answered with. */
+export interface Answer {
+  readonly rows: readonly unknown[];
+  /** Rows that it changed, or found. */
+  readonly count: number;
+  /** The command as the server names it. */
+  readonly command: string;
+}
+
+/** The part of the library that is used. */
+interface Client {
+  query(query: {
+    readonly text: string;
+    readonly values: readonly unknown[];
+    readonly name?: string | undefined;
+    readonly rowMode?: 'array' | undefined;
+  }): Promise<{
+    readonly rows: unknown[];
+    readonly rowCount: number | null;
+    readonly command: string | null;
+  }>;
+  connect(): Promise<unknown>;
+  end(): Promise<void>;
+  on(event: 'error' | 'end', listener: (error?: Error) => void): void;
+  readonly connection: { readonly stream: { cork(): void; uncork(): void; destroy(): void } };
+}
+
+interface Library {
+  readonly Client: new (options: object) => Client;
+}
+
+let loaded: Promise<Library> | undefined;
+
+/** Loaded only where a URL is set: it takes longer than everything else at start. */
+async function loadLibrary(): Promise<Library> {
+  try {
+    loaded ??= import('pg').then((module) => (module.default ?? module) as unknown as Library);
+    return await loaded;
+  } catch (error) {
+    throw new NoEngineError(
+      `The PostgreSQL client cannot be loaded (${asError(error).message.split('\n')[0]}). Install Colibri again, or unset COLIBRI_DATABASE_URL.`,
+    );
+  }
+}
+
+/** The state of an SQL error, or what Node calls an error of a connection. */
+export function codeOf(error: unknown): string {
+  const code: unknown = Reflect.get(Object(error), 'code');
+  return typeof code === 'string' ? code : '';
+}
+
+/** Whether the connection is gone, or this server no longer the one that takes writes. */
+export function isLost(error: unknown): boolean {
+  if (error instanceof LostConnection) return true;
+  const code = codeOf(error);
+  return /^(08|57P0[1-5]|25006$)/.test(code) || /^E[A-Z]+$/.test(code);
+}
+
+/** The connection ended before the answer came. */
+export class LostConnection extends Error {}
+
+/** What each session is set to. Texts come and go as UTF-8, bytes as hex, numbers whole. */
+function settingsOf({ longReads }: { readonly longReads: boolean }): string {
+  const limit = LIMITS.lockWaitMsMax;
+  return [
+    'search_path = colibri, pg_temp',
+    "client_encoding = 'UTF8'",
+    "default_transaction_isolation = 'read committed'",
+    "bytea_output = 'hex'",
+    'extra_float_digits = 1',
+    'standard_conforming_strings = on',
+    'jit = off',
+    'row_security = off',
+    // A laptop that falls asleep with the lock must not stop the others.
+    `lock_timeout = ${limit}`,
+    `statement_timeout = ${longReads ? 0 : limit}`,
+    `idle_in_transaction_session_timeout = ${longReads ? 0 : limit}`,
+    `tcp_user_timeout = ${limit}`,
+  ]
+    .map((setting) => `SET ${setting}`)
+    .join('; ');
+}
+
+/** How long a host is given to answer at all. */
+const CONNECT_MS_MAX = 5_000;
+
+const TYPES: Readonly<Record<number, (text: string) => SqlValue>> = {
+  16: (text) => (text === 't' ? 1 : 0),
+  17: (text) => Buffer.from(text.slice(2), 'hex'),
+  20: Number,
+  21: Number,
+  23: Number,
+  26: Number,
+  700: Number,
+  701: Number,
+  1700: Number,
+};
+
+const asText = (text: string) => text;
+
+/** Statements that a server keeps prepared for a connection. */
+const PREPARED_MAX = 500;
+const PREPARED_CHARS_MAX = 2_000;
+
+/** SQL with `$1` for each `?`, and the name that it is prepared under. */
+const translated = new Map<string, { readonly text: string; readonly name: string | undefined }>();
+
+function translate(sql: string) {
+  const known = translated.get(sql);
+  if (known !== undefined) return known;
+  let count = 0;
+  const text = sql.replace(/'(?:[^']|'')*'|\?/g, (part) => (part === '?' ? `$${++count}` : part));
+  // What is long has many rows, and hardly ever as many again.
+  const isKept = translated.size < PREPARED_MAX && sql.length < PREPARED_CHARS_MAX;
+  const name = isKept ? `c${translated.size}` : undefined;
+  const made = { text, name };
+  if (name !== undefined) translated.set(sql, made);
+  return made;
+}
+
+const BIGGEST = 9_223_372_036_854_775_807n;
+
+/** A value as the server reads it. Beyond what 64 bits hold, every number is the largest. */
+function parameterOf(value: SqlValue): unknown {
+  if (typeof value !== 'number' || (value > -9e18 && value < 9e18)) return value;
+  return String(value > 0 ? BIGGEST : -BIGGEST - 1n);
+}
+
+/** One session on a server. Statements are sent at once and answered in order. */
+export class Session {
+  readonly #client: Client;
+  #lost: LostConnection | undefined;
+  #isCorked = false;
+
+  private constructor(client: Client) {
+    this.#client = client;
+    client.on('error', () => this.#lose());
+    client.on('end', () => this.#lose());
+  }
+
+  /** Opens a session on the first host that takes writes, or on the first at all where reading is enough. */
+  static async open(address: Address, { reads = false, longReads = false } = {}): Promise<Session> {
+    const library = await loadLibrary();
+    let failure: unknown;
+    for (const host of address.hosts) {
+      const session = await Session.#connect(library, address, host, longReads).catch((error: unknown) => {
+        failure ??= error;
+      });
+      if (session === undefined) continue;
+      if (reads || (await session.takesWrites())) return session;
+      await session.close();
+      failure ??= new Error('the server takes no writes: it is a standby or is set to read only');
+    }
+    throw unreachable(address, failure);
+  }
+
+  static async #connect(
+    library: Library,
+    address: Address,
+    host: Host,
+    longReads: boolean,
+  ): Promise<Session> {
+    const attempt = async (ssl: object | false) => {
+      const client = new library.Client({
+        ...host,
+        database: address.database,
+        user: address.user,
+        // Without one, the library would look for files of its own.
+        password: address.password ?? '',
+        ssl,
+        pipeline: true,
+        connectionTimeoutMillis: CONNECT_MS_MAX,
+        // Longer than the server's own limits: only a network that is gone takes this long.
+        query_timeout: longReads ? 0 : LIMITS.lockWaitMsMax + CONNECT_MS_MAX,
+        keepAlive: true,
+        application_name: 'colibri',
+        types: { getTypeParser: (type: number) => TYPES[type] ?? asText },
+      });
+      const session = new Session(client);
+      await client.connect();
+      await session.script(settingsOf({ longReads }));
+      return session;
+    };
+    const { ssl } = address;
+    const isSocket = host.host.startsWith('/');
+    if (ssl === 'disable' || isSocket) return await attempt(false);
+    const checked = { rejectUnauthorized: true, servername: host.host };
+    if (ssl === 'verify-full') return await attempt(checked);
+    if (ssl === 'verify-ca') return await attempt({ ...checked, checkServerIdentity: () => undefined });
+    const unchecked = { rejectUnauthorized: false };
+    if (ssl === 'require') return await attempt(unchecked);
+    return await attempt(unchecked).catch((error: unknown) => {
+      if (!asError(error).message.includes('does not support SSL')) throw error;
+      return attempt(false);
+    });
+  }
+
+  get isLost(): boolean {
+    return this.#lost !== undefined;
+  }
+
+  /** Sends a statement. It leaves with those sent before, at `flush` at the latest. */
+  async send(sql: string, params: SqlList = [], rowMode?: 'array'): Promise<Answer> {
+    if (this.#lost !== undefined) throw this.#lost;
+    if (!this.#isCorked) {
+      this.#isCorked = true;
+      this.#client.connection.stream.cork();
+    }
+    const { text, name } = translate(sql);
+    try {
+      const { rows, rowCount, command } = await this.#client.query({
+        text,
+        name,
+        rowMode,
+        values: params.map(parameterOf),
+      });
+      return { rows, count: rowCount ?? 0, command: command ?? '' };
+    } catch (error) {
+      throw this.#lost ?? cleaned(error);
+    }
+  }
+
+  /** Lets everything leave that was sent. */
+  flush(): void {
+    if (!this.#isCorked) return;
+    this.#isCorked = false;
+    this.#client.connection.stream.uncork();
+  }
+
+  async ask<T>(sql: string, ...params: SqlValue[]): Promise<T[]> {
+    const answer = this.send(sql, params);
+    this.flush();
+    return (await answer).rows as T[];
+  }
+
+  /** Several statements without parameters, in one go. */
+  async script(sql: string): Promise<void> {
+    this.flush();
+    try {
+      await this.#client.query({ text: sql, values: [] });
+    } catch (error) {
+      throw this.#lost ?? cleaned(error);
+    }
+  }
+
+  async takesWrites(): Promise<boolean> {
+    const sql =
+      "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean AS reads";
+    return (await this.ask<{ reads: number }>(sql))[0]?.reads === 0;
+  }
+
+  async close(): Promise<void> {
+    this.flush();
+    const isLost = this.isLost;
+    this.#lost ??= new LostConnection('the connection was closed');
+    if (isLost) this.#client.connection.stream.destroy();
+    else await this.#client.end().catch(() => undefined);
+  }
+
+  #lose(): void {
+    this.#lost ??= new LostConnection('the connection to the database was lost');
+  }
+}
+
+/** The library's message may name the host, the user or the password. What the server said of a statement may not. */
+function cleaned(error: unknown): unknown {
+  const code = codeOf(error);
+  if (/^[0-9A-Z]{5}$/.test(code) && !code.startsWith('28')) {
+    const said = new Error(asError(error).message);
+    return Object.assign(said, { code });
+  }
+  if (error instanceof LostConnection) return error;
+  return new LostConnection('the connection to the database was lost');
+}
+
+/** Why no server could be used: by its code only, because messages name hosts and users. */
+function unreachable({ shown }: Address, failure: unknown): ColibriError {
+  const code = codeOf(failure);
+  const why =
+    REASONS[code] ??
+    (code === '' && failure instanceof Error && OWN.test(failure.message) ? failure.message : undefined);
+  const reason = why ?? (code === '' ? 'no server answered' : `error ${code}`);
+  const sentence = `${shown} cannot be reached: ${reason}. Check COLIBRI_DATABASE_URL, and that the server runs and lets this user in.`;
+  return new ColibriError('ERR_STORAGE_BUSY', sentence, { reason });
+}
+
+const OWN = /^the server /;
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there',
+  ENOENT: 'there is no such socket',
+  ENOTFOUND: 'the name of the server is not known',
+  EAI_AGAIN: 'the name of the server cannot be looked up now',
+  ETIMEDOUT: 'the server does not answer',
+  EHOSTUNREACH: 'there is no way to the server',
+  '28P01': 'the server refused the user or the password',
+  '28000': 'the server refused the user',
+  '3D000': 'there is no such database on the server',
+  '53300': 'the server has too many connections',
+  '57P03': 'the server is starting or stopping',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate of the server is not trusted',
+  SELF_SIGNED_CERT_IN_CHAIN: 'the certificate of the server is not trusted',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the certificate of the server is not trusted',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate of the server is for another name',
+};

@@ -1,0 +1,397 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { asError, ColibriError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
+import type { Address } from '../address.ts';
+import {
+  ForeignSchema,
+  type Reader,
+  SCHEMA_VERSION,
+  type StorageEngine,
+  type StorageFacts,
+  type StorageProblem,
+  type Transaction,
+  UnusableStorage,
+} from '../engine.ts';
+import { isGone, isOnThisMachine } from '../process-identity.ts';
+import { type Answer, codeOf, isLost, Session } from './driver.ts';
+import { HELD, nameLock } from './presence.ts';
+import { MARK, NAMESPACE, SCHEMA } from './schema.ts';
+import { findProblems } from './self-check.ts';
+import { compareStructure, DEFINITIONS, type Definition } from './structure.ts';
+import { PostgresReader, PostgresTransaction } from './transaction.ts';
+
+export interface PostgresOptions {
+  readonly address: Address;
+  readonly readingIsEnough?: boolean | undefined;
+  readonly readOnly?: boolean | undefined;
+  readonly onUncertain?: ((error: ColibriError) => void) | undefined;
+  /** Which process this is: it holds a lock of that name as long as it is there. */
+  readonly process?: string | undefined;
+}
+
+/** Opens, or creates, the schema `colibri` in a database that a server holds for a team. */
+export async function openPostgres(options: PostgresOptions): Promise<StorageEngine> {
+  const { address, readOnly = false, readingIsEnough = false } = options;
+  const session = await Session.open(address, { reads: readOnly || readingIsEnough, longReads: readOnly });
+  try {
+    const server = await examine(session, address);
+    const writable = !readOnly && (await session.takesWrites());
+    if (writable) await createSchema(session, address);
+    else if ((await markOf(session)) === undefined)
+      throw unusable(`There is no log of Colibri in ${address.shown}. Start a client that uses it.`);
+    const problems = compareStructure(await session.ask<Definition>(DEFINITIONS));
+    // Who only reads may look at anything, and says what is wrong with it.
+    if (problems.length > 0 && !readOnly) throw new ForeignSchema(address.shown, problems);
+    const engine = new PostgresEngine(options, session, writable, server);
+    if (writable) await engine.claimPresence();
+    return engine;
+  } catch (error) {
+    await session.close();
+    throw isLost(error) ? lostWhileOpening(address, error) : error;
+  }
+}
+
+function lostWhileOpening({ shown }: Address, cause: unknown): ColibriError {
+  const sentence = `The connection to ${shown} was lost while it was opened.`;
+  return new ColibriError('ERR_STORAGE_BUSY', sentence, {}, { cause });
+}
+
+const unusable = (sentence: string) => new UnusableStorage(sentence);
+
+/** What the server is, if it can be used: texts in UTF-8, and commits that are kept. */
+async function examine(session: Session, { shown }: Address): Promise<string> {
+  const [server] = await session.ask<{ version: string; encoding: string; commits: string }>(
+    `SELECT current_setting('server_version') AS version, current_setting('server_encoding') AS encoding,
+       current_setting('synchronous_commit') AS commits`,
+  );
+  const { version = '', encoding = '', commits = '' } = server ?? {};
+  if (encoding !== 'UTF8')
+    throw unusable(
+      `${shown} keeps texts as ${encoding}. Create a database with ENCODING 'UTF8' and name that.`,
+    );
+  if (commits === 'off')
+    throw unusable(
+      `${shown} answers commits before they are on a disk (synchronous_commit is off), so that nothing could be called stored. Set it to on, for the server, the database or the role.`,
+    );
+  return `PostgreSQL ${version.split(' ')[0]}, synchronous_commit ${commits}`;
+}
+
+async function markOf(session: Session): Promise<string | undefined> {
+  const sql = "SELECT obj_description(to_regclass('colibri.log'), 'pg_class') AS mark";
+  return (await session.ask<{ mark: string | null }>(sql))[0]?.mark ?? undefined;
+}
+
+/**
+ * Makes everything in one transaction. Of eight processes that start at once on an empty database one makes it, and seven
+ * are told that it is there already.
+ */
+async function createSchema(session: Session, address: Address): Promise<void> {
+  const mark = await markOf(session);
+  if (mark === MARK) return;
+  if (mark !== undefined)
+    throw unusable(
+      `${address.shown} was made by another version of Colibri (${mark}; this one knows schema ${SCHEMA_VERSION}). It was left untouched; use that version.`,
+    );
+  const [there] = await session.ask<{ found: number }>(
+    'SELECT count(*) AS found FROM pg_namespace WHERE nspname = ?',
+    NAMESPACE,
+  );
+  const namespace = there?.found === 0 ? `CREATE SCHEMA ${NAMESPACE};` : '';
+  try {
+    await session.script(`BEGIN; ${namespace} ${SCHEMA}; COMMIT`);
+  } catch (error) {
+    await session.script('ROLLBACK');
+    // Another process has made it meanwhile.
+    if ((await markOf(session)) === MARK) return;
+    const reason = asError(error).message;
+    throw unusable(
+      `The tables of Colibri could not be made in ${address.shown} (${reason}). Let a role that may create a schema start Colibri once, or see the guide on a team's database.`,
+    );
+  }
+}
+
+/** How long a lost connection is looked for again before an open commit is called uncertain. */
+const RECONNECT_MS_MAX = 15_000;
+const RECONNECT_PAUSE_MS = 200;
+
+class PostgresEngine implements StorageEngine {
+  readonly facts: StorageFacts;
+  readonly isShared = true;
+  readonly batchMsMax = LIMITS.remoteBatchMsMax;
+  readonly #options: PostgresOptions;
+  readonly #idleReaders: Session[] = [];
+  #writer: Session;
+  #lastWrite: Promise<unknown> = Promise.resolve();
+  #closed = false;
+  /** Whether the log has its row: without one, the whole table must be locked. It is never deleted. */
+  #isNamed = false;
+  /** Whether everything this process saw committed is durable. */
+  #isSynced = false;
+  #failed: ColibriError | undefined;
+
+  constructor(options: PostgresOptions, writer: Session, writable: boolean, server: string) {
+    this.#options = options;
+    this.#writer = writer;
+    this.facts = Object.freeze({
+      path: options.address.shown,
+      schemaVersion: SCHEMA_VERSION,
+      engine: server,
+      journal: 'wal',
+      writable,
+    });
+  }
+
+  async read<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
+    const { address, readOnly = false } = this.#options;
+    let session: Session | undefined;
+    try {
+      session = await this.#takeReader(address, readOnly);
+      // It leaves with the first question.
+      session.send('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY').catch(() => undefined);
+      const result = await work(new PostgresReader(session));
+      session.send('COMMIT').catch(() => undefined);
+      session.flush();
+      return result;
+    } catch (error) {
+      session?.send('ROLLBACK').catch(() => undefined);
+      session?.flush();
+      throw this.#refusal(error);
+    } finally {
+      if (session?.isLost === false && this.#idleReaders.length < LIMITS.idleReadersMax && !this.#closed)
+        this.#idleReaders.push(session);
+      else await session?.close();
+    }
+  }
+
+  async #takeReader(address: Address, longReads: boolean): Promise<Session> {
+    for (let idle = this.#idleReaders.pop(); idle !== undefined; idle = this.#idleReaders.pop())
+      if (!idle.isLost) return idle;
+    return await Session.open(address, { reads: true, longReads });
+  }
+
+  async write<T>(work: (tx: Transaction) => Promise<T>, durable?: 'soon'): Promise<T> {
+    const turn = this.#lastWrite.then(() => this.#writeAlone(work, durable));
+    this.#lastWrite = turn.catch(() => undefined);
+    return await turn;
+  }
+
+  async #writeAlone<T>(work: (tx: Transaction) => Promise<T>, durable?: 'soon'): Promise<T> {
+    if (this.#failed !== undefined) throw this.#failed;
+    const session = await this.#connected();
+    const tx = await this.#begin(session);
+    let result: T;
+    try {
+      result = await work(tx);
+      if (durable === 'soon') tx.later('SET LOCAL synchronous_commit = off');
+    } catch (error) {
+      session.send('ROLLBACK').catch(() => undefined);
+      session.flush();
+      throw this.#refusal(error);
+    }
+    try {
+      tx.later('COMMIT', [], assertCommitted);
+      await tx.settle();
+      this.#isSynced = durable === undefined;
+    } catch (error) {
+      if (!isLost(error)) throw this.#refusal(error);
+      if (!(await this.#wasCommitted(tx, error))) throw this.#refusal(error);
+      this.#isSynced = false;
+    }
+    return result;
+  }
+
+  /** Begins a transaction under the write lock, and learns what time it is. All of it leaves with the first question. */
+  async #begin(session: Session): Promise<PostgresTransaction> {
+    const local = () => performance.timeOrigin + performance.now();
+    let ahead = 0;
+    const tx = new PostgresTransaction(session, () => Math.floor(local() + ahead));
+    tx.later('BEGIN ISOLATION LEVEL READ COMMITTED');
+    if (this.#isNamed) tx.later(LOCK, [], assertLocked);
+    else await this.#lockFirst(tx);
+    tx.later('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now', [], ({ rows }) => {
+      ahead = Number(Reflect.get(Object(rows[0]), 'now')) - local();
+    });
+    return tx;
+  }
+
+  /** A log gets its row with its first rows: until then, the table is locked. */
+  async #lockFirst(tx: PostgresTransaction): Promise<void> {
+    try {
+      const lock = async () => (await tx.all(LOCK)).length > 0;
+      this.#isNamed = await lock();
+      if (this.#isNamed) return;
+      await tx.run('LOCK TABLE log IN SHARE ROW EXCLUSIVE MODE');
+      this.#isNamed = await lock();
+    } catch (error) {
+      tx.later('ROLLBACK');
+      await tx.settle().catch(() => undefined);
+      throw this.#refusal(error);
+    }
+  }
+
+  /**
+   * The connection was lost while the server committed. Another one waits for the write lock, so that by then the first has
+   * ended one way or the other, and looks for what it wrote.
+   */
+  async #wasCommitted({ witness }: PostgresTransaction, cause: unknown): Promise<boolean> {
+    const until = performance.now() + RECONNECT_MS_MAX;
+    for (;;) {
+      try {
+        const session = await this.#connected();
+        const tx = await this.#begin(session);
+        const found = witness === undefined ? [] : await tx.all(witness.sql, ...witness.params);
+        tx.later('COMMIT');
+        await tx.settle();
+        return found.length > 0;
+      } catch {
+        if (performance.now() > until || this.#closed) throw this.#uncertain(cause);
+      }
+      await sleep(RECONNECT_PAUSE_MS);
+    }
+  }
+
+  /** The session that writes, opened again where it was lost. */
+  async #connected(): Promise<Session> {
+    if (!this.#writer.isLost) return this.#writer;
+    await this.#writer.close();
+    this.#writer = await Session.open(this.#options.address);
+    await this.#holdName(this.#writer);
+    return this.#writer;
+  }
+
+  /**
+   * Takes the lock that says that this process is there. It belongs to the session: behind a pooler that hands sessions
+   * from one transaction to the next it would belong to nobody, so such a pooler is found out and refused.
+   */
+  async claimPresence(): Promise<void> {
+    const { address } = this.#options;
+    const pid = async () =>
+      (await this.#writer.ask<{ pid: number }>('SELECT pg_backend_pid() AS pid'))[0]?.pid;
+    const before = await pid();
+    await this.#holdName(this.#writer);
+    const other = await Session.open(address, { reads: true });
+    try {
+      // The other holds a session of the server meanwhile, maybe the one that this had.
+      await other.script('BEGIN; SELECT 1');
+      const after = await pid().catch(() => undefined);
+      await other.script('ROLLBACK');
+      if (before === after) this.#idleReaders.push(other);
+      else
+        throw unusable(
+          `${address.shown} is behind a pooler that shares sessions between transactions. Connect to the server itself, or to a pooler in session mode.`,
+        );
+    } catch (error) {
+      await other.close();
+      throw error;
+    }
+  }
+
+  async #holdName(session: Session): Promise<void> {
+    const { process } = this.#options;
+    if (process !== undefined)
+      await session.ask('SELECT pg_try_advisory_lock(?, ?) AS held', ...nameLock(process));
+  }
+
+  async isGone(tx: Reader, process: string, ageMs: number): Promise<boolean> {
+    if (isOnThisMachine(process)) return isGone(process, ageMs);
+    if (!isGone(process, ageMs)) return false;
+    const held = await tx.get(HELD, ...nameLock(process));
+    return held === undefined;
+  }
+
+  /** A commit that nobody called `soon` is durable when it returns. What others committed may not be. */
+  async sync(): Promise<void> {
+    if (this.#failed !== undefined) throw this.#failed;
+    if (this.#isSynced || !this.facts.writable) return;
+    const turn = this.#lastWrite.then(async () => {
+      if (this.#isSynced) return;
+      try {
+        const session = await this.#connected();
+        // An empty transaction, and one that only has a number, is not waited for: 200 of 200 were not on the disk.
+        await session.ask("SELECT pg_logical_emit_message(true, 'colibri', '')");
+        this.#isSynced = true;
+      } catch (error) {
+        throw this.#refusal(error);
+      }
+    });
+    this.#lastWrite = turn.catch(() => undefined);
+    await turn;
+  }
+
+  /** Others find what the server has: there is no path that could lead elsewhere. */
+  async assertInPlace(): Promise<void> {
+    if (this.#failed !== undefined) throw this.#failed;
+  }
+
+  /** What a server keeps of deleted rows, in free space, its log and its backups, only its owner can remove. */
+  async purge(): Promise<boolean> {
+    const { shown } = this.#options.address;
+    throw new Error(
+      `The server of ${shown} may still hold the bytes in free space, in its log and in backups. Its owner removes them, with VACUUM FULL first`,
+    );
+  }
+
+  async selfCheck(tx: Reader): Promise<StorageProblem[]> {
+    return await findProblems(tx);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#lastWrite;
+    for (const session of [this.#writer, ...this.#idleReaders.splice(0)]) await session.close();
+  }
+
+  /** What an error means for the call: nothing was written. */
+  #refusal(cause: unknown): unknown {
+    if (cause instanceof ColibriError) return cause;
+    const { shown } = this.#options.address;
+    const code = codeOf(cause);
+    const refused = (what: 'ERR_STORAGE_BUSY' | 'ERR_STORAGE_FULL', sentence: string, details = {}) =>
+      new ColibriError(what, sentence, details, { cause });
+    if (code === '53100')
+      return refused(
+        'ERR_STORAGE_FULL',
+        `The server of ${shown} has no room left; nothing was written. Reading still works. Ask its owner to make room, then repeat the call.`,
+      );
+    if (isLost(cause))
+      return refused(
+        'ERR_STORAGE_BUSY',
+        `The connection to ${shown} was lost; nothing was written. Repeat the call.`,
+      );
+    const waited_ms = LIMITS.lockWaitMsMax;
+    if (code === '55P03' || code === '57014')
+      return refused(
+        'ERR_STORAGE_BUSY',
+        `Another process held ${shown} for more than ${waited_ms / 1000} s; nothing was written. Repeat the call; if it stays so, look for a stopped process.`,
+        { waited_ms },
+      );
+    return cause;
+  }
+
+  #uncertain(cause: unknown): ColibriError {
+    if (this.#failed !== undefined) return this.#failed;
+    const { shown } = this.#options.address;
+    const sentence = `The connection to ${shown} was lost during a commit and did not come back. Nobody knows whether the call was stored. The server stops; when the database can be reached, start it again, and look the call up before repeating it.`;
+    this.#failed = new ColibriError(
+      'ERR_STORAGE_UNCERTAIN',
+      sentence,
+      { reason: 'connection lost' },
+      { cause },
+    );
+    this.#options.onUncertain?.(this.#failed);
+    return this.#failed;
+  }
+}
+
+/** The row that whoever writes must hold. It never changes, so that it never grows old versions. */
+const LOCK = 'SELECT id FROM log WHERE id = 1 FOR UPDATE';
+
+function assertLocked({ rows }: Answer): void {
+  if (rows.length !== 1) throw new Error('the name of the log is gone');
+}
+
+/** In a transaction that failed, the server answers COMMIT with what it did instead. */
+function assertCommitted({ command }: Answer): void {
+  if (command !== 'COMMIT') throw new Error('the server took the transaction back');
+}

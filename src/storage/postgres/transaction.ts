@@ -1,0 +1,193 @@
+import type { Reader, Row, SqlList, SqlValue, Transaction } from '../engine.ts';
+import { isOnThisMachine, isPresent } from '../process-identity.ts';
+import { Changes } from './changes.ts';
+import { POSTGRES_DIALECT } from './dialect.ts';
+import { type Answer, codeOf, isLost, type Session } from './driver.ts';
+import { HELD, nameLock } from './presence.ts';
+import { indexedWords } from './words.ts';
+
+/** One consistent view, or the only writer: whoever opens it has begun its transaction. */
+export class PostgresReader implements Reader {
+  readonly dialect = POSTGRES_DIALECT;
+  protected readonly session: Session;
+
+  constructor(session: Session) {
+    this.session = session;
+  }
+
+  async get<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T | undefined> {
+    return (await this.ask(sql, params)).rows[0] as T | undefined;
+  }
+
+  async all<T extends object = Row>(sql: string, ...params: readonly SqlValue[]): Promise<T[]> {
+    return (await this.ask(sql, params)).rows as T[];
+  }
+
+  async lists(sql: string, ...params: readonly SqlValue[]): Promise<SqlList[]> {
+    return (await this.ask(sql, params, 'array')).rows as SqlList[];
+  }
+
+  /** By its session, wherever it is; by the process itself where that can be seen. */
+  async isPresent(process: string): Promise<boolean> {
+    if (isOnThisMachine(process)) return isPresent(process);
+    return (await this.get(HELD, ...nameLock(process))) !== undefined;
+  }
+
+  protected async ask(sql: string, params: SqlList, rowMode?: 'array'): Promise<Answer> {
+    const answer = this.session.send(sql, params, rowMode);
+    this.session.flush();
+    return await answer;
+  }
+}
+
+/** Division by zero: what `change` provokes. */
+const NOT_ONE = '22012';
+
+/** Begun with its first change. */
+interface Savepoint {
+  isBegun: boolean;
+}
+
+/** Conditions of the server under which nothing of a transaction may go on, whoever caught them. */
+const FATAL = /^(08|40|53|54|55|57|58|XX)/;
+
+/**
+ * The transaction that writes. Statements whose answer nobody needs leave with the next one whose answer somebody needs: a
+ * write takes as many round trips as it has questions, and not as many as it has statements.
+ */
+export class PostgresTransaction extends PostgresReader implements Transaction {
+  /** Statements that were sent and whose answer was not looked at yet. */
+  #unchecked: { readonly answer: Promise<unknown>; readonly savepoint: Savepoint | undefined }[] = [];
+  /** Changes that leave as one statement. */
+  readonly #changes = new Changes();
+  /** Why nothing of this transaction may be committed. */
+  #failure: unknown;
+  #savepoint: Savepoint | undefined;
+  #witness: { readonly sql: string; readonly params: SqlList } | undefined;
+  readonly #now: () => number;
+
+  constructor(session: Session, now: () => number) {
+    super(session);
+    this.#now = now;
+  }
+
+  /** Milliseconds since 1970, by the clock of the server. */
+  now(): number {
+    return this.#now();
+  }
+
+  foundBy(sql: string, ...params: readonly SqlValue[]): void {
+    this.#witness = { sql, params };
+  }
+
+  get witness() {
+    return this.#witness;
+  }
+
+  async run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }> {
+    this.#beginSavepoint();
+    const { count } = await this.ask(sql, params);
+    return { changes: count };
+  }
+
+  async change(sql: string, ...params: readonly SqlValue[]): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#beginSavepoint();
+    if (!this.#changes.takes(sql)) this.#sendChanges();
+    this.#changes.add(sql, params);
+  }
+
+  #sendChanges(): void {
+    const { sql, params } = this.#changes.take();
+    if (sql !== '') this.#send(sql, params);
+  }
+
+  /** Sends a statement whose answer is checked by whoever next waits for one. */
+  later(sql: string, params: SqlList = [], check?: (answer: Answer) => void): void {
+    this.#sendChanges();
+    this.#send(sql, params, check);
+  }
+
+  #send(sql: string, params: SqlList = [], check: (answer: Answer) => void = () => undefined): void {
+    const answer = this.session.send(sql, params).then(check);
+    // Whoever waits next is told; until then nobody listens.
+    answer.catch(() => undefined);
+    this.#unchecked.push({ answer, savepoint: this.#savepoint });
+  }
+
+  async indexWords(task: number, texts: () => Promise<readonly string[]>): Promise<void> {
+    const words = indexedWords(await texts());
+    await this.change(
+      `INSERT INTO task_words (task_id, words) VALUES (?, ?)
+       ON CONFLICT (task_id) DO UPDATE SET words = excluded.words`,
+      task,
+      words,
+    );
+  }
+
+  /**
+   * Nothing is waited for at its end: a statement of it that fails only turns out later, and then nothing of the transaction
+   * may go on. What is refused before it wrote anything costs nothing.
+   */
+  async savepoint<T>(work: () => Promise<T>): Promise<T> {
+    this.#savepoint = { isBegun: false };
+    try {
+      const result = await work();
+      if (this.#savepoint.isBegun) this.later('RELEASE SAVEPOINT work');
+      return result;
+    } catch (error) {
+      const { isBegun } = this.#savepoint;
+      await this.settle().catch(() => undefined);
+      if (this.#failure !== undefined) throw this.#failure;
+      if (isBegun) for (const back of ['ROLLBACK TO', 'RELEASE']) this.later(`${back} SAVEPOINT work`);
+      throw error;
+    } finally {
+      this.#savepoint = undefined;
+    }
+  }
+
+  /** Only what changes something has to be taken back. */
+  #beginSavepoint(): void {
+    if (this.#savepoint === undefined || this.#savepoint.isBegun) return;
+    this.later('SAVEPOINT work');
+    this.#savepoint.isBegun = true;
+  }
+
+  /** Waits for every statement that was sent. Rejects with the first that failed: those behind it failed only for that. */
+  async settle(): Promise<void> {
+    this.#sendChanges();
+    this.session.flush();
+    const sent = this.#unchecked;
+    this.#unchecked = [];
+    let failure: unknown;
+    for (const { answer, savepoint } of sent)
+      await answer.catch((error: unknown) => {
+        failure ??= this.#watched(error, savepoint);
+      });
+    if (failure !== undefined) throw failure;
+  }
+
+  protected override async ask(sql: string, params: SqlList, rowMode?: 'array'): Promise<Answer> {
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#sendChanges();
+    const savepoint = this.#savepoint;
+    const answer = this.session.send(sql, params, rowMode);
+    // A statement before this one may have failed, and then this one only for that.
+    answer.catch(() => undefined);
+    await this.settle();
+    try {
+      return await answer;
+    } catch (error) {
+      throw this.#watched(error, savepoint);
+    }
+  }
+
+  /** A failure outside a savepoint that can still be taken back is one of the whole transaction. */
+  #watched(thrown: unknown, savepoint: Savepoint | undefined): unknown {
+    const error =
+      codeOf(thrown) === NOT_ONE ? new Error('a statement did not change exactly one row') : thrown;
+    const isOpen = savepoint !== undefined && savepoint === this.#savepoint;
+    if (!isOpen || isLost(error) || FATAL.test(codeOf(error))) this.#failure ??= error;
+    return this.#failure ?? error;
+  }
+}

@@ -1,0 +1,140 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Where the programs of PostgreSQL are, the newest version; undefined where it is not installed. */
+const PROGRAMS = programs();
+
+/** Why tests on PostgreSQL are skipped, or undefined where they run. */
+export const NO_POSTGRES =
+  PROGRAMS === undefined ? 'PostgreSQL is not installed (Debian: apt-get install postgresql)' : undefined;
+
+/** A cluster of its own in a temporary folder. It listens on a socket in that folder and nowhere else. */
+export interface Cluster {
+  readonly folder: string;
+  /** Makes an empty database and answers its URL. */
+  createDatabase(options?: string): Promise<string>;
+  /** Runs SQL as the administrator and answers what it printed, a line per row. */
+  sql(database: string, sql: string): string;
+  urlOf(database: string, user?: string): string;
+  /** Ends it as a power cut of the process would, and starts it again. */
+  killHard(): Promise<void>;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** A new database for a test that runs on either engine, where the tests run on PostgreSQL (vitest.postgres.config.ts). */
+export function databaseForTest(): string | undefined {
+  const folder = process.env.COLIBRI_TEST_POSTGRES;
+  if (folder === undefined) return undefined;
+  const name = `t${randomUUID().replaceAll('-', '')}`;
+  psql(folder, 'postgres', `CREATE DATABASE ${name}`);
+  return urlIn(folder, name);
+}
+
+/** Runs a query on the database at a URL, as the administrator, and answers its rows. */
+export function rowsAt(url: string, sql: string): Record<string, unknown>[] {
+  const [folder = '', database = ''] = url.replace(/^postgres:\/\/\w+@/, '').split('/');
+  // In hex: a terminal program may drop a character.
+  const hex = psql(
+    decodeURIComponent(folder),
+    database,
+    `SET search_path = colibri; SELECT encode(convert_to(coalesce(json_agg(row_to_json(q))::text, '[]'), 'UTF8'), 'hex') FROM (${sql}) q`,
+  );
+  return JSON.parse(Buffer.from(hex.trim(), 'hex').toString('utf8')) as Record<string, unknown>[];
+}
+
+function urlIn(folder: string, database: string, user = 'owner'): string {
+  return `postgres://${user}@${encodeURIComponent(folder)}/${database}`;
+}
+
+function psql(folder: string, database: string, sql: string): string {
+  const { status, stdout, stderr } = spawnSync(
+    join(PROGRAMS ?? '', 'psql'),
+    ['-h', folder, '-U', 'owner', '-d', database, '-XAtqc', sql],
+    { encoding: 'utf8', maxBuffer: 2 ** 28, env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } },
+  );
+  if (status !== 0) throw new Error(`psql ended with ${status}: ${stderr}`);
+  return stdout;
+}
+
+// The server refuses to run as root.
+const NOBODY = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+
+export async function startCluster(settings: Readonly<Record<string, string>> = {}): Promise<Cluster> {
+  const bin = (name: string) => join(PROGRAMS ?? '', name);
+  const folder = mkdtempSync(join(tmpdir(), 'colibri-pg-'));
+  const data = join(folder, 'data');
+  mkdirSync(data, { mode: 0o700 });
+  if (NOBODY.uid !== undefined) for (const path of [folder, data]) chownSync(path, NOBODY.uid, NOBODY.gid);
+  const environment = { PATH: process.env.PATH, LC_ALL: 'C', HOME: folder, TZ: 'UTC' };
+  const run = (program: string, ...args: string[]) => {
+    const { status, stdout, stderr } = spawnSync(bin(program), args, {
+      ...NOBODY,
+      encoding: 'utf8',
+      env: environment,
+      cwd: folder,
+    });
+    if (status !== 0) throw new Error(`${program} ended with ${status}: ${stderr}`);
+    return stdout;
+  };
+  run('initdb', '-D', data, '-U', 'owner', '-A', 'trust', '-E', 'UTF8', '--no-sync', '--no-instructions');
+  let server: ChildProcess | undefined;
+  let databases = 0;
+  const given = { fsync: 'off', ...settings, listen_addresses: '', unix_socket_directories: folder };
+  const cluster: Cluster = {
+    folder,
+    async start() {
+      const options = Object.entries(given).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+      server = spawn(bin('postgres'), ['-D', data, ...options], {
+        ...NOBODY,
+        env: environment,
+        cwd: folder,
+        stdio: 'ignore',
+      });
+      for (let tries = 0; tries < 200; tries += 1) {
+        const { status } = spawnSync(bin('pg_isready'), ['-q', '-h', folder], { env: environment });
+        if (status === 0) return;
+        await sleep(50);
+      }
+      throw new Error('PostgreSQL did not start');
+    },
+    async killHard() {
+      const ended = new Promise((resolve) => server?.once('exit', resolve));
+      server?.kill('SIGKILL');
+      await ended;
+      // Its children notice that it is gone, and the shared memory must be free before the next start.
+      await sleep(300);
+      rmSync(join(data, 'postmaster.pid'), { force: true });
+      await cluster.start();
+    },
+    async stop() {
+      const ended = new Promise((resolve) => server?.once('exit', resolve));
+      server?.kill('SIGINT');
+      await ended;
+      rmSync(folder, { recursive: true, force: true });
+    },
+    async createDatabase(options = '') {
+      databases += 1;
+      const name = `db${databases}`;
+      cluster.sql('postgres', `CREATE DATABASE ${name} ${options}`);
+      return cluster.urlOf(name);
+    },
+    sql: (database, sql) => psql(folder, database, sql),
+    urlOf: (database, user) => urlIn(folder, database, user),
+  };
+  await cluster.start();
+  return cluster;
+}
+
+function programs(): string | undefined {
+  const base = '/usr/lib/postgresql';
+  if (!existsSync(base)) return undefined;
+  const versions = readdirSync(base).sort((a, b) => Number(b) - Number(a));
+  return versions
+    .map((version) => join(base, version, 'bin'))
+    .find((path) => existsSync(join(path, 'initdb')));
+}
