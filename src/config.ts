@@ -29,6 +29,11 @@ export function childEnvironment(changes: Environment = {}): Record<string, stri
   return { PATH, ...Object.fromEntries(passed.map((name) => [name, process.env[name]])), ...changes };
 }
 
+/** The environment of a command of this installation, and of the desktop that is asked to show a file: the user's own. */
+export function sameEnvironment(): Record<string, string | undefined> {
+  return { ...process.env, PATH: childEnvironment().PATH };
+}
+
 /** The version of this installation. package.json is one folder above both `src/` and `dist/`. */
 export function packageVersion(): string {
   try {

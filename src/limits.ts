@@ -69,6 +69,15 @@ export const LIMITS = Object.freeze({
   parentCheckMs: 1_000,
   /** Pause before another try to open a database that another process has for itself, or that cannot be reached. */
   bootRetryMs: 250,
+  /** The live page: headers of a request, a request as a whole, and a connection on which nothing moves. */
+  pageHeaderBytesMax: 8_192,
+  pageRequestMsMax: 5_000,
+  pageIdleMsMax: 30_000,
+  /** Connections, and requests that are answered at once. A browser keeps six connections, whatever the number of tabs. */
+  pageConnectionsMax: 128,
+  pageRequestsMax: 32,
+  /** Answers that tabs have asked for and do not read; beyond, those that wait longest are given up. */
+  pageUnreadBytesMax: 33_554_432,
   /** Read connections kept open; a further reader waits for nobody but is closed after use. */
   idleReadersMax: 2,
   /** Time after which a long read lets the event loop turn, and the handlers of a batch their transaction be committed. */

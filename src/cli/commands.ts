@@ -16,6 +16,7 @@ import { obsidian } from './obsidian.ts';
 import { prove } from './prove.ts';
 import { remind } from './remind.ts';
 import { report } from './report.ts';
+import { serve } from './serve.ts';
 import { serveMcp } from './serve-mcp.ts';
 import { sessions } from './sessions.ts';
 import { show } from './show.ts';
@@ -55,6 +56,7 @@ export const COMMANDS: readonly Command[] = [
   exportBundle,
   prove,
   report,
+  serve,
   obsidian,
   erase,
   doctor,

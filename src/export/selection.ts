@@ -34,7 +34,7 @@ export async function addKeyActs(tx: Reader, { positions }: Selection): Promise<
 }
 
 /** A row, and the exit row of its call. */
-async function rowsOfCall(tx: Reader, position: number): Promise<number[]> {
+export async function rowsOfCall(tx: Reader, position: number): Promise<number[]> {
   const exit = await tx.get<{ position: number }>(
     `SELECT x.position FROM audit_rows e JOIN audit_rows x ON x.position > e.position AND x.sequence_no = e.sequence_no
      WHERE e.position = ? AND e.stage = 'enter' ORDER BY x.position LIMIT 1`,
@@ -48,7 +48,7 @@ async function rowsOfCall(tx: Reader, position: number): Promise<number[]> {
  * that counts has its row, and every row its effect. Texts that the owner has erased are absent; the calls that say so
  * explain it.
  */
-async function closed(tx: Reader, chosen: Iterable<number>) {
+export async function closed(tx: Reader, chosen: Iterable<number>) {
   const cells = new Cells(tx);
   const sql = 'SELECT text FROM actions WHERE position';
   for (let positions = await withEnters(cells, chosen); ; ) {

@@ -146,7 +146,7 @@ export function glanceAt(
 }
 
 /** A task is started when somebody takes it up, not when work on it goes on after a stop. */
-function stepOf(from: string, to: string): 'started' | 'finished' | 'cancelled' | undefined {
+export function stepOf(from: string, to: string): 'started' | 'finished' | 'cancelled' | undefined {
   if (to === 'done' || to === 'DONE') return 'finished';
   if (to === 'cancelled' || to === 'CANCELLED') return 'cancelled';
   return (to === 'in_progress' && from === 'todo') || from === 'INIT' ? 'started' : undefined;

@@ -18,6 +18,7 @@ import type { StorageEngine } from '../storage/engine.ts';
 import { jsonText } from '../untrusted.ts';
 import * as forms from '../verify/sources/forms.ts';
 import type { Period } from './glance.ts';
+import type { Abandoned } from './live/form.ts';
 
 /** The empty page holds this once; the data replaces it. */
 const NO_BUNDLE = '<script type="application/json" id="bundle">null</script>';
@@ -82,7 +83,10 @@ export async function writeReport(
 }
 
 /** What only this machine can see and no log can prove: whose holders are gone or silent now. The page says when that was. */
-async function readAbandoned(storage: StorageEngine, leaseMinutes: number) {
+export async function readAbandoned(
+  storage: Pick<StorageEngine, 'read'>,
+  leaseMinutes: number,
+): Promise<Abandoned> {
   const at = new Date(systemClock.now()).toISOString();
   const looker = { actor: '', process: '', at, leaseMinutes };
   const all = Number.MAX_SAFE_INTEGER;

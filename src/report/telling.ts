@@ -37,7 +37,10 @@ export function tellCall({ row, args, result, error: refusal = {}, outside = {} 
   const isWhole = [at, actor, tool, outcome].every(isText);
   const error = textOf(error_code);
   const session = idAmong(/^A-\d{4,15}$/, args.session_id, result.session_id);
-  const changed = effectsOf(row).find(({ table }) => table === 'tasks')?.id;
+  const effects = effectsOf(row);
+  const changed = effects.find(({ table }) => table === 'tasks')?.id;
+  const thought = idAmong(/^Θ-\d{4,15}$/u, result.thought_id);
+  const task = idAmong(/^T-\d{4,15}$/, args.task_id, result.task_id, changed);
   const telling = TELLINGS.get(textOf(tool)) ?? ((): Telling => ['read', 'read', tellArguments(args)]);
   const [kind, verb, text] = telling(args, result, session);
   const isOk = isWhole && outcome === 'ok';
@@ -52,10 +55,14 @@ export function tellCall({ row, args, result, error: refusal = {}, outside = {} 
     error,
     session,
     /** The task it is about, as its arguments, its result or its effects name it. */
-    task: idAmong(/^T-\d{4,15}$/, args.task_id, result.task_id, changed),
+    task,
+    /** Every record that it is about. */
+    ids: [...new Set([task, thought, session, ...effects.map(({ id }) => textOf(id))])].filter((id) =>
+      /^[TAΘ]-/u.test(id),
+    ),
     kind: isOk ? kind : ('failure' as const),
     /** The thought it recorded. */
-    thought: idAmong(/^Θ-\d{4,15}$/, result.thought_id),
+    thought,
     /** The commit that a thought names, or that was checked out then. */
     commit: tool === 'thought_record' ? textOf(args.commit_sha ?? objectIn(outside.git)?.commit_sha) : '',
     /** The statuses of a step that was taken. */

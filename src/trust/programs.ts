@@ -1,8 +1,9 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { constants, setPriority } from 'node:os';
 import { basename, delimiter, isAbsolute, join, parse } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { childEnvironment, type Environment } from '../config.ts';
+import { childEnvironment, type Environment, sameEnvironment } from '../config.ts';
 
 // The only place that starts programs. Hostile input enters here: git works in a folder that somebody else may have made,
 // and does what the configuration there says unless it is told otherwise.
@@ -64,6 +65,54 @@ export function run(program: keyof typeof PROGRAMS, args: readonly string[], inp
 export function runOwn(name: string, args: readonly string[], env: Environment, input: string) {
   const file = fileURLToPath(new URL(name, import.meta.url));
   return start(process.execPath, [file, ...args], env, OWN_MS_MAX, input);
+}
+
+/**
+ * Runs a command of this installation beside this process, where the user is and with all of the user's settings. It ends
+ * with `signal`. A code other than 0 is an answer; that it cannot be run, or says nothing, is an error.
+ */
+export async function runOwnAside(
+  name: string,
+  args: readonly string[],
+  signal: AbortSignal,
+): Promise<string> {
+  const file = fileURLToPath(new URL(name, import.meta.url));
+  const options = {
+    env: sameEnvironment(),
+    maxBuffer: OUTPUT_BYTES_MAX,
+    signal,
+    killSignal: 'SIGKILL',
+  } as const;
+  return await new Promise((resolve, reject) => {
+    const child = execFile(process.execPath, [file, ...args], options, (error, stdout, stderr) => {
+      const isAnswer = error === null || typeof error.code === 'number';
+      if (isAnswer && stdout !== '') resolve(stdout);
+      else reject(new ProgramError(stderr.trim() || error?.message || 'it said nothing'));
+    });
+    try {
+      // Whoever waits for an answer goes first.
+      if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
+    } catch {
+      // It runs as it is.
+    }
+  });
+}
+
+const OPENERS: Readonly<Record<string, readonly string[]>> = {
+  darwin: ['open'],
+  win32: ['explorer.exe'],
+  linux: ['xdg-open'],
+};
+
+/** Asks the desktop to show a file, and does not wait for it. Answers whether there is somebody to ask. */
+export function openOnDesktop(file: string): boolean {
+  const [program = '', ...args] = OPENERS[process.platform] ?? [];
+  const found = program === '' ? undefined : locate(program.replace('.exe', ''));
+  if (found === undefined) return false;
+  const child = spawn(found, [...args, file], { detached: true, stdio: 'ignore', env: sameEnvironment() });
+  child.on('error', () => undefined);
+  child.unref();
+  return true;
 }
 
 /**

@@ -1,5 +1,6 @@
 /// <reference lib="dom" />
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -117,6 +118,33 @@ function rangesIn(text: string): (number | null)[] {
     const digits = new RegExp(`${name} through\\s+([\\d,]+) of`).exec(text)?.[1];
     return digits === undefined ? null : Number(digits.replaceAll(',', ''));
   });
+}
+
+/** Waits until the page has drawn what was asked of it last. */
+export async function settled(page: Page): Promise<void> {
+  // Words are looked for a moment after the last key.
+  await page.waitForTimeout(160);
+  await page.waitForSelector('main > div:not([aria-busy])', { state: 'attached' });
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** What axe finds on the page as it is shown, each with the elements it is about; all of its rules unless some are named. */
+export async function axeFindings(
+  page: Page,
+  where: string,
+  rules: readonly string[] = [],
+): Promise<string[]> {
+  // By the debugger, which no policy of the page holds back.
+  const hasAxe = await page.evaluate(() => 'axe' in window);
+  if (!hasAxe) await page.evaluate(`{ const module = undefined, define = undefined; ${AXE} }; undefined`);
+  const only = rules.length === 0 ? {} : { runOnly: rules };
+  const found: readonly { id: string; nodes: readonly { html: string }[] }[] = await page.evaluate(
+    `axe.run(document, ${JSON.stringify({ resultTypes: ['violations'], ...only })}).then(({ violations }) => violations)`,
+  );
+  return found.map(
+    ({ id, nodes }) => `${where}: ${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`,
+  );
 }
 
 /** Hands the page a folder, a zip or a certificate, as a person with a file chooser would. */

@@ -4,9 +4,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { inclusionProof, nodesInMemory } from '../../src/integrity/proofs.ts';
 import { leafHash, treeRoot } from '../../src/integrity/tree.ts';
+import { EVERYTHING } from '../../src/report/filter.ts';
 import { verifyEd25519 } from '../../src/report/page/ed25519.ts';
 import { Sha256Stream, sha256Hex, sha512 } from '../../src/report/page/sha2.ts';
 import { proofOf, treeOf } from '../../src/report/page/view/tree.ts';
+import { heldLog } from '../../src/report/page/worker/held-log.ts';
 import { openSource } from '../../src/report/page/worker/open.ts';
 import { loadTexts, pairRows, tellCalls } from '../../src/report/page/worker/records.ts';
 import { textFields } from '../../src/report/telling.ts';
@@ -250,6 +252,9 @@ function withSums(bundle: Bundle): Bundle {
 /** What the page finds wrong; what it shows besides must not fail on it either. */
 async function findingsIn(bundle: Bundle): Promise<string[]> {
   const files = [...bundle].map(([name, bytes]) => [name, new Blob([bytes])] as const);
-  const { shown } = await openSource({ files }, () => undefined);
-  return shown.verdict.findings.map(({ message }) => message);
+  const opened = await openSource({ files }, () => undefined);
+  const log = heldLog(opened);
+  await Promise.all([log.summary(EVERYTHING), log.board(EVERYTHING), log.sessions(EVERYTHING, 0)]);
+  for (const { id } of opened.tasks.slice(0, 5)) await log.task(id);
+  return opened.verdictView.findings.map(({ message }) => message);
 }

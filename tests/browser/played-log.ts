@@ -7,6 +7,9 @@ export const HOSTILE_TITLE =
   '<script>document.title="owned"</script><img src=x onerror=alert(1)> \u202Elive\u202C \u200B';
 export const HOSTILE_THOUGHT = `</script><script>alert(2)</script>\u202E reversed \u0007 ${'x'.repeat(4_800)}`;
 
+/** What the first thought says it was written at. */
+export const COMMIT = '0123456789abcdef0123456789abcdef01234567';
+
 /** Records of the longest session: more than its picture shows at once. */
 export const MANY = 21;
 
@@ -40,6 +43,8 @@ export async function playLog(): Promise<PlayedLog> {
   });
   await create({ title: HOSTILE_TITLE, project: 'odd', description: 'y'.repeat(8_000) });
   await create({ title: 'Garden', project: 'garden', workflow: 'pipeline' });
+  await create({ title: 'Chimney', project: 'house', depends_on: ['T-0002'], estimate_hours: 3 });
+  await move('T-0005', 'cancelled');
   await server.call('audit_session_start', {
     task_id: 'T-0001',
     auditor_id: 'inspector',
@@ -47,7 +52,10 @@ export async function playLog(): Promise<PlayedLog> {
     reason: 'building code',
   });
   await move('T-0001', 'todo', 'in_progress');
-  await think('T-0001', 'decision', 'Dig to two metres.');
+  await server.call('thought_record', {
+    ...{ task_id: 'T-0001', type: 'decision', content: 'Dig to two metres.' },
+    ...{ branch: 'footing', commit_sha: COMMIT, tests_run: ['soil test', 'water test'] },
+  });
   await think('T-0001', 'risk', 'Water at one metre.');
   await move('T-0002', 'todo', 'in_progress');
   await think('T-0002', 'plan', 'Slate, not tiles.');

@@ -39,6 +39,7 @@ const PAGES = [
 
 /** Blocks that this test does not run, with the reason and with what is checked instead. */
 const NOT_RUN: Readonly<Record<string, string>> = {
+  'colibri serve': 'stays until it is told to go; tests/cli/serve.test.ts runs it',
   'npx -y colibri-mcp init': 'needs the registry; tests/ship runs it from the packed tarball',
   'npm install --global colibri-mcp': 'needs the registry; tests/ship installs the packed tarball',
   'npx -y colibri-mcp demo':

@@ -44,6 +44,6 @@ function proofsIn(file: string): { id: string; file: string }[] {
 
 function testFiles(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))
+    .filter((entry) => entry.isFile() && /(?:\.test|-cases)\.ts$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name));
 }

@@ -19,6 +19,8 @@ export interface CommandOptions {
   readonly node?: string;
   /** Another build than the one in `dist`. */
   readonly cliFile?: string;
+  /** Of one that stays: its input stays open until `closeInput`. */
+  readonly holdsInput?: boolean;
   /** A program that starts it, with its arguments. */
   readonly wrapper?: readonly string[];
 }
@@ -52,7 +54,7 @@ export class StayingCommand {
 
   constructor(colibri: Playground, args: readonly string[], options: CommandOptions = {}) {
     this.#child = spawnColibri(colibri, args, options);
-    this.#child.stdin.end();
+    if (options.holdsInput !== true) this.#child.stdin.end();
     this.#child.stdout.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text;
     });
@@ -63,6 +65,10 @@ export class StayingCommand {
       this.exit = { code, signal };
     });
     colibri.onDispose(() => this.#child.kill('SIGKILL'));
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
   }
 
   get lines(): string[] {
@@ -76,6 +82,10 @@ export class StayingCommand {
       WAIT_MS_MAX,
       () => `never printed ${text}; stdout: ${this.stdout}; stderr: ${this.stderr}`,
     );
+  }
+
+  closeInput(): void {
+    this.#child.stdin.end();
   }
 
   /** The reader of its output goes away. */

@@ -1,8 +1,14 @@
 import type { Period } from '../glance.ts';
+import type { Abandoned } from '../live/form.ts';
 import type { Given } from './worker/open.ts';
 
 /** The bundle that `colibri report` put into the page. */
 export type Embedded = NonNullable<ReturnType<typeof embeddedBundle>>;
+
+/** Whether `colibri serve` sent the page, which then asks its server. */
+export function isLive(): boolean {
+  return document.getElementById('bundle')?.textContent === '{"live":true}';
+}
 
 const STEP = 1_048_576;
 
@@ -10,19 +16,13 @@ export function embeddedBundle() {
   const text = document.getElementById('bundle')?.textContent ?? 'null';
   type Value = { name: string; abandoned?: Abandoned; period?: Period; zip: string };
   const value: Value | null = JSON.parse(text);
-  if (value === null) return undefined;
+  if (value === null || isLive()) return undefined;
   // In steps, because a text of a hundred megabytes would be held three times over.
   const parts: Uint8Array<ArrayBuffer>[] = [];
   for (let at = 0; at < value.zip.length; at += STEP)
     parts.push(Buffer.from(value.zip.slice(at, at + STEP), 'base64'));
   const { name, abandoned, period } = value;
   return { name, abandoned, period, zip: new Blob(parts, { type: 'application/zip' }) };
-}
-
-/** Tasks whose holder was gone or silent when the report was made, as the machine saw it that made it. */
-export interface Abandoned {
-  readonly at: string;
-  readonly tasks: readonly string[];
 }
 
 type Open = (given: Given, title: string) => Promise<void>;

@@ -1,16 +1,23 @@
-import { type Embedded, embeddedBundle, openDropped, openFiles } from './given.ts';
+import { erasureLine } from '../../verify/verdict.ts';
+import { type Embedded, embeddedBundle, isLive, openDropped, openFiles } from './given.ts';
 import { boardView } from './view/board.ts';
+import { certificateView } from './view/certificate.ts';
 import { checksView } from './view/checks.ts';
 import { detailBox } from './view/detail.ts';
 import { h, replace } from './view/dom.ts';
-import { note, said, tabs } from './view/parts.ts';
+import { liveChecks, liveConclusion, liveGrounds, liveRanges } from './view/live.ts';
+import { note, number, plural, said, tabs } from './view/parts.ts';
 import { sessionsView } from './view/sessions.ts';
-import { summaryView } from './view/summary.ts';
+import { type Grounds, summaryView } from './view/summary.ts';
 import { trailView } from './view/trail.ts';
 import { verdictBanner } from './view/verdict.ts';
-import type { Given, Opened } from './worker/open.ts';
-import type { Call, Task } from './worker/records.ts';
-import type { Answers, Message } from './worker/worker.ts';
+import { filterBar, type View } from './view/view.ts';
+import type { Known } from './worker/held-log.ts';
+import type { LiveState } from './worker/live-log.ts';
+import type { Choices, Log } from './worker/log.ts';
+import type { Given } from './worker/open.ts';
+import type { VerdictView } from './worker/verdict.ts';
+import type { Message, Opened, Questions } from './worker/worker.ts';
 
 /** The source of the worker, put in by the build. */
 declare const WORKER_SOURCE: string;
@@ -18,7 +25,12 @@ declare const WORKER_SOURCE: string;
 const banner = verdictBanner();
 const worker = startWorker();
 let queue: Promise<unknown> = Promise.resolve();
-const detail = detailBox();
+let waiting = 0;
+const detail = detailBox(leaveRecord);
+/** The log that is open, asked through the worker. */
+const log = asked();
+/** What is shown of it, and how to get to a part of it. */
+let shown: Shown | undefined;
 const content = h('div');
 const name = h('span.note.bundle-name');
 
@@ -28,7 +40,9 @@ function start(): void {
   const embedded = embeddedBundle();
   document.body.append(header(embedded), h('main.grid', banner.element, content), detail.element);
   acceptDrops();
+  window.addEventListener('hashchange', () => void followLink());
   if (embedded !== undefined) return void open({ zip: embedded.zip }, embedded.name, embedded);
+  if (isLive()) return void follow();
   banner.idle();
   replace(content, welcome());
 }
@@ -45,8 +59,8 @@ function startWorker(): Worker {
 }
 
 /** One question at a time: each waits for the answer to the one before. Rejects with a sentence for people. */
-function ask<Name extends keyof Answers>(name: Name, given: Parameters<Answers[Name]>[0]) {
-  type Answer = Awaited<ReturnType<Answers[Name]>>;
+function ask<Name extends keyof Questions>(name: Name, ...about: Parameters<Questions[Name]>) {
+  type Answer = Awaited<ReturnType<Questions[Name]>>;
   const put = (resolve: (answer: Answer) => void, reject: (error: Error) => void) => {
     worker.onerror = (event) => reject(new Error(event.message || 'The verifier stopped.'));
     worker.onmessage = ({ data }: MessageEvent<Message>) => {
@@ -54,11 +68,38 @@ function ask<Name extends keyof Answers>(name: Name, given: Parameters<Answers[N
       else if (data.unreadable !== undefined) reject(new Error(data.unreadable));
       else resolve(data.answer as Answer);
     };
-    worker.postMessage([name, given]);
+    worker.postMessage([name, ...about]);
   };
   const answer = queue.then(() => new Promise(put));
-  queue = answer.catch(() => undefined);
+  waiting += 1;
+  content.setAttribute('aria-busy', 'true');
+  queue = answer
+    .catch(() => undefined)
+    .then(() => {
+      waiting -= 1;
+      if (waiting === 0) content.removeAttribute('aria-busy');
+    });
   return answer;
+}
+
+/** Every question about a log as a function. */
+function asked(): Log {
+  const names = [
+    'choices',
+    'summary',
+    'board',
+    'cards',
+    'trail',
+    'sessions',
+    'abandoned',
+    'session',
+    'task',
+    'call',
+    'compare',
+  ] as const;
+  return Object.fromEntries(
+    names.map((name) => [name, (...about: Parameters<Log[typeof name]>) => ask(name, ...about)]),
+  ) as unknown as Log;
 }
 
 function welcome(): HTMLElement {
@@ -92,51 +133,249 @@ function chooser(label: string, props: Readonly<Record<string, string | boolean>
   return h('div', input, h('button', { click: () => input.click() }, label));
 }
 
-/** What whoever made the report said about it. */
-type Known = Pick<Embedded, 'abandoned' | 'period'>;
-const NOTHING: Known = { abandoned: undefined, period: undefined };
-
 /** Of what somebody opens, nobody has said whose holders are gone. */
 const openGiven = (given: Given, title: string) => open(given, title);
 
 /** Nothing of what was open before is left on the page while something else is being checked. */
-async function open(given: Given, title: string, known: Known = NOTHING): Promise<void> {
+async function open(given: Given, title: string, known: Known = {}): Promise<void> {
   document.body.dataset.ready = 'false';
   if (detail.element.open) detail.element.close();
+  shown = undefined;
   replace(content);
   replace(name, said(title, 120));
   banner.progress(0, 0);
   try {
-    const opened = await ask('open', given);
-    show(opened, known);
+    const opened = await ask('open', given, { abandoned: known.abandoned, period: known.period });
+    shown = await showOpened(opened);
     banner.conclude(opened.verdict);
+    await followLink();
   } catch (error) {
-    banner.unreadable(error instanceof Error ? error.message : String(error));
+    banner.unreadable(messageOf(error));
   }
   document.body.dataset.ready = 'true';
 }
 
-function show(opened: Opened, { abandoned, period }: Known): void {
-  const byPosition = new Map(
-    opened.calls.flatMap((call) => [[call.position, call] as const, [call.exit, call] as const]),
-  );
-  const openCall = (call: Call | undefined) => {
-    if (call !== undefined) void detail.showCall(call, ask('detail', [call.position, call.exit]));
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+type Shown = Awaited<ReturnType<typeof show>>;
+
+/** A bundle or a certificate, of which everything is known. */
+async function showOpened({ verdict, certificate, choices }: Opened): Promise<Shown> {
+  const first: Record<string, HTMLElement> =
+    certificate === undefined ? {} : { Certificate: certificateView(certificate, verdict) };
+  const checks = checksView(verdict, (text) => log.compare(text));
+  return await show({ first, checks, choices, grounds: () => groundsOf(verdict), isLive: false });
+}
+
+interface ToShow {
+  /** Tabs before the others. */
+  readonly first: Readonly<Record<string, HTMLElement>>;
+  readonly checks: HTMLElement;
+  readonly choices: Choices;
+  readonly grounds: () => Grounds;
+  readonly isLive: boolean;
+}
+
+async function show({ first, checks, choices, grounds, isLive: live }: ToShow) {
+  const sessions = sessionsView(log, goTo);
+  const views: Record<string, View> = {
+    Summary: summaryView(log, grounds, goTo),
+    Board: boardView(log, goTo),
+    Trail: trailView(log, goTo, live),
+    Sessions: sessions,
   };
-  const openTask = (task: Task) =>
-    detail.showTask(task, () => {
-      bar.show('Trail');
-      trail.showTask(task.id);
-    });
-  const trail = trailView(opened.calls, openCall);
-  const bar = tabs({
-    Summary: summaryView(opened, openTask, period),
-    Board: boardView(opened.tasks, openTask, abandoned),
-    Trail: trail.element,
-    Sessions: sessionsView(opened.sessions, (position) => openCall(byPosition.get(position))),
-    Checks: checksView(opened.verdict, (text) => ask('compare', text)),
+  const bar = filterBar(choices, () => void changed());
+  const problem = h('p.seal', { 'data-tone': 'bad', role: 'alert', hidden: true });
+  const arrived = h(
+    'button',
+    { hidden: true, click: () => void changed() },
+    'New rows have arrived: show them',
+  );
+  const fresh = new Set<string>();
+  let current = '';
+  const draw = async (isNews = false) => {
+    const view = views[current];
+    bar.element.hidden = view === undefined;
+    if (view === undefined || fresh.has(current)) return;
+    fresh.add(current);
+    try {
+      const { waits = false } = await view.refresh(bar.value(), isNews);
+      arrived.hidden = !waits;
+      problem.hidden = true;
+    } catch (error) {
+      problem.hidden = false;
+      replace(problem, said(messageOf(error), 1_000));
+    }
+  };
+  const changed = async (isNews = false) => {
+    fresh.clear();
+    await draw(isNews);
+  };
+  const elements = {
+    ...first,
+    ...Object.fromEntries(Object.entries(views).map(([tab, { element }]) => [tab, element])),
+    Checks: checks,
+  };
+  let drawing = Promise.resolve();
+  const choose = (tab: string) => {
+    current = tab;
+    problem.hidden = true;
+    arrived.hidden = true;
+    drawing = draw();
+  };
+  const all = tabs(elements, choose);
+  const [list, ...panels] = all.elements;
+  replace(content, list, bar.element, problem, arrived, panels);
+  await drawing;
+  return {
+    showTab: (tab: string) => all.show(tab),
+    tabs: Object.keys(elements),
+    search(text: string) {
+      all.show('Trail');
+      bar.search(text);
+    },
+    showSession(id: string) {
+      sessions.choose(id);
+      fresh.delete('Sessions');
+      all.show('Sessions');
+    },
+    /** Rows have arrived. */
+    async grow() {
+      bar.offer(await log.choices());
+      await changed(true);
+    },
+  };
+}
+
+/** How often the server is asked whether there is something new, and how often views are drawn again for it. */
+const POLL_MS = 1_000;
+const POLL_MS_UNREACHED = 5_000;
+const DRAW_MS = 2_000;
+
+/** Follows the log behind the server that sent this page, for as long as nothing else is opened. */
+async function follow(): Promise<void> {
+  document.body.dataset.ready = 'false';
+  banner.progress(0, 0);
+  replace(name, 'live');
+  let state: LiveState;
+  try {
+    state = await ask('follow', new URL('.', location.href).href);
+  } catch (error) {
+    return banner.unreadable(messageOf(error));
+  }
+  const checks = liveChecks((text) => log.compare(text));
+  const tell = (isReachable: boolean) => {
+    banner.live(liveConclusion(state, isReachable), liveRanges(state));
+    checks.update(state);
+  };
+  tell(true);
+  const choices = await log.choices().catch((): Choices => ({ projects: [], agents: [] }));
+  const own = await show({
+    first: {},
+    checks: checks.element,
+    choices,
+    grounds: () => liveGrounds(state),
+    isLive: true,
   });
-  replace(content, bar.elements);
+  shown = own;
+  state = await ask('poll').catch(() => state);
+  tell(true);
+  await followLink();
+  document.body.dataset.ready = 'true';
+  let drawn = { at: performance.now(), size: state.head?.size ?? 0, counted: false };
+  for (let wait = POLL_MS; shown === own; ) {
+    await new Promise((resolve) => setTimeout(resolve, wait));
+    if (document.hidden || shown !== own) continue;
+    try {
+      state = await ask('poll');
+      wait = POLL_MS;
+      tell(true);
+    } catch {
+      wait = POLL_MS_UNREACHED;
+      tell(false);
+      continue;
+    }
+    const size = state.head?.size ?? 0;
+    if ((size === drawn.size && drawn.counted) || performance.now() - drawn.at < DRAW_MS) continue;
+    // Once more after the last rows: what the server counts comes later.
+    drawn = { at: performance.now(), size, counted: size === drawn.size };
+    await own.grow().catch(() => undefined);
+  }
+}
+
+/** Shows a record, a session or a tab: the address then leads there, and can be sent to somebody. */
+function goTo(id: string): void {
+  const target = `#/${encodeURIComponent(id)}`;
+  if (location.hash === target) void followLink();
+  else location.hash = target;
+}
+
+async function followLink(): Promise<void> {
+  if (shown === undefined) return;
+  const { hash } = location;
+  const id = linkedId(hash);
+  const tab = shown.tabs.find((one) => one.toLowerCase() === id.toLowerCase());
+  if (tab !== undefined) return shown.showTab(tab);
+  if (/^A-\d{4,15}$/.test(id)) {
+    if (detail.element.open) detail.element.close();
+    return shown.showSession(id);
+  }
+  if (/^(?:[TΘ]-\d{4,15}|row-\d{1,15})$/u.test(id)) await showRecord(id, hash);
+}
+
+/** The id in the address. Anybody may have written it. */
+function linkedId(hash: string): string {
+  try {
+    const id = decodeURIComponent(hash.replace(/^#\/?/, ''));
+    return /^[taθ]-/u.test(id) ? id.toUpperCase() : id;
+  } catch {
+    return '';
+  }
+}
+
+async function showRecord(id: string, hash: string): Promise<void> {
+  const none = `${id} is not here.`;
+  try {
+    if (id.startsWith('T-')) {
+      const task = await log.task(id);
+      if (location.hash !== hash) return;
+      if (task === undefined) detail.showReason(id, none);
+      else detail.showTask(task, () => shown?.search(id));
+      return;
+    }
+    const call = await log.call(id.replace('row-', '#'));
+    if (location.hash !== hash) return;
+    if (call === undefined) detail.showReason(id, none);
+    else detail.showCall(call);
+  } catch (error) {
+    detail.showReason(id, messageOf(error));
+  }
+}
+
+/** The box was closed: the address names it no longer. */
+function leaveRecord(): void {
+  if (/^(?:[TΘ]-|row-)/u.test(linkedId(location.hash)))
+    history.replaceState(null, '', `${location.pathname}${location.search}`);
+}
+
+/** What the verdict stands on and what it does not, in sentences. */
+function groundsOf({ keys, rows, size, remarks, findingCount, erased }: VerdictView): Grounds {
+  return {
+    isWrong: findingCount > 0,
+    lines: [
+      `${plural(rows, 'audit row')} of ${number(size)} checked in this browser by the rules of “colibri verify”, not taken on trust.`,
+      ...keys.map(({ id }) => [
+        'The key ',
+        h('code.hash', id),
+        ' came with it: it shows that one key signed, not whose it is. Compare it under Checks.',
+      ]),
+      ...erased.map((erasure) => said(erasureLine(erasure), 400)),
+      ...remarks.map((remark) => said(remark, 400)),
+      'A page that comes with its data could be made to lie. To be sure, check the bundle with a verify.html or a Colibri that you got elsewhere.',
+    ],
+  };
 }
 
 /** Hands out the very bytes that were checked. */

@@ -32,6 +32,8 @@ export interface PartOptions {
   readonly complete?: string;
   /** Lets others run meanwhile. */
   readonly pause?: () => Promise<void>;
+  /** Where the hashes of proofs come from. */
+  readonly nodes?: NodeReader;
 }
 
 /**
@@ -50,12 +52,12 @@ export class PartSource implements Source {
   readonly #written = new Map(STATE_TABLES.map((table) => [table, new Set<number>()]));
 
   /** `positions` grow, as `withEnters` answers them. */
-  constructor(tx: Reader, positions: readonly number[], { head, complete, pause }: PartOptions = {}) {
+  constructor(tx: Reader, positions: readonly number[], { head, complete, pause, nodes }: PartOptions = {}) {
     this.#cells = new Cells(tx);
     this.#positions = positions;
     this.#pause = pause ?? (() => Promise.resolve());
     this.#head = head;
-    this.#nodes = remembering(logNodes(tx));
+    this.#nodes = nodes ?? remembering(logNodes(tx));
     this.complete = new Set(complete === undefined || !/^[TA]-/.test(complete) ? [] : [complete]);
   }
 
@@ -144,8 +146,7 @@ export class PartSource implements Source {
 }
 
 /** Neighbouring rows share most of their way up: each node is read once. Bounded, so that many rows cost no more than some. */
-function remembering(nodes: NodeReader): NodeReader {
-  const known = new Map<string, string>();
+export function remembering(nodes: NodeReader, known = new Map<string, string>()): NodeReader {
   return {
     async node(level, index) {
       const name = `${level}/${index}`;

@@ -104,6 +104,20 @@ export const TRANSPARENCY_LOG = {
   'page.hostile': 'Hostile text in a record is inert in the page.',
   'page.usable': 'The page is used by keyboard and screen reader, in the light, in the dark, on a phone.',
   'page.large': 'The page stays usable with 50,000 rows.',
+  'page.certificate':
+    'The page tells a certificate in the order a person asks, and of one that was changed shows nothing as proved.',
+  'page.anchors': 'The page calls an anchor prepared, pushed or time-stamped, and never more than it knows.',
+  'live.proved':
+    'On the live page every row shown is proved in the browser under a signed head; nothing else is shown.',
+  'live.grows': 'The live page is updated as rows arrive, and checks that each head extends the one before.',
+  'live.alarm':
+    'A head or a row that a growing log cannot give raises an alarm on the live page, which stays.',
+  'live.word': 'What is only the server’s word is marked as such, with its range and age.',
+  'live.closed':
+    'The live page listens on loopback, answers only who knows the token, from no other page and under no other name, and writes nothing.',
+  'live.bounded': 'Slow, huge and malformed requests cost the live page bounded time and memory.',
+  'live.ends': 'The live page ends with its terminal, its input or its parent.',
+  'live.large': 'The live page answers from a log of any size in parts.',
   'page.drop': 'The page checks any other bundle it is given: zip, folder, or dropped.',
 
   'detect.column': 'Any change to any column of any table is found.',

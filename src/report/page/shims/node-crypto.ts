@@ -14,8 +14,8 @@ export function createHash(_algorithm: string): Sha256Stream {
 /** The raw bytes of an Ed25519 public key, as base64url. */
 type RawKey = { readonly x: string };
 
-export function createPublicKey({ key }: { readonly key: RawKey }): RawKey {
-  return key;
+export function createPublicKey({ key }: { readonly key: RawKey }) {
+  return { ...key, export: () => key };
 }
 
 /** A signature takes milliseconds to check, and a verifier asks for the same one more than once. */

@@ -1,89 +1,96 @@
-import { ARROWS } from '../../../domains/tasks/workflows.ts';
-import type { Abandoned } from '../given.ts';
+import type { Filter } from '../../filter.ts';
+import type { Column, Log } from '../worker/log.ts';
 import type { Task } from '../worker/records.ts';
 import { h, replace } from './dom.ts';
-import { choice, field, growing, note, number, said, searchField, tag, time, words } from './parts.ts';
+import { note, number, said, tag, time, words } from './parts.ts';
+import { type Refreshed, redrawing, type View } from './view.ts';
 
-const COLUMNS = new Map(Object.entries(ARROWS).map(([workflow, arrows]) => [workflow, Object.keys(arrows)]));
-const URGENCY: readonly string[] = ['critical', 'high', 'normal', 'low'];
-const CARDS_STEP = 30;
+type Ask = Pick<Log, 'board' | 'cards' | 'abandoned'>;
+/** A column is drawn with whom to ask for more, and with the tasks that were left. */
+interface Drawing {
+  readonly filter: Filter;
+  readonly log: Ask;
+  readonly left: ReadonlySet<string>;
+  readonly openId: OpenId;
+}
+
+type OpenId = (id: string) => void;
 
 /** The tasks as columns, one per status, the most urgent first. Long columns are shown a part at a time. */
-export function boardView(
-  tasks: readonly Task[],
-  openTask: (task: Task) => void,
-  abandoned: Abandoned = { at: '', tasks: [] },
-): HTMLElement {
-  const left = new Set(abandoned.tasks);
-  const project = choice('board-project', 'All projects', new Set(tasks.map((task) => task.project)), draw);
-  const search = searchField('board-search', 'Title, id, assignee or label', draw);
-  const columns = h('div');
-
-  function draw(): void {
-    const needle = search.value.trim().toLowerCase();
-    const shown = tasks.filter(
-      (task) => (project.value === '' || task.project === project.value) && haystack(task).includes(needle),
-    );
-    const none = tasks.length === 0 ? 'There are no tasks.' : 'No task matches.';
-    replace(columns, boards(shown, left, openTask), shown.length === 0 && note(none));
-  }
-  draw();
-  return h('div.board-view', [
-    h('div.row.filters', field('Search', search), field('Project', project)),
-    left.size > 0 &&
-      note(
-        'The holders of abandoned tasks were gone or silent when this report was made, ',
-        time(abandoned.at),
-        '. No log can prove that.',
-      ),
-    columns,
-  ]);
+export function boardView(log: Ask, openId: OpenId): View {
+  const element = h('div.board-view');
+  const redraw = redrawing(element);
+  return {
+    element,
+    async refresh(filter): Promise<Refreshed> {
+      const columns = await log.board(filter);
+      const abandoned = await log.abandoned();
+      const drawing = { filter, log, openId, left: new Set(abandoned.tasks) };
+      redraw([columns, abandoned.tasks], () => {
+        const none = columns.every(({ count }) => count === 0);
+        return [
+          abandoned.tasks.length > 0 &&
+            note(
+              'The holders of abandoned tasks were gone or silent when this was seen, ',
+              time(abandoned.at),
+              '. No log can prove that.',
+            ),
+          ...boards(columns, drawing),
+          none && note('No task matches, or there is none yet.'),
+        ];
+      });
+      return {};
+    },
+  };
 }
 
-function haystack({ id, title, assignee, labels }: Task): string {
-  return `${id} ${title} ${assignee} ${labels.join(' ')}`.toLowerCase();
-}
-
-function boards(
-  tasks: readonly Task[],
-  left: ReadonlySet<string>,
-  openTask: (task: Task) => void,
-): HTMLElement[] {
-  const workflows = [...new Set(tasks.map(({ workflow }) => workflow))].sort();
+function boards(columns: readonly Column[], drawing: Drawing): HTMLElement[] {
+  const workflows = [...new Set(columns.map(({ workflow }) => workflow))];
   return workflows.map((workflow) => {
-    const own = tasks.filter((task) => task.workflow === workflow);
-    const statuses = new Set([...(COLUMNS.get(workflow) ?? []), ...own.map(({ status }) => status)]);
-    const columns = [...statuses].map((status) => column(status, own, left, openTask));
+    const own = columns.filter((column) => column.workflow === workflow);
     const label = `Columns of ${workflow.slice(0, 40)}`;
     return h('div.board', [
       workflows.length > 1 && h('h2', said(workflow, 40)),
-      h('div.scroll.board-columns', { role: 'group', 'aria-label': label, tabindex: 0 }, columns),
+      h(
+        'div.scroll.board-columns',
+        { role: 'group', 'aria-label': label, tabindex: 0 },
+        own.map((column) => columnPart(column, drawing)),
+      ),
     ]);
   });
 }
 
-function column(
-  status: string,
-  all: readonly Task[],
-  left: ReadonlySet<string>,
-  openTask: (task: Task) => void,
-): HTMLElement {
-  const tasks = all
-    .filter((task) => task.status === status)
-    .sort((a, b) => URGENCY.indexOf(a.priority) - URGENCY.indexOf(b.priority));
-  return h('section.column', { 'data-status': status.toLowerCase(), 'data-empty': tasks.length === 0 }, [
-    h('h3.row.apart', said(words(status), 40), h('span.count', number(tasks.length))),
-    ...growing(h('ul'), tasks, CARDS_STEP, (task) => h('li', taskButton(task, left.has(task.id), openTask))),
+function columnPart(column: Column, { filter, log, left, openId }: Drawing): HTMLElement {
+  const { status, count, tasks } = column;
+  const list = h('ul');
+  const more = h('button.more', { click: () => void extend() });
+  let shown = 0;
+  const add = (some: readonly Task[]) => {
+    list.append(...some.map((task) => h('li', taskButton(task, left.has(task.id), openId))));
+    shown += some.length;
+    more.hidden = shown >= count || some.length === 0;
+    replace(more, `Show more (${number(count - shown)} hidden)`);
+  };
+  async function extend(): Promise<void> {
+    more.disabled = true;
+    add(await log.cards(filter, column, shown));
+    more.disabled = false;
+  }
+  add(tasks);
+  return h('section.column', { 'data-status': status.toLowerCase(), 'data-empty': count === 0 }, [
+    h('h3.row.apart', said(words(status), 40), h('span.count', number(count))),
+    list,
+    more,
   ]);
 }
 
-function taskButton(task: Task, isAbandoned: boolean, openTask: (task: Task) => void): HTMLElement {
-  const { priority, isWrong, progress } = task;
+function taskButton(task: Task, isAbandoned: boolean, openId: OpenId): HTMLElement {
+  const { id, priority, isWrong, progress } = task;
   return h(
     'button.task',
-    { 'data-priority': priority, 'data-wrong': isWrong, click: () => openTask(task) },
+    { 'data-priority': priority, 'data-wrong': isWrong, 'data-key': id, click: () => openId(id) },
     h('span.row.note', [
-      h('span.id', task.id),
+      h('span.id', id),
       priority !== 'normal' && h('span', said(priority, 20)),
       task.isProofGrade && tag('proof'),
     ]),

@@ -1,10 +1,10 @@
 import { howToCheck } from '../../../verify/sources/anchor-file.ts';
+import type { Comparison } from '../worker/compare.ts';
 import type { VerdictView } from '../worker/verdict.ts';
-import type { Comparison } from '../worker/worker.ts';
 import { type Child, h, replace } from './dom.ts';
 import { card, facts, growing, note, number, plural, said, table, tag, time } from './parts.ts';
 
-const STATES = { holds: '✓ holds', wrong: '✕ wrong', unchecked: '– not checked' };
+export const STATES = { holds: '✓ holds', wrong: '✕ wrong', unchecked: '– not checked' };
 const FINDINGS_STEP = 50;
 const ANCHORS_MAX = 200;
 
@@ -49,7 +49,7 @@ function keyParts({ keys, origin }: VerdictView): Child[] {
   ];
 }
 
-function compareBox(compare: Compare): HTMLElement {
+export function compareBox(compare: Compare): HTMLElement {
   const placeholder = 'Paste a key (name+id+key) or a signed checkpoint you kept';
   const input = h('textarea', { id: 'compare', rows: 4, spellcheck: 'false', placeholder });
   const answer = h('p.seal', { role: 'status', 'aria-live': 'polite', hidden: true });
@@ -72,6 +72,18 @@ function compareBox(compare: Compare): HTMLElement {
   ]);
 }
 
+/** What an anchor is, as far as this page can tell: nobody here knows whether a commit was pushed. */
+export function anchorState({
+  kind,
+  size,
+  time: claimed,
+}: Pick<VerdictView['anchors'][number], 'kind' | 'size' | 'time'>): string {
+  const of = `the head over ${plural(size, 'row')}`;
+  return kind === 'git'
+    ? `Prepared: a git commit holds ${of}. It protects you once a remote has it, which this page cannot see.`
+    : `Time-stamped: a token claims that ${of} existed at ${claimed ?? 'a time it does not name'}. Its authority was not checked here.`;
+}
+
 /** What others may hold, the newest first. Whether they do is for the reader to find out. */
 function anchors(all: VerdictView['anchors']): Child[] {
   const none =
@@ -83,12 +95,16 @@ function anchors(all: VerdictView['anchors']): Child[] {
     .map((anchor) => [
       number(anchor.size),
       anchor.kind === 'git' ? 'git commit' : 'time stamp',
+      anchor.kind === 'git' ? 'prepared' : 'time-stamped',
       time(anchor.time ?? '–'),
       howToCheck(anchor),
     ]);
   const left = all.length - ANCHORS_MAX;
   return [
-    table('Anchors', ['Rows', 'Kind', 'Claims', 'Not checked here; to check it'], rows),
+    table('Anchors', ['Rows', 'Kind', 'State', 'Claims', 'Not checked here; to check it'], rows),
+    note(
+      'Prepared: whether a remote has the commit, this page cannot see. Time-stamped: the authority was not checked.',
+    ),
     left > 0 && note(`and ${number(left)} older ones, treated alike`),
   ];
 }

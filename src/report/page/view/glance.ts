@@ -1,37 +1,24 @@
-import { COUNTED, type Counts, type Glance, glanceAt, type Happened, type Period } from '../../glance.ts';
-import type { Opened } from '../worker/open.ts';
-import type { Call, Task } from '../worker/records.ts';
+import { COUNTED, type Counts, type Glance, type Happened, type Period } from '../../glance.ts';
+import type { Summary } from '../worker/log.ts';
 import { type Child, h } from './dom.ts';
 import { card, growing, hash, lineButton, note, number, said, table, time } from './parts.ts';
 
 const STEP = 20;
 
 /** A period at a glance, from the calls that were checked here: reasons first, then who did how much where. */
-export function glanceView(opened: Opened, period: Period, openTask: (task: Task) => void): HTMLElement {
-  const calls = opened.calls
-    .filter(({ kind, ended }) => kind !== 'read' && ended >= period.since && ended <= period.until)
-    .map((call) => ({ ...call, at: call.ended }));
-  const tasks = new Map(opened.tasks.map((task) => [task.id, task]));
-  const sessions = new Map(opened.sessions.map(({ id, task }) => [id, task]));
-  const glance = glanceAt(
-    calls,
-    (id) => tasks.get(id),
-    (id) => sessions.get(id),
-  );
-  const open = (id: string) => {
-    const task = tasks.get(id);
-    if (task !== undefined) openTask(task);
-  };
+export function glanceView(
+  { at: glance, reasons, ...period }: NonNullable<Summary['glance']>,
+  openId: (id: string) => void,
+): HTMLElement {
   const line = ({ task_id, title, by, at }: Happened) => [
-    lineButton(task_id, title, { click: () => open(task_id) }),
+    lineButton(task_id, title, { click: () => openId(task_id) }),
     h('small', said(by, 60), ', ', time(at)),
   ];
-  const reasons = newestThoughts(opened.calls);
   return card(
     titleOf(period),
     h('p', COUNTED.map((name) => `${number(glance.totals[name])} ${name}`).join(', ')),
     list('Finished', glance.finished, (one) => [
-      h('p', said(reasons.get(one.task_id)?.text ?? '(no reason)', 400)),
+      h('p', said(reasons.get(one.task_id) ?? '(no reason)', 400)),
       ...line(one),
     ]),
     list('Refused', glance.refused, ({ code, reason, count, agents }) => [
@@ -63,12 +50,6 @@ export function glanceView(opened: Opened, period: Period, openTask: (task: Task
 function titleOf({ since, until }: Period): string {
   const from = since === '' ? 'From the beginning' : `Since ${since.slice(0, 16).replace('T', ' ')} UTC`;
   return until > '9999' ? from : `${from} until ${until.slice(0, 16).replace('T', ' ')} UTC`;
-}
-
-/** The last thing that was said on each task. */
-function newestThoughts(calls: readonly Call[]): ReadonlyMap<string, Call> {
-  const thoughts = calls.filter(({ kind }) => kind === 'thought');
-  return new Map(thoughts.map((call) => [call.task, call]));
 }
 
 function list<T>(

@@ -69,6 +69,12 @@ export function lineButton(id: string, text: string, props: Props): HTMLElement 
   return h('button.row.line', props, h('span.id', id), h('span.clip', said(text.replace(/\s+/g, ' '), 200)));
 }
 
+/** A link to a record within the page, which can be copied and sent. Only ids of a fixed form become one. */
+export function linkTo(id: string, text = id): HTMLElement {
+  const isId = /^(?:[TAΘ]-|row-)\d{1,15}$/u.test(id);
+  return isId ? h('a.id', { href: `#/${encodeURIComponent(id)}` }, text) : said(text, 40);
+}
+
 /** A control of a filter under its name. */
 export function field(name: string, control: HTMLElement): HTMLElement {
   return h('label', h('span.note', name), control);
@@ -81,10 +87,11 @@ export function searchField(id: string, placeholder: string, input: () => void):
 /** A choice among values that strangers wrote; '' is all of them. */
 export function choice(id: string, all: string, values: ReadonlySet<string>, change: () => void) {
   const options = [...values].sort().slice(0, CHOICES_MAX);
-  return h('select', { id, change }, [
-    h('option', { value: '' }, all),
-    ...options.map((value) => h('option', { value }, value.slice(0, 64))),
-  ]);
+  return h('select', { id, change }, [h('option', { value: '' }, all), ...options.map(option)]);
+}
+
+export function option(value: string): HTMLElement {
+  return h('option', { value }, value.slice(0, 64));
 }
 
 const CHOICES_MAX = 500;
@@ -122,7 +129,7 @@ export function words(status: string): string {
 }
 
 /** Tabs as the ARIA practices want them: arrows move, Tab leaves. */
-export function tabs(views: Readonly<Record<string, HTMLElement>>) {
+export function tabs(views: Readonly<Record<string, HTMLElement>>, chosen: (name: string) => void) {
   const ids = Object.keys(views);
   const id = (name: string) => name.toLowerCase();
   const buttons = ids.map((name, i) => {
@@ -150,6 +157,7 @@ export function tabs(views: Readonly<Record<string, HTMLElement>>) {
     panels.forEach((panel, i) => {
       panel.hidden = i !== index;
     });
+    chosen(ids[index] ?? '');
   }
   choose(0);
   return {

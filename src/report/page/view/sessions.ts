@@ -1,9 +1,12 @@
 import { verifyInclusion } from '../../../integrity/proof-verifier.ts';
 import { leafHash } from '../../../integrity/tree.ts';
+import { EVERYTHING, SESSIONS_PAGE } from '../../filter.ts';
+import type { Log, SessionLine } from '../worker/log.ts';
 import type { Session } from '../worker/records.ts';
 import { type Child, h, replace } from './dom.ts';
 import { card, columns, facts, field, hash, lineButton, note, number, plural, seal } from './parts.ts';
 import { proofOf, type TreeNode, treeOf, treePicture } from './tree.ts';
+import { redrawing, type View } from './view.ts';
 
 const LEAVES_SHOWN = 16;
 
@@ -11,26 +14,81 @@ const LEAVES_SHOWN = 16;
 type OpenPosition = (position: number) => void;
 
 /** Each session with its tree. Clicking a leaf lights its path to the root and computes the root again. */
-export function sessionsView(sessions: readonly Session[], openPosition: OpenPosition): HTMLElement {
-  if (sessions.length === 0)
-    return note(
-      'There are no sessions. An auditor opens one with audit_session_start and seals it with merkle_finalize.',
-    );
+export function sessionsView(log: Pick<Log, 'sessions' | 'session'>, openId: (id: string) => void) {
   const detail = h('div.grid');
-  const options = sessions.map(({ id, task, isSealed, leaves }, value) => {
-    const state = isSealed ? 'sealed' : 'open';
-    return h('option', { value }, `${id} · ${task} · ${state} · ${plural(leaves.length, 'record')}`);
-  });
-  const draw = () => {
-    const session = sessions[Number(select.value)];
-    if (session !== undefined) replace(detail, sessionParts(session, openPosition));
+  const select = h('select', { id: 'session-choice', change: () => void draw() });
+  const place = h('span.note', { role: 'status', 'aria-live': 'polite' });
+  const newer = h('button', { click: () => void turn(-SESSIONS_PAGE) }, '← Newer');
+  const older = h('button', { click: () => void turn(SESSIONS_PAGE) }, 'Older →');
+  const chooser = h('div.row.filters', field('Session', select), newer, older, place);
+  const none = note(
+    'There are no sessions. An auditor opens one with audit_session_start and seals it with merkle_finalize.',
+  );
+  const redrawList = redrawing(select);
+  const redrawDetail = redrawing(detail);
+  let [from, filter, wanted] = [0, EVERYTHING, ''];
+
+  async function list(): Promise<void> {
+    const { sessions, total } = await log.sessions(filter, from);
+    none.hidden = total > 0;
+    chooser.hidden = total === 0;
+    newer.disabled = from === 0;
+    older.disabled = from + sessions.length >= total;
+    replace(
+      place,
+      `${number(from + Math.min(1, total))} to ${number(from + sessions.length)} of ${number(total)}`,
+    );
+    const before = wanted || select.value;
+    const here = sessions.some(({ id }) => id === before);
+    redrawList([before, here, sessions], () => [
+      ...(before !== '' && !here ? [h('option', { value: before }, before)] : []),
+      ...sessions.map(sessionOption),
+    ]);
+    // The one with most to see first.
+    const [first] = [...sessions.filter(({ isSealed, sealed }) => isSealed && sealed > 1), ...sessions];
+    select.value = before || (first?.id ?? '');
+    wanted = '';
+    await draw();
+  }
+
+  async function draw(): Promise<void> {
+    const id = select.value;
+    const session = id === '' ? undefined : await log.session(id);
+    if (select.value !== id) return;
+    redrawDetail(session ?? id, () =>
+      session === undefined
+        ? [id !== '' && note(`There is no session ${id} here.`)]
+        : sessionParts(session, (position) => openId(`row-${position}`)),
+    );
+  }
+
+  async function turn(by: number): Promise<void> {
+    from = Math.max(0, from + by);
+    select.value = '';
+    await list();
+  }
+
+  const view: View = {
+    element: h('div', none, chooser, detail),
+    async refresh(now) {
+      if (JSON.stringify(now) !== JSON.stringify(filter)) from = 0;
+      filter = now;
+      await list();
+      return {};
+    },
   };
-  const select = h('select', { id: 'session-choice', change: draw }, options);
-  // The one with most to see first.
-  const sealed = sessions.findIndex(({ isSealed, leaves }) => isSealed && leaves.length > 1);
-  select.value = String(Math.max(0, sealed));
-  draw();
-  return h('div', h('div.row.filters', field('Session', select)), detail);
+  return {
+    ...view,
+    /** The session that is shown next. */
+    choose(id: string): void {
+      wanted = id;
+    },
+  };
+}
+
+function sessionOption({ id, task, isSealed, sealed }: SessionLine): HTMLElement {
+  const state = isSealed ? `sealed · ${plural(sealed, 'record')}` : 'open';
+  return h('option', { value: id }, `${id} · ${task} · ${state}`);
 }
 
 function sessionParts(session: Session, openPosition: OpenPosition): Child[] {

@@ -1,114 +1,120 @@
-import { erasureLine } from '../../../verify/verdict.ts';
-import type { Period } from '../../glance.ts';
-import type { Opened } from '../worker/open.ts';
-import type { Call, Task } from '../worker/records.ts';
-import type { VerdictView } from '../worker/verdict.ts';
+import type { Counts } from '../../tally.ts';
+import type { Log, NamedCommit, Summary } from '../worker/log.ts';
+import type { Task } from '../worker/records.ts';
 import { type Child, h, type Part } from './dom.ts';
 import { glanceView } from './glance.ts';
-import { card, lineButton, note, number, plural, said, seal, table, time, words } from './parts.ts';
+import { card, lineButton, note, number, said, seal, table, time, words } from './parts.ts';
+import { type Refreshed, redrawing, type View } from './view.ts';
 
-const RECENT_MAX = 8;
-const ACTORS_MAX = 50;
+const NAMES_MAX = 50;
+
+/** What the summary says about its own trustworthiness, besides the counts. */
+export interface Grounds {
+  readonly isWrong: boolean;
+  readonly lines: readonly Part[];
+}
+
+type OpenId = (id: string) => void;
 
 /** What a manager wants to know: what was done, by whom, when, and what can be relied on. */
-export function summaryView(
-  opened: Opened,
-  openTask: (task: Task) => void,
-  period: Period | undefined,
-): HTMLElement {
-  const { calls, tasks, sessions, verdict } = opened;
-  const done = tasks.filter(isDone);
-  const cancelled = tasks.filter(({ status }) => status.toLowerCase() === 'cancelled');
-  const open = tasks.filter((task) => !isDone(task) && !cancelled.includes(task));
-  const thoughts = calls.filter(({ kind }) => kind === 'thought').length;
-  const failures = calls.filter(({ kind }) => kind === 'failure').length;
-  const sealed = sessions.filter(({ isSealed, isWrong }) => isSealed && !isWrong).length;
+export function summaryView(log: Pick<Log, 'summary'>, grounds: () => Grounds, openId: OpenId): View {
+  const element = h('div.grid');
+  const redraw = redrawing(element);
+  return {
+    element,
+    async refresh(filter): Promise<Refreshed> {
+      const summary = await log.summary(filter);
+      const { isWrong, lines } = grounds();
+      redraw([summary, isWrong], () => [
+        isWrong &&
+          seal('bad', 'Something here is not as it was written. What is shown may be wrong; see Checks.'),
+        ...summaryParts(summary, openId),
+        card('What this rests on', h('ul.grounds', ...lines.map((line) => h('li', line)))),
+      ]);
+      return {};
+    },
+  };
+}
+
+function summaryParts(summary: Summary, openId: OpenId): Child[] {
+  const { tasks, sessions, counts } = summary;
+  const total = tasks.finished + tasks.open + tasks.cancelled;
+  const all = sessions.sealed + sessions.open;
+  const rest = `of ${number(total)}; ${number(tasks.open)} open, ${number(tasks.cancelled)} cancelled`;
+  const refused = counts.refused === 0 ? 'none refused' : `${number(counts.refused)} refused or failed`;
   const unproved = note('Names are what each client said of itself; nothing proves them.');
-  const failed = failures === 0 ? 'none failed' : `${number(failures)} failed or refused`;
-  return h('div.grid', [
-    verdict.findingCount > 0 &&
-      seal('bad', 'Something here is not as it was written. What is shown may be wrong; see Checks.'),
+  return [
     h('div.grid.columns.figures', [
-      figure(
-        done.length,
-        'tasks finished',
-        `of ${number(tasks.length)}; ${number(open.length)} open, ${number(cancelled.length)} cancelled`,
-      ),
-      figure(thoughts, 'thoughts recorded', 'decisions, risks, plans'),
-      figure(sealed, 'sessions sealed', `of ${number(sessions.length)}; each seal was checked`),
-      figure(calls.length, 'calls in the log', failed),
+      figure(tasks.finished, 'task', 'finished', rest),
+      figure(counts.thoughts, 'thought', 'recorded', 'decisions, risks, plans'),
+      figure(sessions.sealed, 'session', 'sealed', `of ${number(all)}`),
+      figure(counts.calls, 'call', 'in the log', refused),
     ]),
-    h('p.note', spanOf(calls)),
-    period !== undefined && glanceView(opened, period, openTask),
+    h('p.note', spanOf(summary)),
+    summary.glance !== undefined && glanceView(summary.glance, openId),
     h('div.grid.columns', [
-      card('Recently finished', recent(done, openTask, 'No task is finished yet.')),
-      card('Who did what', unproved, actors(calls, tasks)),
-      card('What this rests on', h('ul.grounds', ...grounds(verdict).map((line) => h('li', line)))),
-      card('Open and moving', recent(open, openTask, 'Nothing is open.')),
+      card('Recently finished', recent(summary.finished, openId, 'No task was finished.')),
+      card('Who did what', unproved, countTable('Agent', summary.agents)),
+      card('Open and moving', recent(summary.moving, openId, 'Nothing is open.')),
+      card('Projects', countTable('Project', summary.projects)),
+      card('Commits named by thoughts', commits(summary.commits, openId)),
     ]),
-  ]);
+  ];
 }
 
-function isDone({ status }: Task): boolean {
-  return status.toLowerCase() === 'done';
-}
-
-function figure(value: number, label: string, more: string): HTMLElement {
+function figure(value: number, one: string, what: string, more: string): HTMLElement {
+  const label = `${one}${value === 1 ? '' : 's'} ${what}`;
   return h('div.card', h('b.figure', number(value)), h('div', label), h('small', more));
 }
 
-function spanOf(calls: readonly Call[]): Child[] {
-  const [first, last] = [calls[0], calls.at(-1)];
-  if (first === undefined || last === undefined) return ['No calls.'];
+function spanOf({ first, last, countedBy }: Summary): Child[] {
+  if (first === '') return ['No calls.'];
   const clock = ' UTC, by the clock of the machine that kept the log.';
-  return ['From ', time(first.at), ' to ', time(last.at), clock];
+  const who =
+    countedBy === 'browser'
+      ? ' Counted in this browser.'
+      : ` Counted by the server, through row ${number(countedBy.through)} of ${number(countedBy.of)}; not proved.`;
+  return ['From ', time(first), ' to ', time(last), clock, who];
 }
 
-function recent(tasks: readonly Task[], openTask: (task: Task) => void, none: string): HTMLElement {
+function recent(tasks: readonly Task[], openId: OpenId, none: string): HTMLElement {
   if (tasks.length === 0) return note(none);
-  const latest = [...tasks].sort((a, b) => (a.status_since < b.status_since ? 1 : -1)).slice(0, RECENT_MAX);
-  return h('ul', [
-    ...latest.map((task) => {
-      const { id, title, status, status_by, status_since } = task;
+  return h(
+    'ul',
+    tasks.map(({ id, title, status, status_by, status_since }) => {
       const last = h('small', said(words(status), 40), ' by ', said(status_by, 60), ', ', time(status_since));
-      return h('li', lineButton(id, title, { click: () => openTask(task) }), last);
+      return h('li', lineButton(id, title, { 'data-key': `recent-${id}`, click: () => openId(id) }), last);
     }),
-    tasks.length > RECENT_MAX && h('li.note', `and ${number(tasks.length - RECENT_MAX)} more on the board`),
+  );
+}
+
+const COLUMNS = ['finished', 'started', 'cancelled', 'thoughts', 'refused', 'erased', 'calls'] as const;
+
+function countTable(what: string, all: readonly (Counts & { readonly name: string })[]): HTMLElement {
+  if (all.length === 0) return note('None.');
+  const rows = all
+    .slice(0, NAMES_MAX)
+    .map((line) => [said(line.name || '–', 60), ...COLUMNS.map((name) => number(line[name]))]);
+  const left = all.length - rows.length;
+  const heads = COLUMNS.map((name) => `${name[0]?.toUpperCase()}${name.slice(1)}`);
+  return h('div', [
+    table(`${what}s`, [what, ...heads], rows),
+    left > 0 && note(`${number(left)} more with fewer calls are not listed.`),
   ]);
 }
 
-function actors(calls: readonly Call[], tasks: readonly Task[]): HTMLElement {
-  const names = ['Actor', 'Finished', 'Thoughts', 'Calls', 'Failed'];
-  const counts = new Map(
-    calls.map(({ actor }) => [actor, { finished: 0, thoughts: 0, calls: 0, failed: 0 }]),
+function commits(all: readonly NamedCommit[], openId: OpenId): HTMLElement {
+  if (all.length === 0) return note('None.');
+  return h(
+    'ul',
+    all.map(({ id, task, commit_sha, branch, observed, recorded_at }) => {
+      const who = observed.includes('commit_sha') ? 'read from the repository' : 'named by the agent';
+      const where = branch === '' ? '' : ` on ${branch}`;
+      const line = lineButton(id, `${commit_sha.slice(0, 12)}${where} · ${task}`, {
+        click: () => openId(id),
+        'data-key': `commit-${id}`,
+      });
+      return h('li', line, h('small', who, ', ', time(recorded_at)));
+    }),
   );
-  for (const { actor, kind } of calls) {
-    const count = counts.get(actor);
-    if (count === undefined) continue;
-    count.calls += 1;
-    if (kind === 'thought') count.thoughts += 1;
-    if (kind === 'failure') count.failed += 1;
-  }
-  for (const { status_by } of tasks.filter(isDone)) {
-    const count = counts.get(status_by);
-    if (count !== undefined) count.finished += 1;
-  }
-  const rows = [...counts].sort(([, a], [, b]) => b.calls - a.calls).slice(0, ACTORS_MAX);
-  const cells = rows.map(([actor, count]) => [said(actor, 60), ...Object.values(count).map(number)]);
-  return table('Actors', names, cells);
-}
-
-/** What the verdict stands on and what it does not, in sentences. */
-function grounds({ keys, rows, size, remarks, erased }: VerdictView): Part[] {
-  return [
-    `${plural(rows, 'audit row')} of ${number(size)} checked in this browser by the rules of “colibri verify”, not taken on trust.`,
-    ...keys.map(({ id }) => [
-      'The key ',
-      h('code.hash', id),
-      ' came with it: it shows that one key signed, not whose it is. Compare it under Checks.',
-    ]),
-    ...erased.map((erasure) => said(erasureLine(erasure), 400)),
-    ...remarks.map((remark) => said(remark, 400)),
-    'A page that comes with its data could be made to lie. To be sure, check the bundle with a verify.html or a Colibri that you got elsewhere.',
-  ];
 }

@@ -1,57 +1,82 @@
+import { KINDS } from '../../filter.ts';
 import type { Kind } from '../../telling.ts';
+import type { CallPage, Log } from '../worker/log.ts';
 import type { Call } from '../worker/records.ts';
 import { h, replace } from './dom.ts';
-import { choice, field, growing, note, number, plural, said, searchField, tag, time } from './parts.ts';
+import { note, number, plural, said, tag, time } from './parts.ts';
+import { type Refreshed, redrawing, type View } from './view.ts';
 
-const KINDS: readonly (readonly [Kind, string])[] = [
-  ['thought', 'Thoughts'],
-  ['task', 'Task changes'],
-  ['session', 'Sessions'],
-  ['owner', 'Owner’s acts'],
-  ['read', 'Reads'],
-  ['failure', 'Failures'],
-];
+const NAMES: Readonly<Record<Kind, string>> = {
+  ...{ thought: 'Thoughts', task: 'Task changes', session: 'Sessions' },
+  ...{ owner: 'Owner’s acts', read: 'Reads', failure: 'Refused or failed' },
+};
 
-const CALLS_STEP = 300;
-
-/** The calls as a timeline. Tens of thousands of them are filtered at once, and shown a part at a time. */
-export function trailView(calls: readonly Call[], openCall: (call: Call) => void) {
+/** The calls as a timeline, a part at a time. */
+export function trailView(log: Pick<Log, 'trail'>, openId: (id: string) => void, isLive: boolean): View {
   const list = h('div');
+  const redraw = redrawing(list);
   const count = note({ role: 'status', 'aria-live': 'polite' });
-  const search = searchField('trail-search', 'Words, T-0001, a tool, an error', apply);
-  const actor = choice('trail-actor', 'Everyone', new Set(calls.map((call) => call.actor)), apply);
-  const newest = h('input', { id: 'trail-newest', type: 'checkbox', change: apply });
-  const kinds = KINDS.map(([kind, name]) => {
-    const input = h('input', { type: 'checkbox', change: apply });
-    const own = calls.filter((call) => call.kind === kind).length;
-    const box = h('label.kind', { 'data-kind': kind }, input, ` ${name} `, h('span.count', number(own)));
-    return { kind, input, box };
+  const newest = h('input', { id: 'trail-newest', type: 'checkbox', checked: isLive, change: ask });
+  const kinds = KINDS.map((kind) => {
+    const input = h('input', { type: 'checkbox', change: ask });
+    return { kind, input, box: h('label.kind', { 'data-kind': kind }, input, ` ${NAMES[kind]}`) };
   });
-  // Made once: lowering 50,000 texts at each key would be felt.
-  let haystacks: readonly string[] | undefined;
+  let filter: Parameters<View['refresh']>[0] | undefined;
+  let asked = 0;
+  let isExtended = false;
 
-  function apply(): void {
-    const wanted = new Set(kinds.filter(({ input }) => input.checked).map(({ kind }) => kind));
-    const needles = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    if (needles.length > 0) haystacks ??= calls.map(haystack);
-    const found = calls.filter(
-      (call, i) =>
-        (wanted.size === 0 || wanted.has(call.kind)) &&
-        (actor.value === '' || call.actor === actor.value) &&
-        needles.every((needle) => haystacks?.[i]?.includes(needle)),
-    );
-    const shown = newest.checked ? found.reverse() : found;
-    const all = plural(calls.length, 'call');
-    count.textContent = shown.length === calls.length ? all : `${number(shown.length)} of ${all}`;
-    const draw = (call: Call) => h('li', h('button.list-row', { click: () => openCall(call) }, entry(call)));
-    replace(list, growing(h('ol.list', { 'aria-label': 'Trail of calls' }), shown, CALLS_STEP, draw));
+  const queryAfter = (after: number) => ({
+    ...{ project: '', agent: '', since: '', until: '', words: '' },
+    ...filter,
+    kinds: kinds.filter(({ input }) => input.checked).map(({ kind }) => kind),
+    newestFirst: newest.checked,
+    after,
+  });
+  const draw = (call: Call) => h('li', entryButton(call, openId));
+
+  async function show(): Promise<void> {
+    asked += 1;
+    const mine = asked;
+    const page = await log.trail(queryAfter(0));
+    // Somebody asked for something else meanwhile.
+    if (mine !== asked) return;
+    isExtended = false;
+    redraw(page, () => parts(page));
   }
-  apply();
+
+  function parts(first: CallPage): HTMLElement[] {
+    const items = h('ol.list', { 'aria-label': 'Trail of calls' });
+    const more = h('button.more', { click: () => void extend() });
+    let shown = 0;
+    let { next } = first;
+    const add = (page: CallPage) => {
+      items.append(...page.calls.map(draw));
+      shown += page.calls.length;
+      next = page.next;
+      more.hidden = next === undefined;
+      replace(count, countOf(shown, page));
+      replace(more, moreOf(shown, page));
+    };
+    async function extend(): Promise<void> {
+      if (next === undefined) return;
+      const mine = asked;
+      isExtended = true;
+      more.disabled = true;
+      const page = await log.trail(queryAfter(next));
+      if (mine === asked) add(page);
+      more.disabled = false;
+    }
+    add(first);
+    items.hidden = shown === 0;
+    return [items, more];
+  }
+
+  function ask(): void {
+    void show();
+  }
 
   const element = h('div.trail', [
     h('div.row.filters', [
-      field('Search', search),
-      field('Actor', actor),
       h('fieldset.row', h('legend', 'Show only'), ...kinds.map(({ box }) => box)),
       h('label.kind', newest, ' Newest first'),
     ]),
@@ -60,22 +85,34 @@ export function trailView(calls: readonly Call[], openCall: (call: Call) => void
   ]);
   return {
     element,
-    /** Shows only what concerns one task. */
-    showTask(id: string) {
-      search.value = id;
-      actor.value = '';
-      for (const { input } of kinds) input.checked = false;
-      apply();
+    async refresh(wanted, isNews = false): Promise<Refreshed> {
+      if (isNews && isExtended) return { waits: true };
+      filter = wanted;
+      await show();
+      return {};
     },
   };
 }
 
-function haystack({ position, task, tool, actor, verb, error, text }: Call): string {
-  return `#${position} ${task} ${tool} ${actor} ${verb} ${error} ${text}`.toLowerCase();
+function countOf(shown: number, { total, all, next }: CallPage): string {
+  if (total !== undefined)
+    return total === all ? plural(all, 'call') : `${number(total)} of ${plural(all, 'call')}`;
+  const beginning = shown === 0 ? 'No call matches' : `${plural(shown, 'call')} shown`;
+  return next === undefined ? `${beginning}; that is all.` : `${beginning}; there may be more.`;
+}
+
+function moreOf(shown: number, { total }: CallPage): string {
+  return total === undefined ? 'Show more' : `Show more (${number(total - shown)} hidden)`;
+}
+
+/** A call on two lines, which opens it. */
+function entryButton(call: Call, openId: (id: string) => void): HTMLElement {
+  const id = `row-${call.position}`;
+  return h('button.list-row', { 'data-key': id, click: () => openId(id) }, entry(call));
 }
 
 function entry(call: Call): Node[] {
-  const { kind, isWrong, task, error } = call;
+  const { kind, isWrong, task, thought, error } = call;
   return [
     h('span.dot', { 'data-kind': kind, 'data-wrong': isWrong, 'aria-hidden': true }),
     h('span.entry', [
@@ -90,6 +127,7 @@ function entry(call: Call): Node[] {
         h('span', said(call.actor, 40)),
         h('code', call.tool.slice(0, 40)),
         error !== '' && h('span.error', said(error, 60)),
+        thought !== '' && h('span', thought),
         h('span', `#${call.position}`),
       ]),
     ]),

@@ -94,13 +94,14 @@ export function treePicture(
       });
     const classes = `${isLeaf ? '.leaf' : ''}${isFolded ? '.folded' : ''}${node === root ? '.root' : ''}`;
     const isButton = isLeaf && !isOutside;
-    const label = `Leaf ${node.start + 1}, ${leaves[node.start]?.record ?? ''}: show its proof`;
+    const label = `${node.hash.slice(0, DIGITS)} ${leaves[node.start]?.record ?? ''}, Leaf ${node.start + 1}: show its proof`;
     const button = { role: 'button', tabindex: 0, 'aria-label': label, click: () => choose(node.start) };
     const group = svg(`g.node${classes}`, isButton && button, [
-      svg('title', node.hash),
+      // What a button shows must be in its name, and nothing besides.
+      !isButton && svg('title', node.hash),
       isFolded && box(4),
       box(0),
-      svg('text', { x, y: y + 4 }, node.hash.slice(0, DIGITS)),
+      svg('text', { x, y: y + 4 }, `${node.hash.slice(0, DIGITS)} `),
       isFolded && caption(`${number(node.end - node.start)} leaves`, x, NODE_HEIGHT + 6),
       isLeaf && caption(leaves[node.start]?.record ?? '', x, NODE_HEIGHT + 4),
       node === root && caption('root', x + NODE_WIDTH / 2 + 22, 4),

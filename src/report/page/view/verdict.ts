@@ -5,7 +5,7 @@ import { number, plural, said, type Tone } from './parts.ts';
 const ICONS: Readonly<Record<Tone, string>> = { busy: '…', good: '✓', partly: '!', bad: '✕', idle: '?' };
 const UNREADABLE = 'This could not be checked';
 
-type Conclusion = readonly [tone: Tone, heading: string, ...lines: readonly Child[]];
+export type Conclusion = readonly [tone: Tone, heading: string, ...lines: readonly Child[]];
 
 /** The first thing anyone sees. It claims what was checked and nothing else. */
 export function verdictBanner() {
@@ -17,11 +17,13 @@ export function verdictBanner() {
   const words = h('div', { role: 'status', 'aria-live': 'polite' }, title, text);
   const element = h('section.card.grid.verdict', { 'aria-label': 'Verdict' }, icon, words, bar, ranges);
 
+  let told = '';
+
   function set([tone, heading, ...lines]: Conclusion, ...rows: readonly Child[]): void {
     element.dataset.tone = tone;
     icon.textContent = ICONS[tone];
     title.textContent = heading;
-    replace(text, ...lines.map((line) => h('p', line)));
+    replace(text, ...lines.filter((line) => line !== false).map((line) => h('p', line)));
     bar.hidden = tone !== 'busy';
     ranges.hidden = rows.length === 0;
     replace(ranges, rows);
@@ -42,6 +44,20 @@ export function verdictBanner() {
     },
     unreadable: (message: string) => set(['bad', UNREADABLE, said(message)]),
     conclude: (verdict: VerdictView) => set(conclusion(verdict), ...rangeRows(verdict)),
+    /** The same for a log that is followed. Only what differs is drawn, so that a screen reader does not repeat the rest. */
+    live(
+      now: Conclusion,
+      bars: readonly (readonly [label: string, through: number, size: number, more: string])[],
+    ) {
+      const said = JSON.stringify(now.map((part) => (part instanceof Node ? part.textContent : part)));
+      if (said !== told) set(now, false);
+      told = said;
+      ranges.hidden = bars.length === 0;
+      replace(
+        ranges,
+        bars.map((bar) => range(...bar)),
+      );
+    },
   };
 }
 
@@ -95,16 +111,23 @@ function rangeRows(verdict: VerdictView): Child[] {
   const signers = verdict.keys.map(
     ({ id, through, vouched }) => `${id} (${number(through)}${vouched ? '' : ', unvouched'})`,
   );
-  const range = (label: string, through: number, more: string | false = false) => {
-    const bar = h('meter', { 'aria-hidden': true, max: Math.max(1, size), value: through });
-    const value = h('span', h('b', number(through)), ` of ${number(size)}`);
-    return h('div.grid.range', h('span', label), value, bar, more && h('small', more));
-  };
   return [
-    whole && range('Intact through', intactThrough),
-    whole && range('Replayed through', replayedThrough),
-    range('Checkpointed through', checkpointedThrough, signers.length > 0 && `by ${signers.join(', ')}`),
-    range('Anchored through', anchoredThrough, 'this page has no network and looks nothing up'),
-    named !== undefined && range('Named by an anchor, not checked here', named.size),
+    whole && range('Intact through', intactThrough, size),
+    whole && range('Replayed through', replayedThrough, size),
+    range(
+      'Checkpointed through',
+      checkpointedThrough,
+      size,
+      signers.length > 0 ? `by ${signers.join(', ')}` : '',
+    ),
+    range('Anchored through', anchoredThrough, size, 'this page has no network and looks nothing up'),
+    named !== undefined && range('Named by an anchor, not checked here', named.size, size),
   ];
+}
+
+/** How far something reaches, as a bar under its name. */
+function range(label: string, through: number, size: number, more = ''): HTMLElement {
+  const bar = h('meter', { 'aria-hidden': true, max: Math.max(1, size), value: through });
+  const value = h('span', h('b', number(through)), ` of ${number(size)}`);
+  return h('div.grid.range', h('span', label), value, bar, more !== '' && h('small', more));
 }

@@ -1,4 +1,5 @@
 import { exactText } from '../../../integrity/digest.ts';
+import type { VerifierKey } from '../../../integrity/signed-note.ts';
 import type { Finding, Report } from '../../../verify/finding.ts';
 import type { Evidence, Judged } from '../../../verify/rules/heads.ts';
 import type { SourceRow, Walked } from '../../../verify/source.ts';
@@ -7,7 +8,7 @@ import { type CarriedSource, carriedSource } from '../../../verify/sources/carri
 import { CERTIFICATE_BYTES_MAX, openCertificate } from '../../../verify/sources/certificate.ts';
 import { SourceError } from '../../../verify/sources/files.ts';
 import { type VerifyOptions, verify } from '../../../verify/verify.ts';
-import { digestsIn, loadTexts, pairRows, readState, sessionsOf, tasksOf, tellCalls } from './records.ts';
+import * as records from './records.ts';
 import { verdictView } from './verdict.ts';
 
 /** What the page was given: a bundle, or a certificate. */
@@ -18,26 +19,42 @@ export type Given =
 
 /** Something that was checked: everything that later questions are answered from. */
 export type OpenedSource = Awaited<ReturnType<typeof openSource>>;
-/** All that the page shows of it at once. */
-export type Opened = OpenedSource['shown'];
+
+interface Besides {
+  /** Keys that somebody decided to believe. */
+  readonly trusted?: readonly VerifierKey[];
+  /** Texts that came another way, by their digests. */
+  readonly texts?: ReadonlyMap<string, string>;
+}
 
 /** Lets the verifier check what was handed over. */
-export async function openSource(given: Given, onProgress: (done: number, total: number) => void) {
+export async function openSource(
+  given: Given,
+  onProgress: (done: number, total: number) => void,
+  { trusted = [], texts }: Besides = {},
+) {
   const watched = watch(await sourceOf(given));
   const { source, read, findings } = watched;
-  const verdict = await judge(source, { report: (finding) => void findings.push(finding), onProgress });
-  const told = pairRows(read.values());
-  const state = await readState(source, told);
+  const report = (finding: Finding) => void findings.push(finding);
+  const verdict = await judge(source, { report, onProgress }, trusted);
+  const told = records.pairRows(read.values());
+  const state = await records.readState(source, told);
   const gone = findings.filter(({ kind, table }) => kind === 'missing' && table === 'texts');
   const missing = new Set(gone.map(({ expected }) => expected));
-  const text = await loadTexts(source, digestsIn(told, state), missing);
-  const calls = tellCalls(told, text, new Set(findings.map(({ position }) => position)));
+  const text = await records.loadTexts(source, records.digestsIn(told, state), missing, texts);
+  const calls = records.tellCalls(told, text, new Set(findings.map(({ position }) => position)));
   const stateRows = [...state.values()].reduce((sum, { size }) => sum + size, 0);
   const wrong = new Set(findings.map(({ record }) => record));
-  const records = { state, text, calls, rows: read, wrong, lastSeen: watched.walked?.lastSeen };
-  const views = { tasks: tasksOf(records), sessions: sessionsOf(records) };
-  const shown = { verdict: verdictView(verdict, watched, stateRows), calls, ...views };
-  return { given, source, read, verdict, text, shown };
+  // Of part of a log, nobody can say which row of a process was its last.
+  const lastSeen = source.whole ? watched.walked?.lastSeen : undefined;
+  const shown = { state, text, calls, rows: read, wrong, lastSeen };
+  return {
+    ...{ given, source, read, verdict, text, calls },
+    verdictView: verdictView(verdict, watched, stateRows),
+    tasks: records.tasksOf(shown),
+    thoughts: records.thoughtsOf(shown),
+    sessions: records.sessionsOf(shown),
+  };
 }
 
 /** What was handed over as a source. */
@@ -90,6 +107,10 @@ export async function judgeAgain(given: Given, note: Evidence): Promise<Judged |
 }
 
 /** Nobody has told this page whom to trust. It says so, and which keys have signed. */
-function judge(source: CarriedSource, options: Pick<VerifyOptions, 'report' | 'onProgress' | 'evidence'>) {
-  return verify(source, { now: Date.now(), keys: { trusted: [] }, ...options });
+function judge(
+  source: CarriedSource,
+  options: Pick<VerifyOptions, 'report' | 'onProgress' | 'evidence'>,
+  trusted: readonly VerifierKey[] = [],
+) {
+  return verify(source, { now: Date.now(), keys: { trusted }, ...options });
 }

@@ -1,4 +1,4 @@
-import type { SessionRow, TaskRow } from '../../../domains/facts.ts';
+import type { SessionRow, TaskRow, ThoughtRow } from '../../../domains/facts.ts';
 import { isHash, sha256Hex } from '../../../integrity/digest.ts';
 import {
   formatId,
@@ -9,6 +9,7 @@ import {
   THOUGHTS,
 } from '../../../log/tables.ts';
 import { ERASED } from '../../../log/texts.ts';
+import { listIn } from '../../../untrusted.ts';
 import { auditRow } from '../../../verify/finding.ts';
 import { type JsonObject, objectIn } from '../../../verify/rules/payloads.ts';
 import type { Source, SourceRow, Walked } from '../../../verify/source.ts';
@@ -80,10 +81,13 @@ export async function loadTexts(
   source: Pick<Source, 'texts'>,
   digests: readonly unknown[],
   missing: ReadonlySet<string | undefined>,
+  others: ReadonlyMap<string, string> = new Map(),
 ): Promise<ShowText> {
   const found = await source.texts(digests.filter(isText));
-  return (digest) =>
-    isText(digest) ? (found.get(digest)?.text ?? (missing.has(digest) ? MISSING : ERASED)) : '';
+  return (digest) => {
+    if (!isText(digest)) return '';
+    return found.get(digest)?.text ?? others.get(digest) ?? (missing.has(digest) ? MISSING : ERASED);
+  };
 }
 
 /** Rows of state by id, for each table. Every field is a stranger's. */
@@ -118,7 +122,7 @@ interface Shown {
 
 export type Task = ReturnType<typeof tasksOf>[number];
 
-export function tasksOf({ state, text, wrong, lastSeen }: Shown) {
+export function tasksOf({ state, text, wrong, lastSeen }: Omit<Shown, 'calls' | 'rows'>) {
   return [...(state.get(TASKS) ?? [])].map(([number, fields]) => {
     const id = formatId(TASKS, number);
     const { labels } = members(`{"labels":${textOf(fields.labels)}}`);
@@ -127,6 +131,8 @@ export function tasksOf({ state, text, wrong, lastSeen }: Shown) {
       id,
       progress: countOf(fields.progress),
       labels: Array.isArray(labels) ? labels.filter(isText) : [],
+      parent: idOf(TASKS, fields.parent_id),
+      dependsOn: listIn(textOf(fields.depends_on)).flatMap((one) => idOf(TASKS, one) || []),
       isProofGrade: fields.proof_grade === 1,
       /** The last row of its holder's process and name. */
       last_seen: lastSeen?.of(textOf(fields.held_process), textOf(fields.held_by)) ?? '',
@@ -145,6 +151,30 @@ function countOf(value: unknown): number {
   return typeof value === 'number' ? value : 0;
 }
 
+/** An id as people write it; '' for what is not the number of a row. */
+function idOf(table: StateTable, number: unknown): string {
+  return isPosition(number) ? formatId(table, number) : '';
+}
+
+export type Thought = ReturnType<typeof thoughtsOf>[number];
+
+export function thoughtsOf({ state, text, wrong }: Omit<Shown, 'calls' | 'rows'>) {
+  return [...(state.get(THOUGHTS) ?? [])].map(([number, fields]) => {
+    const id = formatId(THOUGHTS, number);
+    return {
+      ...columnsOf<ThoughtRow>(THOUGHTS, fields, text),
+      id,
+      task: idOf(TASKS, fields.task_id),
+      session: idOf(SESSIONS, fields.session_id),
+      /** Which of branch and commit the server read from the repository itself. */
+      observed: listIn(textOf(fields.observed)).filter(isText),
+      /** The exit row of the call that recorded it. */
+      position: countOf(fields.position),
+      isWrong: wrong.has(id),
+    };
+  });
+}
+
 export type Session = ReturnType<typeof sessionsOf>[number];
 
 export function sessionsOf(shown: Shown) {
@@ -157,7 +187,7 @@ export function sessionsOf(shown: Shown) {
     return {
       ...columnsOf<SessionRow>(SESSIONS, fields, text),
       id,
-      task: isPosition(fields.task_id) ? formatId(TASKS, fields.task_id) : '',
+      task: idOf(TASKS, fields.task_id),
       isSealed: fields.status === 'finalized',
       position: countOf(fields.position),
       /** The records that are here. */

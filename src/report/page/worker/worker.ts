@@ -1,34 +1,48 @@
-import { sha256Hex } from '../../../integrity/digest.ts';
-import { inclusionProof, type NodeReader, nodesInMemory } from '../../../integrity/proofs.ts';
-import { leafHash } from '../../../integrity/tree.ts';
-import type { SourceRow } from '../../../verify/source.ts';
-import { members } from '../../../verify/sources/forms.ts';
-import { isIncluded } from '../../../verify/sources/proofs.ts';
-import { textFields } from '../../telling.ts';
-import { type Given, judgeAgain, type OpenedSource, openSource } from './open.ts';
+import { certificateOf } from './certificate.ts';
+import { heldLog, type Known } from './held-log.ts';
+import { liveLog } from './live-log.ts';
+import type { Log } from './log.ts';
+import { type Given, openSource } from './open.ts';
 
 // All hashing happens here, off the thread that draws.
 
-let current: OpenedSource | undefined;
-let tree: NodeReader | undefined;
+let log: Log | undefined;
+let live: ReturnType<typeof liveLog> | undefined;
 
-function opened(): OpenedSource {
-  if (current === undefined) throw new Error('nothing is open');
-  return current;
-}
+/** What is known of a bundle or a certificate once it is checked. The rest is asked of its log. */
+export type Opened = Awaited<ReturnType<(typeof ANSWERS)['open']>>;
 
 const ANSWERS = {
   /** Checks a bundle or a certificate. */
-  async open(given: Given) {
-    current = undefined;
-    tree = undefined;
-    current = await openSource(given, tellProgress);
-    return current.shown;
+  async open(given: Given, known: Known) {
+    log = undefined;
+    live = undefined;
+    const opened = await openSource(given, tellProgress);
+    log = heldLog(opened, known);
+    return {
+      verdict: opened.verdictView,
+      certificate: certificateOf(opened),
+      choices: await log.choices(),
+    };
   },
-  detail: (positions: readonly number[]) => detailOf(opened(), positions),
-  compare: (text: string) => compare(opened(), text),
+  /** Follows the log behind a server. */
+  async follow(base: string) {
+    live = liveLog(base);
+    log = live.log;
+    return await live.poll();
+  },
+  /** What has become of it meanwhile. */
+  async poll() {
+    if (live === undefined) throw new Error('no server is asked');
+    return await live.poll();
+  },
 };
-export type Answers = typeof ANSWERS;
+
+/** What can be asked: these, and everything that a log answers. */
+export type Questions = typeof ANSWERS & Log;
+
+/** A question with what it is about. */
+export type Question = readonly [name: keyof Questions, ...about: never[]];
 
 export interface Message {
   /** Rows checked so far, and of how many. */
@@ -38,14 +52,22 @@ export interface Message {
   readonly answer?: unknown;
 }
 
-self.onmessage = async ({ data: [name, given] }: MessageEvent<[keyof Answers, never]>) => {
+self.onmessage = async ({ data: [name, ...about] }: MessageEvent<Question>) => {
   try {
-    self.postMessage({ answer: await ANSWERS[name](given) } satisfies Message);
+    self.postMessage({ answer: await answer(name, about) } satisfies Message);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     self.postMessage({ unreadable: `This cannot be read: ${reason}.` } satisfies Message);
   }
 };
+
+function answer(name: keyof Questions, about: readonly never[]): unknown {
+  type Ask = (...about: readonly never[]) => unknown;
+  const asked = Object.hasOwn(ANSWERS, name) ? ANSWERS : log;
+  const ask = (asked as Readonly<Record<string, Ask>> | undefined)?.[name];
+  if (ask === undefined) throw new Error('nothing is open');
+  return ask(...about);
+}
 
 let toldAt = 0;
 
@@ -55,83 +77,4 @@ function tellProgress(done: number, total: number): void {
   if (now - toldAt < 100 && done !== total) return;
   toldAt = now;
   self.postMessage({ progress: [done, total] } satisfies Message);
-}
-
-export type CallDetail = Awaited<ReturnType<typeof detailOf>>;
-export type RowDetail = CallDetail['rows'][number];
-
-/** The rows of a call with their attached data, and the proof of the last one under a signed root. */
-async function detailOf(opened: OpenedSource, positions: readonly number[]) {
-  const rows = positions.flatMap((position) => opened.read.get(position) ?? []);
-  const last = rows.at(-1);
-  return {
-    rows: rows.map((row) => rowDetail(opened, row)),
-    proof: last === undefined ? undefined : await proofOf(opened, last),
-  };
-}
-
-function rowDetail({ text: shown }: OpenedSource, { position, text = '', payload }: SourceRow) {
-  const fields = members(text);
-  const args = fields.stage === 'enter' ? members(payload?.body) : {};
-  return {
-    position,
-    text,
-    contentHash: sha256Hex(text),
-    payload: payload?.body,
-    /** The texts whose digests are in the payload, by field. */
-    texts: textFields(fields, args).map((field) => [field, shown(args[field])] as const),
-  };
-}
-
-/** Leads a row to the root of the newest head that covers it, as an outsider would. */
-async function proofOf(opened: OpenedSource, { position, text = '', proof = [] }: SourceRow) {
-  const good = opened.verdict.judged.filter(({ status }) => status === 'consistent');
-  const [head] = good.sort((a, b) => b.size - a.size);
-  if (head === undefined || head.size < position) return undefined;
-  const { size } = head;
-  const index = position - 1;
-  const steps = opened.source.whole ? await inclusionProof(treeOf(opened, size), index, size) : proof;
-  return { size, steps: steps.length, holds: isIncluded(index, steps, sha256Hex(text), head) };
-}
-
-/** The tree over the rows, hashed once and only when somebody asks. */
-function treeOf({ read }: OpenedSource, size: number): NodeReader {
-  const text = (i: number) => read.get(i + 1)?.text ?? '';
-  tree ??= nodesInMemory(Array.from({ length: size }, (_, i) => leafHash(sha256Hex(text(i)))));
-  return tree;
-}
-
-export interface Comparison {
-  readonly tone: 'good' | 'bad' | 'partly';
-  readonly message: string;
-}
-
-const KEY = /^[^\s+]+\+[0-9a-f]{8}\+\S+$/;
-
-/** Compares a key or a checkpoint that somebody kept elsewhere with what was opened. */
-async function compare(opened: OpenedSource, given: string): Promise<Comparison> {
-  const text = given.trim();
-  if (KEY.test(text)) return compareKey(opened, text);
-  if (!text.includes('\n'))
-    return unknown('This is neither a key (name+id+key) nor a checkpoint of several lines.');
-  if (!opened.source.whole)
-    return unknown('Only a bundle of the whole log can be compared with a checkpoint.');
-  // The verifier is asked again, with the checkpoint: what it makes of one is not for this page to decide.
-  const kept = { source: 'against', where: 'Your checkpoint', note: `${text}\n` } as const;
-  const judged = await judgeAgain(opened.given, kept);
-  if (judged === undefined) return unknown('Nothing could be compared.');
-  const { status, message, key } = judged;
-  if (status === 'consistent') return { tone: key === undefined ? 'partly' : 'good', message };
-  return { tone: status === 'unchecked' || status === 'nothing' ? 'partly' : 'bad', message };
-}
-
-function compareKey({ verdict }: OpenedSource, text: string): Comparison {
-  const own = verdict.checkpointed.find(({ key }) => key === text);
-  return own === undefined
-    ? { tone: 'bad', message: 'The key you gave has signed nothing here: somebody else signed this.' }
-    : { tone: 'good', message: `The key you gave has signed the first ${own.through} rows of this log.` };
-}
-
-function unknown(message: string): Comparison {
-  return { tone: 'partly', message };
 }
