@@ -269,7 +269,14 @@ describe('completion', () => {
   };
 
   test('of bash knows commands, options, and words that an option or an argument can be', async () => {
-    expect(await complete('colibri', 'se')).toEqual(['search', 'sessions']);
+    expect(await complete('colibri', 's')).toEqual([
+      'serve-mcp',
+      'search',
+      'show',
+      'sessions',
+      'stats',
+      'serve',
+    ]);
     expect(await complete('colibri', 'list', '--ass')).toEqual(['--assignee']);
     expect(await complete('colibri', 'add', 'x', '--priority', 'c')).toEqual(['critical']);
     expect(await complete('colibri', 'move', 'T-1', 'rev')).toEqual(['review']);

@@ -55,6 +55,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
 /** Pages whose commands need a richer log, and the test that runs them. */
 const RUN_ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/guides/auditing.md': 'tests/contract/bundle.test.ts',
+  'docs/guides/team.md': 'tests/contract/postgres.test.ts',
 };
 
 /** What is there before the first command of a page. */
@@ -143,11 +144,11 @@ test('the README lists every client that init writes for, and its file', () => {
 });
 
 test.each(PAGES)('%s names commands and options that exist', (page) => {
-  const spans = [...read(page).matchAll(/`colibri ([a-z]+)([^`]*)`/g)];
+  const spans = [...read(page).matchAll(/`colibri ([a-z-]+)([^`]*)`/g)];
   const wrong = spans.filter(([, name, rest = '']) => {
     const command = COMMANDS.find((candidate) => candidate.name === name);
     const options = { ...command?.options, ...COMMON };
-    return command === undefined || [...rest.matchAll(/--([a-z]+)/g)].some(([, o = '']) => !(o in options));
+    return command === undefined || [...rest.matchAll(/--([a-z-]+)/g)].some(([, o = '']) => !(o in options));
   });
 
   expect(wrong.map(([span]) => span)).toEqual([]);

@@ -30,6 +30,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   report: ['-o', 'report.html'],
   obsidian: ['--vault', 'vault'],
   erase: ['T-0001', '--reason', 'asked for', '--yes'],
+  trust: ['1a2b3c4d'],
 };
 
 /** They have an answer of their own: two below, one needs no database, one serves, and one says nothing rather than disturb an agent. */
