@@ -318,7 +318,7 @@ test.skipIf(!hasScript)(
         ['-qec', `stty cols 100; ${NODE} ${CLI} ${command}`, '/dev/null'],
         {
           cwd: colibri.folder,
-          env: { ...colibri.environment, COLIBRI_DB_PATH: dbOf('values'), TERM: 'xterm' },
+          env: { ...colibri.environment, COLIBRI_DB_PATH: dbOf('values'), TERM: 'xterm', PAGER: '' },
           encoding: 'utf8',
         },
       );
