@@ -10,11 +10,11 @@ export const WHERE = {
     'The bundle is larger than the bare one by schemas, domains and the log, and Node has to read and compile it.',
   'cold-start-call':
     'The first call waits for the database: SQLite’s library is loaded, the schema is checked, and the first rows are written.',
-  read: 'A read is recorded as well: two audit rows, the kept arguments and one commit to the write-ahead log, about five writes and eight lock calls on the files. Of the server’s time a fifth goes to SQLite, a sixth to writing the answer to the pipe (the bare server pays that too), a tenth each to validating arguments and answer and to garbage collection, a twentieth to hashing.',
+  read: 'A read is recorded as well: two audit rows, the kept arguments and one signed commit to the write-ahead log, and a look whether the path still leads to the open file. How the time divides has not been measured since commits are signed.',
   write:
-    'A write has two commits, one that the call is seen and one with its effect, about eighteen writes of pages and one `fdatasync`. Without the wait for the disk a third of the server’s time goes to SQLite, an eighth to the pipe, a tenth to hashing and canonical JSON.',
+    'A write has two signed commits, one that the call is seen and one with its effect, and one `fdatasync`. How the time divides has not been measured since commits are signed.',
   'in-flight':
-    'Only the sync is shared. Each call still has its own two commits, and they come one after the other on one thread: what is left is processor time.',
+    'Only the sync is shared. Each call still has its own two commits and two signatures, and they come one after the other on one thread: what is left is processor time.',
   'growth-task_next_actions':
     'An empty database has nothing to answer with; the full one answers with 20 tasks. Reading and writing down these is the difference, not the size: see the figures at 1,000 tasks.',
   'verify-log':
