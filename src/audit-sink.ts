@@ -64,6 +64,8 @@ export interface OpenRows {
   readonly tx: Transaction;
   /** Where the next exit row will be. */
   reserve(): Reserved;
+  /** From now on the transaction sees the exit rows so far. */
+  flush(): Promise<void>;
   /** When an actor of this process last got a row in this transaction. */
   lastSeen(actor: string): string | undefined;
   /** As that of the transaction; rows are taken back with it. */
@@ -100,6 +102,7 @@ export function inTurn(sink: AuditSink, storage: StorageEngine, clock: Clock): C
         work({
           tx,
           reserve: () => ({ position: 0, at: new Date(clock.now()).toISOString(), process: '' }),
+          flush: () => Promise.resolve(),
           lastSeen: () => undefined,
           savepoint: (inner) => tx.savepoint(inner),
           exit: async (event, reserved) => await sink.exit(event, reserved),

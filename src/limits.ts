@@ -55,9 +55,9 @@ export const LIMITS = Object.freeze({
   /** Pause between two tries for the lock, drawn at random below this; below ten times this after many tries. */
   lockRetryMsMax: 5,
   /** Size of the write-ahead log from which on each commit tries to merge it into the file and start it over. */
-  logBytesMax: 2_097_152,
+  logBytesMax: 4_194_304,
   /** Between these sizes a writer waits a few moments for the readers that are in the way; beyond, one of them is slow. */
-  logBytesPatient: 3_145_728,
+  logBytesPatient: 5_242_880,
   logBytesHopeless: 16_777_216,
   /** How long a stop waits for the call that is running. */
   stopWaitMsMax: 5_000,

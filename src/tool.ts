@@ -76,6 +76,8 @@ interface WritingParts<I extends z.ZodObject, O extends z.ZodObject> extends Too
   readonly effect: 'writes';
   /** Arguments that are free texts: kept as salted digests, so that each can be erased. */
   readonly texts?: readonly string[];
+  /** Its rule asks for rows of the log: those of the calls before it must be there. */
+  readonly readsLog?: boolean;
   /** Reads what is outside the database, before the transaction, and writes defaults into the arguments. */
   prepare?(args: z.output<I>): Promise<{ readonly [K in 'args' | 'outside']: Members }>;
   /** Gets the kept arguments: a digest in the place of each text. */

@@ -132,9 +132,16 @@ export function settle<R>(steps: Steps<R>, lookup: Lookup): R {
 export async function settleAsync<R>(steps: Steps<R>, lookup: AsyncLookup): Promise<R> {
   for (let step = steps.next(); ; ) {
     if (step.done === true) return step.value;
-    const asked = Object.entries(step.value);
-    const found = await Promise.all(asked.map(([, question]) => answer(lookup, question)));
-    step = steps.next(Object.fromEntries(asked.map(([name], i) => [name, found[i]])) as Answers<Questions>);
+    const fetched: Record<string, Promise<unknown>> = {};
+    for (const name in step.value) {
+      const question = step.value[name];
+      if (question !== undefined) fetched[name] = answer(lookup, question) as Promise<unknown>;
+    }
+    // Asked for together above; one that fails must not leave another unheard.
+    await Promise.all(Object.values(fetched));
+    const answers: Record<string, unknown> = {};
+    for (const name in fetched) answers[name] = await fetched[name];
+    step = steps.next(answers as Answers<Questions>);
   }
 }
 

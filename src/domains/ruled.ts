@@ -1,10 +1,19 @@
 import { ColibriError } from '../errors.ts';
-import { formatId, parseId, rowHash, SESSIONS, type StateTable, TASKS, tableNamed } from '../log/tables.ts';
+import {
+  formatId,
+  parseId,
+  rowHash,
+  SESSIONS,
+  STATE_TABLES,
+  type StateTable,
+  TASKS,
+  tableNamed,
+} from '../log/tables.ts';
 import { readTexts } from '../log/texts.ts';
 import { changeOne, type Reader, type SqlValue, type Transaction } from '../storage/engine.ts';
 import type { Effect, WritingContext } from '../tool.ts';
 import type { TaskRow } from './facts.ts';
-import { columnsOf, idsFrom, marks, transactionLookup } from './lookup.ts';
+import { columnsOf, idsFrom, transactionLookup } from './lookup.ts';
 import { notFound } from './records.ts';
 import { settleAsync, type WritingRule, type Written } from './rule.ts';
 import { isFinal, queueOf } from './tasks/workflows.ts';
@@ -87,11 +96,16 @@ async function writeTask(
   known: ReadonlyMap<string, string>,
   seen: ReadonlyMap<number, TaskRow>,
 ): Promise<void> {
-  const is_final = isFinal(task.workflow, task.status) ? 1 : 0;
-  const row = { ...task, is_final, queue: queueOf(task.status) };
+  const row = { ...task, ...derivedOf(task) };
   // What the rule saw of it.
   const before = previous === 0 ? undefined : seen.get(task.id);
-  await writeRow(tx, 'tasks', previous === 0 ? { ...row, unmet: 0 } : row, previous);
+  await writeRow(
+    tx,
+    'tasks',
+    previous === 0 ? { ...row, unmet: 0 } : row,
+    previous,
+    before && { ...before, ...derivedOf(before) },
+  );
   if (before?.title !== task.title || before.description !== task.description)
     await tx.indexWords(task.id, () => textsOf(tx, [task.title, task.description], known));
   if (previous === 0 && task.parent_id !== null)
@@ -105,7 +119,7 @@ async function writeTask(
        ) WHERE id = ?`,
       task.id,
     );
-  if (is_final === 0 || before === undefined || isFinal(before.workflow, before.status)) return;
+  if (row.is_final === 0 || before === undefined || isFinal(before.workflow, before.status)) return;
   const waiting = await idsFrom(
     tx,
     'SELECT id FROM tasks WHERE id = ? OR id IN (SELECT task_id FROM task_dependencies WHERE depends_on = ?)',
@@ -115,11 +129,15 @@ async function writeTask(
   for (const id of waiting) await changeOne(tx, 'UPDATE tasks SET unmet = unmet - 1 WHERE id = ?', id);
 }
 
+function derivedOf({ workflow, status }: TaskRow) {
+  return { is_final: isFinal(workflow, status) ? 1 : 0, queue: queueOf(status) };
+}
+
 /** The texts with these digests; '' for one that was erased. Most were sent with the call. */
-async function textsOf(
+export async function textsOf(
   tx: Reader,
   digests: readonly (string | null)[],
-  known: ReadonlyMap<string, string>,
+  known: ReadonlyMap<string, string> = new Map(),
 ): Promise<string[]> {
   const stored = await readTexts(
     tx,
@@ -128,18 +146,23 @@ async function textsOf(
   return digests.map((digest) => known.get(digest ?? '') ?? stored.get(digest ?? '') ?? '');
 }
 
-/** Stores a new row, or changes one that is still as the rule saw it. */
+/** Stores a new row, or changes one that is still as the rule saw it: only what differs, so that few indexes are touched. */
 async function writeRow(
   tx: Transaction,
   table: Written['table'],
-  { id, ...row }: Readonly<Record<string, SqlValue>>,
+  row: Readonly<Record<string, SqlValue>>,
   previous: number,
+  before: object = {},
 ): Promise<void> {
-  const columns = Object.keys(row);
-  const sql =
-    previous === 0
-      ? `INSERT INTO ${table} (${columns.join(', ')}, id) VALUES (${marks(columns)}, ?)`
-      : `UPDATE ${table} SET ${columns.map((column) => `${column} = ?`).join(', ')} WHERE id = ? AND position = ?`;
-  const values: SqlValue[] = [...Object.values(row), id ?? null, ...(previous === 0 ? [] : [previous])];
-  await changeOne(tx, sql, ...values);
+  if (previous === 0) {
+    const columns = ALL_COLUMNS.get(table) ?? [];
+    return await tx.insert(table, columns, [columns.map((column) => row[column] ?? null)]);
+  }
+  const changed = Object.keys(row).filter((column) => row[column] !== Reflect.get(before, column));
+  const assignments = changed.map((column) => `${column} = ?`).join(', ');
+  const values = changed.map((column) => row[column] ?? null);
+  const sql = `UPDATE ${table} SET ${assignments} WHERE id = ? AND position = ?`;
+  await changeOne(tx, sql, ...values, row.id ?? null, previous);
 }
+
+const ALL_COLUMNS = new Map(STATE_TABLES.map(({ name, facts, derived }) => [name, [...facts, ...derived]]));

@@ -6,7 +6,6 @@ import { changeOne, type Reader, type Transaction } from '../storage/engine.ts';
 import { type Appending, commitRows, type LogWriter } from './append.ts';
 import { parseAuditText } from './row.ts';
 import { parseId, TASKS } from './tables.ts';
-import { storeTexts } from './texts.ts';
 
 /** A call between its enter and its exit. */
 interface Begun {
@@ -59,9 +58,8 @@ export function createAuditLog(writer: LogWriter): CallSink {
     const positions = await commit(async (appending) => {
       const entered: number[] = [];
       for (const call of calls) {
-        const position = await appendEnter(appending, call);
-        const sql = 'INSERT INTO open_calls (position, process) VALUES (?, ?)';
-        await changeOne(appending.tx, sql, position, process);
+        const position = appendEnter(appending, call);
+        appending.keep('open_calls', position, process);
         entered.push(position);
       }
       return entered;
@@ -71,10 +69,10 @@ export function createAuditLog(writer: LogWriter): CallSink {
 
   async function write<T>(work: (rows: OpenRows) => Promise<T>): Promise<T> {
     return await commit(async (appending) => {
-      const { tx, next, savepoint, lastSeen } = appending;
+      const { tx, next, flush, savepoint, lastSeen } = appending;
       const reserve = () => ({ ...next(), process });
       const end: OpenRows['exit'] = (event, at) => appendEnd(appending, event, at?.at);
-      return await work({ tx, reserve, savepoint, lastSeen, exit: end });
+      return await work({ tx, reserve, flush, savepoint, lastSeen, exit: end });
     });
   }
 
@@ -103,23 +101,27 @@ export function createAuditLog(writer: LogWriter): CallSink {
     // Any other end has been told by the other process.
     else if (call.position !== undefined && !(await closeCall(appending.tx, call.position))) return;
     const payload = exitPayload(event, clock);
-    const position = await appending.append({
-      ...callOf(call.event),
+    const { tool, outcome, result, entered } = event;
+    const position = appending.append({
       stage: 'exit',
-      sequence_no: call.position ?? (await appendEnter(appending, call)),
-      outcome: event.outcome,
+      tool,
+      actor: entered.actor,
+      source: entered.source,
+      correlation_id: entered.correlationId,
+      schema_valid: entered.schemaValid,
+      sequence_no: call.position ?? appendEnter(appending, call),
+      outcome,
       error_code: event.errorCode ?? null,
       duration_ms: event.durationMs,
       result_hash: payload?.hash ?? null,
       effects: event.effects,
-      ...(at !== undefined && { at }),
+      at,
     });
-    if (payload?.body !== undefined) await appending.keepPayload(position, payload.salt, payload.body);
+    if (payload?.body !== undefined) appending.keep('action_payloads', position, payload.salt, payload.body);
     if (!isWriting(call.event)) return;
-    const { tool, outcome, result } = event;
     appending.keeps ||= outcome === 'ok' && (tool === 'merkle_finalize' || tool.startsWith('owner_'));
     const made = tool === 'task_create' ? result : undefined;
-    await indexCall(appending.tx, made ?? call.event.kept?.args, position);
+    indexCall(appending, made ?? call.event.kept?.args, position);
   }
 
   return Object.freeze({ takesBatches: true, process, commits: () => commits, enter, write, exit });
@@ -152,8 +154,8 @@ export async function recoverOpenCalls(
       const { position, tool, actor, source, correlation_id, schema_valid } = row;
       await closeCall(tx, position);
       const call = { tool, actor, source, correlation_id, schema_valid, sequence_no: position };
-      const end = await appending.append({ ...call, stage: 'exit', outcome: 'crashed' });
-      if (body !== null && !reads.has(tool)) await indexCall(tx, JSON.parse(body), end);
+      const end = appending.append({ ...call, stage: 'exit', outcome: 'crashed' });
+      if (body !== null && !reads.has(tool)) indexCall(appending, JSON.parse(body), end);
       explained += 1;
     }
     return explained;
@@ -164,22 +166,22 @@ const OPEN_CALLS = `
   SELECT o.process, a.text, p.body FROM open_calls o JOIN actions a ON a.position = o.position
   LEFT JOIN action_payloads p ON p.position = o.position ORDER BY o.position`;
 
-async function appendEnter(appending: Appending, { event, salt, body }: Begun): Promise<number> {
-  const position = await appending.append({
-    ...callOf(event),
+function appendEnter(appending: Appending, { event, salt, body }: Begun): number {
+  const position = appending.append({
     stage: 'enter',
+    tool: event.tool,
+    actor: event.actor,
+    source: event.source,
+    correlation_id: event.correlationId,
+    schema_valid: event.schemaValid,
     args_hash: saltedDigest(salt, body ?? refusedText(event.args)),
     outcome: 'running',
     repaired: event.repaired,
   });
-  if (body !== undefined) await appending.keepPayload(position, salt, body);
-  await storeTexts(appending.tx, event.kept?.texts ?? []);
+  if (body !== undefined) appending.keep('action_payloads', position, salt, body);
+  for (const { digest, salt: own, text } of event.kept?.texts ?? [])
+    appending.keep('texts', digest, own, text);
   return position;
-}
-
-/** What both rows of a call say of it. */
-function callOf({ tool, actor, source, correlationId, schemaValid }: ToolEnterEvent) {
-  return { tool, actor, source, correlation_id: correlationId, schema_valid: schemaValid };
 }
 
 /** A call that may leave something behind: its rows are two commits, and its end is kept. */
@@ -228,9 +230,8 @@ function refusedText(args: unknown): string {
 }
 
 /** The derived index of writing calls by task: files an exit row under the task that a value names, if it names one. */
-async function indexCall(tx: Transaction, naming: unknown, position: number): Promise<void> {
+function indexCall(appending: Appending, naming: unknown, position: number): void {
   if (typeof naming !== 'object' || naming === null || !('task_id' in naming)) return;
   const task = typeof naming.task_id === 'string' ? parseId(TASKS, naming.task_id) : undefined;
-  if (task !== undefined)
-    await changeOne(tx, 'INSERT INTO task_calls (task_id, position) VALUES (?, ?)', task, position);
+  if (task !== undefined) appending.keep('task_calls', task, position);
 }

@@ -63,12 +63,20 @@ export const UNSAID = {
   result_hash: null,
 } as const satisfies Partial<AuditRow>;
 
+/** The fields in the order of canonical JSON: sorting them anew would take as long as the hashes of a row. */
+const FIELDS =
+  `actor args_hash at correlation_id duration_ms effects error_code outcome position process repaired
+  result_hash rules schema_valid sequence_no source stage tool`.split(/\s+/) as readonly (keyof AuditRow)[];
+
 /** The canonical text of a row: what is hashed. */
-export function auditText(row: object): string {
-  const said = Object.entries(row).filter(
-    ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
-  );
-  return canonicalJson(Object.fromEntries(said));
+export function auditText(row: Partial<AuditRow>): string {
+  const parts: string[] = [];
+  for (const field of FIELDS) {
+    const value = row[field];
+    if (value === null || (value === undefined && !(field in row))) continue;
+    if (!Array.isArray(value) || value.length > 0) parts.push(`"${field}":${canonicalJson(value)}`);
+  }
+  return `{${parts.join(',')}}`;
 }
 
 /** The row in a text of our own. Texts of others are for the verifier (`verify/rules/row-form.ts`). */

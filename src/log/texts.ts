@@ -37,11 +37,6 @@ export function takeTexts(
   return { args: kept, texts };
 }
 
-export async function storeTexts(tx: Transaction, texts: readonly SaltedText[]): Promise<void> {
-  for (const { digest, salt, text } of texts)
-    await changeOne(tx, 'INSERT INTO texts (digest, salt, text) VALUES (?, ?, ?)', digest, salt, text);
-}
-
 /** Removes texts and their salts. `position` is the exit row of the call that says so. */
 export async function eraseTexts(
   tx: Transaction,

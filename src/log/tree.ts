@@ -6,13 +6,14 @@ import { changeOne, type Reader, type Transaction } from '../storage/engine.ts';
 /** Rows whose common root is stored. Below it a proof reads rows, above it stored roots. */
 export const BLOCK_ROWS = 256;
 
-/** Stores the root of the block that `position` completes, if it completes one and every row of it is there. */
-export async function closeBlock(tx: Transaction, position: number): Promise<void> {
-  if (position % BLOCK_ROWS !== 0) return;
-  const root = await rootBetween(tx, ROWS, position - BLOCK_ROWS, position);
-  // Rows that are damaged are for the verifier to find. They must not stop the calls.
-  if (root === undefined) return;
-  await changeOne(tx, 'INSERT INTO log_blocks (block, hash) VALUES (?, ?)', position / BLOCK_ROWS - 1, root);
+/** Stores the root of each block that the rows behind `before` up to `last` complete, if every row of it is there. */
+export async function closeBlocks(tx: Transaction, before: number, last: number): Promise<void> {
+  for (let block = Math.floor(before / BLOCK_ROWS); (block + 1) * BLOCK_ROWS <= last; block += 1) {
+    const root = await rootBetween(tx, ROWS, block * BLOCK_ROWS, (block + 1) * BLOCK_ROWS);
+    // Rows that are damaged are for the verifier to find. They must not stop the calls.
+    if (root !== undefined)
+      await changeOne(tx, 'INSERT INTO log_blocks (block, hash) VALUES (?, ?)', block, root);
+  }
 }
 
 /** The tree over all audit rows, read from the database as far as a proof needs it. */

@@ -268,6 +268,8 @@ async function runIn({ clock }: Stages, call: Call, rows: OpenRows): Promise<Set
   const { tool, entered, refusal } = call;
   const outside = { ...entered.outside };
   const { lastSeen } = rows;
+  // Not a failure of this call: the rows are of those before it, and without them nothing may be committed.
+  if (tool?.effect === 'reads' || tool?.readsLog === true) await rows.flush();
   const settled = await settle(async () => {
     if (tool === undefined || refusal !== undefined) throw refusal;
     return await rows.savepoint(async () => {
@@ -355,7 +357,7 @@ async function answer(stages: Stages, ended: readonly Ended[], isLast: boolean):
   const mark = signer?.committed();
   const durable = await settle(async () => {
     if (ended.some(([call]) => isWriting(call))) {
-      await storage.sync({ alone: isLast && lock.isFree });
+      await storage.sync({ alone: isLast && lock.isFree && ended.length === 1 });
       signer?.durable(mark);
     } else await storage.assertInPlace();
     return { result: undefined };

@@ -66,6 +66,8 @@ export interface Transaction extends Reader {
    * An engine may go on before it knows: then the next read, the end of the savepoint or the commit rejects.
    */
   change(sql: string, ...params: readonly SqlValue[]): Promise<void>;
+  /** Stores rows, every one of them. A table has one list of columns. As with `change`, an engine may go on before it knows. */
+  insert(table: string, columns: readonly string[], rows: readonly SqlList[]): Promise<void>;
   run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }>;
   /** The time that rows of this transaction are dated by, in milliseconds since 1970; undefined: by the clock of this process. */
   now(): number | undefined;
@@ -118,13 +120,13 @@ export interface StorageEngine {
 }
 
 /** Runs a statement that must change one row. */
-export async function changeOne(tx: Transaction, sql: string, ...params: SqlValue[]): Promise<void> {
-  await tx.change(sql, ...params);
+export function changeOne(tx: Transaction, sql: string, ...params: SqlValue[]): Promise<void> {
+  return tx.change(sql, ...params);
 }
 
-/** What a statement that must change one row is answered with where it changed another number of them. */
-export function notOne(changes: number, sql: string): Error {
-  return new Error(`${changes} rows changed instead of one: ${sql.slice(0, 40)}`);
+/** What a statement is answered with that changed another number of rows than it must. */
+export function notAsMany(changes: number, wanted: number, sql: string): Error {
+  return new Error(`${changes} rows changed instead of ${wanted}: ${sql.slice(0, 40)}`);
 }
 
 /** Something wrong with the database itself, in one sentence. */
@@ -178,6 +180,7 @@ export function createNoStorage(): StorageEngine {
       isPresent: refuse,
       run: refuse,
       change: refuse,
+      insert: refuse,
       indexWords: refuse,
     },
     savepoint: (work) => work(),

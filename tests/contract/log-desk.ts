@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { noteSigner, signNote } from '../../src/integrity/signed-note.ts';
 import { Frontier, treeRoot } from '../../src/integrity/tree.ts';
-import { auditText } from '../../src/log/row.ts';
 import { encodeSlot } from '../../src/trust/memory.ts';
 import { canonical, sha256, withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { type Database, openDatabase } from '../driver/database.ts';
 import type { Playground } from '../driver/playground.ts';
+import { anyRowText } from '../driver/row-text.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
 import { proves as provesInFolder } from './proves.ts';
 
@@ -294,7 +294,7 @@ export function append(db: Database, rows: readonly Readonly<Record<string, unkn
       position: number;
       chain_hash: string;
     };
-    const text = auditText({ ...row, position: row.position ?? last.position + 1 });
+    const text = anyRowText({ ...row, position: row.position ?? last.position + 1 });
     const contentHash = sha256(text);
     db.prepare('INSERT INTO actions (position, text, content, chain) VALUES (?, ?, ?, ?)').run(
       ...[

@@ -8,7 +8,7 @@ import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { isSalt, saltedDigest, sha256Hex } from '../../src/integrity/digest.ts';
 import { type NoteSigner, noteSigner, signNote } from '../../src/integrity/signed-note.ts';
 import { Frontier, treeDepth, treeRoot } from '../../src/integrity/tree.ts';
-import { type AuditRow, auditText, chainHash, GENESIS, type StoredRow, UNSAID } from '../../src/log/row.ts';
+import { type AuditRow, chainHash, GENESIS, type StoredRow, UNSAID } from '../../src/log/row.ts';
 import {
   type Fact,
   formatId,
@@ -24,6 +24,7 @@ import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from '../../src/storage/sqlite
 import { encodeSlot } from '../../src/trust/memory.ts';
 import { LastSeen } from '../../src/verify/last-seen.ts';
 import { type Database, openDatabase } from '../driver/database.ts';
+import { anyRowText } from '../driver/row-text.ts';
 
 // A log in the hands of somebody who knows how it is made. It is taken apart into calls, changed, and put together again
 // with every digest, link, seal, counter and (with the key) signature computed anew.
@@ -469,7 +470,7 @@ export class ForgedLog {
     }
     const last: JsonObject = { ...fields };
     row.patch?.(last);
-    const text = auditText(last);
+    const text = anyRowText(last);
     return row.spell?.(text) ?? text;
   }
 

@@ -1,13 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { treeRoot } from '../../integrity/tree.ts';
-import {
-  type Head,
-  type HeadKeeper,
-  openAppending,
-  readHead,
-  timeAfter,
-  UNSIGNED,
-} from '../../log/append.ts';
+import { type Head, type HeadKeeper, openAppending, readHead, UNSIGNED } from '../../log/append.ts';
 import { openScratch, pastTriggers } from '../storage/scratch.ts';
 import { ENTER_ROW, payloads, verifiedRows } from './log-rows.ts';
 import { NEW_YEAR, stillClock } from './still-clock.ts';
@@ -16,7 +9,7 @@ const DAY_MS = 86_400_000;
 const iso = (ms: number) => new Date(ms).toISOString();
 const headAt = (at: string): Head => ({ position: 1, chainHash: '', at });
 
-describe('timeAfter', () => {
+describe('the time of the next row', () => {
   test.each<[what: string, last: string, now: number, time: string]>([
     ['now, where the last row is older', iso(NEW_YEAR), NEW_YEAR + 1, iso(NEW_YEAR + 1)],
     ['now, where the last row is of the same moment', iso(NEW_YEAR), NEW_YEAR, iso(NEW_YEAR)],
@@ -37,8 +30,14 @@ describe('timeAfter', () => {
       Date.UTC(2026, 1, 28),
       '2026-02-28T00:00:00.000Z',
     ],
-  ])('is %s', (_, last, now, time) => {
-    expect(timeAfter(headAt(last), stillClock(now))).toBe(time);
+  ])('is %s', async (_, last, now, time) => {
+    const engine = await openScratch();
+    const keeper = { ...UNSIGNED, open: () => Promise.resolve(headAt(last)) };
+    const next = engine.write(async (tx) =>
+      (await openAppending(tx, { keeper, clock: stillClock(now), process: 'p' })).next(),
+    );
+
+    expect((await next).at).toBe(time);
   });
 });
 
@@ -48,11 +47,16 @@ describe('what is appended', () => {
 
     const positions = await engine.write(async (tx) => {
       const appending = await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
-      return [await appending.append(ENTER_ROW), await appending.append({ ...ENTER_ROW, sequence_no: 1 })];
+      const made = [appending.append(ENTER_ROW), appending.append({ ...ENTER_ROW, sequence_no: 1 })];
+      await appending.close(false);
+      return made;
     });
-    const more = await engine.write(async (tx) =>
-      (await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'q' })).append(ENTER_ROW),
-    );
+    const more = await engine.write(async (tx) => {
+      const appending = await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'q' });
+      const made = appending.append(ENTER_ROW);
+      await appending.close(false);
+      return made;
+    });
 
     expect([...positions, more]).toEqual([1, 2, 3]);
     expect((await verifiedRows(engine)).map(({ sequence_no, process }) => [sequence_no, process])).toEqual([
@@ -67,9 +71,10 @@ describe('what is appended', () => {
 
     const promised = await engine.write(async (tx) => {
       const appending = await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
-      await appending.append(ENTER_ROW);
+      appending.append(ENTER_ROW);
       const next = appending.next();
-      await appending.append({ ...ENTER_ROW, at: next.at });
+      appending.append({ ...ENTER_ROW, at: next.at });
+      await appending.close(false);
       return next;
     });
 
@@ -86,7 +91,7 @@ describe('what is appended', () => {
 
     await engine.write(async (tx) => {
       const appending = await openAppending(tx, { keeper, clock: stillClock(), process: 'p' });
-      for (let i = 0; i < 3; i += 1) await appending.append(ENTER_ROW);
+      for (let i = 0; i < 3; i += 1) appending.append(ENTER_ROW);
       await appending.close(false);
     });
     const stored = await engine.read((tx) =>
@@ -112,7 +117,8 @@ describe('what is appended', () => {
 
     await engine.write(async (tx) => {
       const appending = await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
-      for (let i = 0; i < 257; i += 1) await appending.append(ENTER_ROW);
+      for (let i = 0; i < 257; i += 1) appending.append(ENTER_ROW);
+      await appending.close(false);
     });
     const [hashes, blocks] = await engine.read(async (tx) => [
       await tx.all<{ content_hash: string }>('SELECT content_hash FROM audit_rows WHERE position <= 256'),
@@ -130,7 +136,8 @@ describe('what is appended', () => {
     const appendRows = (count: number) =>
       engine.write(async (tx) => {
         const appending = await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
-        for (let i = 0; i < count; i += 1) await appending.append(ENTER_ROW);
+        for (let i = 0; i < count; i += 1) appending.append(ENTER_ROW);
+        await appending.close(false);
       });
     await appendRows(250);
     await engine.write((tx) => pastTriggers(tx, () => tx.run(damage)));
@@ -153,11 +160,12 @@ describe('what is appended', () => {
         // Planted before, it would be found by the next transaction.
         await tx.run(`CREATE TRIGGER planted BEFORE INSERT ON ${table} BEGIN SELECT RAISE(IGNORE); END`);
         const appending = await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process: 'p' });
-        const position = await appending.append(ENTER_ROW);
-        await appending.keepPayload(position, '0'.repeat(32), '{}');
+        const position = appending.append(ENTER_ROW);
+        appending.keep('action_payloads', position, '0'.repeat(32), '{}');
+        await appending.close(false);
       });
 
-      await expect(appended).rejects.toThrow(`0 rows changed instead of one: INSERT INTO ${table}`);
+      await expect(appended).rejects.toThrow(`0 rows changed instead of 1: INSERT INTO ${table}`);
       expect(await verifiedRows(engine)).toEqual([]);
       expect(await payloads(engine)).toEqual(new Map());
     },

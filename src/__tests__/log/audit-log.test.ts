@@ -245,7 +245,7 @@ describe('a writing call', () => {
       await rows.exit(leaving(event));
     });
 
-    await expect(late).rejects.toThrow('0 rows changed instead of one: DELETE FROM open_calls');
+    await expect(late).rejects.toThrow('0 rows changed instead of 1: DELETE FROM open_calls');
     expect((await verifiedRows(engine)).map(({ outcome }) => outcome)).toEqual(['running', 'crashed']);
     expect((await payloads(engine)).has(99)).toBe(false);
   });

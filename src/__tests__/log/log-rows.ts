@@ -30,7 +30,7 @@ export async function appendRows(
 ): Promise<void> {
   await storage.write(async (tx) => {
     const appending = await openAppending(tx, { keeper: UNSIGNED, clock: stillClock(), process });
-    for (const row of rows) await appending.append(row);
+    for (const row of rows) appending.append(row);
     await appending.close(false);
   });
 }

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../clock.ts';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
-import { eraseTexts, readTexts, storeTexts, takeTexts } from '../../log/texts.ts';
+import { eraseTexts, readTexts, type SaltedText, takeTexts } from '../../log/texts.ts';
+import type { StorageEngine } from '../../storage/engine.ts';
 import { openScratch } from '../storage/scratch.ts';
 import { trials } from '../tasks/trials.ts';
 import { saltedSha256 } from './log-rows.ts';
@@ -63,11 +64,20 @@ describe('takeTexts', () => {
   });
 });
 
+const store = (engine: StorageEngine, texts: readonly SaltedText[]) =>
+  engine.write((tx) =>
+    tx.insert(
+      'texts',
+      ['digest', 'salt', 'text'],
+      texts.map(({ digest, salt, text }) => [digest, salt, text]),
+    ),
+  );
+
 describe('stored texts', () => {
   test('are found by their digests, and one that is not there is absent', async () => {
     const engine = await openScratch();
     const { texts } = takeTexts({ a: 'one', b: 'two' }, ['a', 'b'], systemClock);
-    await engine.write((tx) => storeTexts(tx, texts));
+    await store(engine, texts);
     const [one, two] = texts.map(({ digest }) => digest);
     await engine.write((tx) => eraseTexts(tx, [two ?? ''], null, 1));
 
@@ -80,7 +90,7 @@ describe('stored texts', () => {
     const engine = await openScratch();
     const args = Object.fromEntries(Array.from({ length: 250 }, (_, i) => [`f${i}`, `text ${i}`]));
     const { texts } = takeTexts(args, Object.keys(args), systemClock);
-    await engine.write((tx) => storeTexts(tx, texts));
+    await store(engine, texts);
 
     for (const count of [0, 1, 99, 100, 101, 200, 250]) {
       const asked = texts.slice(0, count);

@@ -5,7 +5,7 @@ import { sha256Hex } from '../../integrity/digest.ts';
 import { verifyConsistency, verifyInclusion } from '../../integrity/proof-verifier.ts';
 import { consistencyProof, inclusionProof } from '../../integrity/proofs.ts';
 import { leafHash, treeRoot } from '../../integrity/tree.ts';
-import { closeBlock, logNodes } from '../../log/tree.ts';
+import { closeBlocks, logNodes } from '../../log/tree.ts';
 import type { Reader, StorageEngine } from '../../storage/engine.ts';
 import { openScratch } from '../storage/scratch.ts';
 
@@ -21,8 +21,8 @@ async function filled(): Promise<StorageEngine> {
       const sql = 'INSERT INTO actions (position, text, content, chain) VALUES (?, ?, ?, ?)';
       const bytes = Buffer.from(hash, 'hex');
       await tx.run(sql, i + 1, `{"position":${i + 1}}`, bytes, bytes);
-      await closeBlock(tx, i + 1);
     }
+    await closeBlocks(tx, 0, HASHES.length);
   });
   return storage;
 }

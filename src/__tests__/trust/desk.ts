@@ -104,7 +104,7 @@ export async function appendRows(
   keep = false,
 ) {
   const appending = await openAppending(tx, { keeper, clock: systemClock, process: 'test' });
-  for (let i = 0; i < rows; i += 1) await appending.append(ROW);
+  for (let i = 0; i < rows; i += 1) appending.append(ROW);
   await appending.close(keep);
 }
 

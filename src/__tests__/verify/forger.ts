@@ -1,8 +1,9 @@
 import type { Database } from '../../../tests/driver/database.ts';
+import { anyRowText } from '../../../tests/driver/row-text.ts';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
-import { saltedDigest } from '../../integrity/digest.ts';
+import { saltedDigest, sha256Hex } from '../../integrity/digest.ts';
 import { Frontier } from '../../integrity/tree.ts';
-import { type AuditRow, GENESIS, storeRow, UNSAID } from '../../log/row.ts';
+import { type AuditRow, chainHash, GENESIS, UNSAID } from '../../log/row.ts';
 import { parseId, rowHash, STATE_TABLES, type StateTable } from '../../log/tables.ts';
 import type { Finding } from '../../verify/finding.ts';
 import { tampered } from './tamper.ts';
@@ -80,7 +81,9 @@ function writeLog(db: Database, { rows, bodies, state }: ForgedLog): void {
       const now = table === undefined ? undefined : state[table.name]!.get(parseId(table, effect.id) ?? 0);
       if (table !== undefined && now?.position === row.position) effect.hash = rowHash(table, now);
     }
-    const { text, content_hash, chain_hash } = storeRow(row, link);
+    const text = anyRowText(row);
+    const content_hash = sha256Hex(text);
+    const chain_hash = chainHash(content_hash, link);
     db.prepare('INSERT INTO actions (position, text, content, chain) VALUES (?, ?, ?, ?)').run(
       row.position,
       text,

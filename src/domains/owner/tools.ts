@@ -1,12 +1,12 @@
 import * as z from 'zod';
 import { LIMITS } from '../../limits.ts';
 import { parseId, TASKS } from '../../log/tables.ts';
-import { eraseTexts, readTexts } from '../../log/texts.ts';
+import { eraseTexts } from '../../log/texts.ts';
 import type { Reader } from '../../storage/engine.ts';
 import { type Tool, toolsOf } from '../../tool.ts';
 import type { TaskRow } from '../facts.ts';
 import { line } from '../fields.ts';
-import { ruled } from '../ruled.ts';
+import { ruled, textsOf } from '../ruled.ts';
 import { OWNER_RULES } from './rules.ts';
 
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
@@ -52,7 +52,7 @@ const erase: typeof erasing.handle = async (args, call, tx) => {
 async function wordsLeft(tx: Reader, task: number): Promise<string[]> {
   const sql = 'SELECT title, description FROM tasks WHERE id = ?';
   const row = await tx.get<Pick<TaskRow, 'title' | 'description'>>(sql, task);
-  return [...(await readTexts(tx, [row?.title ?? null, row?.description ?? null])).values()];
+  return await textsOf(tx, [row?.title ?? null, row?.description ?? null]);
 }
 
 /** What only the owner does, from the command line: none of it can be reached over MCP. */
@@ -73,6 +73,7 @@ export function ownerTools(): Tool[] {
       input: EraseInput,
       output: EraseOutput,
       ...erasing,
+      readsLog: true,
       handle: erase,
     }),
     tool({

@@ -72,6 +72,7 @@ export function proofTools(deps: ProofDeps): Tool[] {
       input: FinalizeInput,
       output: FinalizeOutput,
       example: { session_id: 'A-0001' },
+      readsLog: true,
       ...ruled(PROOF_RULES.merkle_finalize),
     }),
     tool({

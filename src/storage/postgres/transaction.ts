@@ -97,6 +97,11 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
     this.#changes.add(sql, params);
   }
 
+  async insert(table: string, columns: readonly string[], rows: readonly SqlList[]): Promise<void> {
+    const sql = `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`;
+    for (const row of rows) await this.change(sql, ...row);
+  }
+
   #sendChanges(): void {
     const { sql, params } = this.#changes.take();
     if (sql !== '') this.#send(sql, params);

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../limits.ts';
-import { notOne, type Row, type SqlList, type SqlValue, type Transaction } from '../engine.ts';
+import { notAsMany, type Row, type SqlList, type SqlValue, type Transaction } from '../engine.ts';
 import { isPresent } from '../process-identity.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
 import { resultOf, type SqliteConnection, type SqliteDriver, type SqliteStatement } from './driver.ts';
@@ -75,6 +75,8 @@ export class Connection implements Transaction {
   /** The version of the schema that SQLite has in memory, if that one was found to be ours. Somebody may set back the number in the file. */
   #checkedVersion: number | undefined;
   #isWriting = false;
+  /** Tasks with their titles and descriptions, for the index of words. */
+  #words: SqlList[] = [];
   /** How the storage failed in the transaction that writes; SQLite may have ended it already, as it does on a full disk. */
   #failure: unknown;
 
@@ -122,13 +124,33 @@ export class Connection implements Transaction {
   }
 
   async run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }> {
-    const [marked, values] = withWholeTexts(sql, params);
-    return this.#watched(() => this.#prepared(marked).run(...values));
+    return this.#run(sql, params);
   }
 
   async change(sql: string, ...params: readonly SqlValue[]): Promise<void> {
-    const { changes } = await this.run(sql, ...params);
-    if (changes !== 1) throw notOne(changes, sql);
+    this.#change(1, sql, params);
+  }
+
+  async insert(table: string, columns: readonly string[], rows: readonly SqlList[]): Promise<void> {
+    let from = 0;
+    for (const count of ROWS_AT_ONCE)
+      for (; rows.length - from >= count; from += count)
+        this.#change(count, insertion(table, columns, count), rows.slice(from, from + count).flat());
+  }
+
+  #change(wanted: number, sql: string, params: SqlList): void {
+    const { changes } = this.#run(sql, params);
+    if (changes !== wanted) throw notAsMany(changes, wanted, sql);
+  }
+
+  #run(sql: string, params: SqlList): { readonly changes: number } {
+    const [marked, values] = withWholeTexts(sql, params);
+    if (this.#failure !== undefined) throw this.#failure;
+    try {
+      return this.#prepared(marked).run(...values);
+    } catch (error) {
+      throw this.#noted(error);
+    }
   }
 
   /** The database is on this machine. */
@@ -137,16 +159,19 @@ export class Connection implements Transaction {
   /** The answer to a commit is never lost on its way here. */
   foundBy(): void {}
 
-  /** The triggers of the schema do it. */
-  async indexWords(): Promise<void> {}
+  async indexWords(task: number, texts: () => Promise<readonly string[]>): Promise<void> {
+    this.#words.push([task, ...(await texts())]);
+  }
 
   async savepoint<T>(work: () => Promise<T>): Promise<T> {
-    await this.run('SAVEPOINT work');
+    this.#run('SAVEPOINT work', []);
+    const { length } = this.#words;
     try {
       const result = await work();
-      await this.run('RELEASE work');
+      this.#run('RELEASE work', []);
       return result;
     } catch (error) {
+      this.#words.length = length;
       if (this.#failure === undefined) this.#takeBack();
       throw error;
     }
@@ -222,13 +247,15 @@ export class Connection implements Transaction {
       await this.begin('BEGIN IMMEDIATE');
       [this.#isWriting, this.#failure] = [true, undefined];
       const result = await work();
-      await this.run('COMMIT');
+      for (const words of this.#words) this.#change(1, INDEX_WORDS, words);
+      this.#run('COMMIT', []);
       return result;
     } catch (error) {
       this.rollback();
       throw error;
     } finally {
-      this.#isWriting = false;
+      [this.#isWriting, this.#failure] = [false, undefined];
+      this.#words = [];
     }
   }
 
@@ -297,10 +324,11 @@ export class Connection implements Transaction {
    */
   #read(how: 'get' | 'all', among: Map<string, SqliteStatement>, sql: string, params: SqlList): unknown {
     const [marked, values] = withWholeTexts(sql, params);
+    if (this.#failure !== undefined) throw this.#failure;
     try {
-      return this.#watched(() => this.#prepared(marked, among)[how](...values));
+      return this.#prepared(marked, among)[how](...values);
     } catch (error) {
-      if (Reflect.get(Object(error), 'code') !== 'ERR_OUT_OF_RANGE') throw error;
+      if (Reflect.get(Object(error), 'code') !== 'ERR_OUT_OF_RANGE') throw this.#noted(error);
       const statement = this.#prepared(marked, among);
       statement.setReadBigInts(true);
       const read = statement[how](...values);
@@ -309,16 +337,10 @@ export class Connection implements Transaction {
     }
   }
 
-  /** Runs a statement. In a transaction that writes, none is run after one that met a failing storage. */
-  #watched<T>(act: () => T): T {
-    if (!this.#isWriting) return act();
-    if (this.#failure !== undefined) throw this.#failure;
-    try {
-      return act();
-    } catch (error) {
-      if (resultOf(error) !== undefined) this.#failure = error;
-      throw error;
-    }
+  /** In a transaction that writes, no statement is run after one that met a failing storage. */
+  #noted(error: unknown): unknown {
+    if (this.#isWriting && resultOf(error) !== undefined) this.#failure = error;
+    return error;
   }
 
   #prepared(sql: string, among = this.#statements): SqliteStatement {
@@ -333,6 +355,23 @@ export class Connection implements Transaction {
   #value(sql: string): unknown {
     return Object.values(this.#db.prepare(sql).get() ?? {})[0];
   }
+}
+
+const INDEX_WORDS = 'INSERT OR REPLACE INTO task_words (rowid, title, description) VALUES (?, ?, ?)';
+
+/** How many rows one statement stores: a few sizes, so that each is prepared once. */
+const ROWS_AT_ONCE = [16, 4, 1];
+const insertions = new Map<string, string>();
+
+/** The statement that stores so many rows. Putting it together takes longer than running it. */
+function insertion(table: string, columns: readonly string[], count: number): string {
+  const key = `${table} ${count}`;
+  const known = insertions.get(key);
+  if (known !== undefined) return known;
+  const marks = `(${columns.map(() => '?').join(', ')})`;
+  const sql = `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${Array(count).fill(marks).join(', ')}`;
+  insertions.set(key, sql);
+  return sql;
 }
 
 const hasNul = (value: SqlValue) => typeof value === 'string' && value.includes('\0');

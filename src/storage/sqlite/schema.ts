@@ -207,7 +207,8 @@ export const SCHEMA = `
     id
   ) WHERE status = 'backlog' OR status = 'review';
 
-  -- Derived from tasks and their texts, kept by triggers and compared by the verifier.
+  -- Derived from tasks and their texts, and compared by the verifier. Triggers keep the first two. The words of all tasks
+  -- that a transaction wrote are added at its end: the index writes a part of its own whenever a savepoint ends.
   CREATE TABLE task_labels (label TEXT NOT NULL, task_id INTEGER NOT NULL, PRIMARY KEY (label, task_id)) STRICT, WITHOUT ROWID;
   CREATE TABLE task_dependencies (
     task_id INTEGER NOT NULL, depends_on INTEGER NOT NULL, PRIMARY KEY (task_id, depends_on)
@@ -217,32 +218,11 @@ export const SCHEMA = `
   -- The words of the index, for the verifier. It stores nothing.
   CREATE VIRTUAL TABLE task_terms USING fts5vocab (task_words, row);
 
-  CREATE TRIGGER tasks_inserted AFTER INSERT ON tasks BEGIN
-    INSERT INTO task_words (rowid, title, description) VALUES (
-      new.id,
-      coalesce((SELECT text FROM texts WHERE digest = new.title), ''),
-      coalesce((SELECT text FROM texts WHERE digest = new.description), '')
-    );
+  CREATE TRIGGER tasks_labelled AFTER INSERT ON tasks WHEN new.labels <> '[]' BEGIN
     INSERT INTO task_labels (label, task_id) SELECT DISTINCT value, new.id FROM json_each(new.labels);
+  END;
+  CREATE TRIGGER tasks_wired AFTER INSERT ON tasks WHEN new.depends_on <> '[]' BEGIN
     INSERT INTO task_dependencies (task_id, depends_on) SELECT DISTINCT new.id, value FROM json_each(new.depends_on);
-  END;
-  CREATE TRIGGER tasks_reworded AFTER UPDATE OF title, description ON tasks
-  WHEN new.title IS NOT old.title OR new.description IS NOT old.description BEGIN
-    UPDATE task_words SET
-      title = coalesce((SELECT text FROM texts WHERE digest = new.title), ''),
-      description = coalesce((SELECT text FROM texts WHERE digest = new.description), '')
-    WHERE rowid = new.id;
-  END;
-  CREATE TRIGGER texts_erased AFTER DELETE ON texts BEGIN
-    UPDATE task_words SET
-      title = coalesce((SELECT x.text FROM tasks t JOIN texts x ON x.digest = t.title WHERE t.id = task_words.rowid), ''),
-      description = coalesce(
-        (SELECT x.text FROM tasks t JOIN texts x ON x.digest = t.description WHERE t.id = task_words.rowid), ''
-      )
-    WHERE rowid IN (
-      SELECT t.id FROM erased_texts e JOIN tasks t ON t.id = e.task_id
-      WHERE e.digest = old.digest AND old.digest IN (t.title, t.description)
-    );
   END;
   CREATE TRIGGER tasks_relabelled AFTER UPDATE OF labels ON tasks WHEN new.labels IS NOT old.labels BEGIN
     DELETE FROM task_labels WHERE task_id = new.id AND label IN (SELECT value FROM json_each(old.labels));
