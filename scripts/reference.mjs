@@ -1,4 +1,4 @@
-// Writes the pages of docs/reference, and the table of the README, that repeat what the code says. `--check` writes
+// Writes the pages of docs/reference that repeat what the code says. `--check` writes
 // nothing and exits 1 where a page on disk is not what the code says.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,6 @@ import { environmentPage } from './reference/environment-page.mjs';
 import { errorsPage } from './reference/errors-page.mjs';
 import { runExamples } from './reference/examples.mjs';
 import { limitsPage } from './reference/limits-page.mjs';
-import { readmePage } from './reference/readme-page.mjs';
 import { missingSentences } from './reference/sentences.mjs';
 import { loadSource } from './reference/source.mjs';
 import { toolsPage } from './reference/tools-page.mjs';
@@ -24,7 +23,6 @@ const pages = {
   'errors.md': errorsPage(source, examples),
   'limits.md': limitsPage(source),
   'tools.md': toolsPage(source, examples),
-  '../../README.md': readmePage(readPage('../../README.md') ?? '', examples),
 };
 
 for (const missing of missingSentences()) console.error(`no sentence yet: ${missing}`);
