@@ -13,7 +13,7 @@ const repository = manifest.repository.url.replace(/^git\+|\.git$/g, '');
 const claudeCode = CLIENTS.find((client) => client.name === 'claude-code');
 /** The very version, so that skill, hooks and server are of one piece. */
 const npx = ['-y', `${name}@${version}`];
-const sentence = 'Governed tasks, a decision trail and proofs anyone can check, for AI agents.';
+const sentence = 'A task board for AI agents that records every call and its reasons, for anyone to check.';
 const author = { name: 'Colibri contributors', url: repository };
 
 const files = {
@@ -65,8 +65,7 @@ const files = {
       workspace: {
         type: 'directory',
         title: 'Project folder',
-        description:
-          'The project whose work is governed. Leave it empty for a log of its own in your data folder.',
+        description: 'The project folder. If you leave it empty, the log is in your data folder.',
         required: false,
         // A client leaves what has no value as it is written; an empty text counts as not set.
         default: '',
@@ -98,7 +97,7 @@ const files = {
     mcpServers: { colibri: { command: 'npx', args: npx, env: startFor(claudeCode, undefined, 'linux').env } },
   },
   'plugin/hooks/hooks.json': {
-    description: 'Reminds the agent, at the end of its turn, of the tasks that it still holds.',
+    description: 'Reminds the agent at the end of its turn of the tasks it holds.',
     hooks: {
       Stop: [
         {

@@ -48,9 +48,9 @@ export async function bootStorage(deps: BootDeps): Promise<Booted> {
     const { message } = asError(thrown);
     const saysAll = thrown instanceof NoEngineError || message.includes(dbPath);
     const said = saysAll ? message : `${dbPath} cannot be opened (${message}). ${REMEDY}`;
-    const locked = `${dbPath} is locked by another process. Colibri tries again until it is free; if it stays so, look for a stopped process.`;
+    const locked = `${dbPath} is locked by another process. Colibri keeps trying until it is free. If this continues, look for a suspended process.`;
     // A server that cannot be reached may be there again later, too.
-    const waiting = deps.config.server === undefined ? locked : `${message} Colibri tries again meanwhile.`;
+    const waiting = deps.config.server === undefined ? locked : `${message} Colibri keeps trying.`;
     const reason = isLocked(thrown) ? waiting : `${said} Then start Colibri again.`;
     if (reason !== deps.before?.degraded) deps.diagnostics.error(`degraded: ${reason}`);
     return { ...without, degraded: reason, isLocked: isLocked(thrown) };
@@ -58,7 +58,7 @@ export async function bootStorage(deps: BootDeps): Promise<Booted> {
 }
 
 const REMEDY =
-  'Check that its folder exists, is writable and has room, and that no stopped process holds it; "colibri doctor" tells more.';
+  'Check that its folder exists, is writable and has free space, and that no suspended process holds it. "colibri doctor" has the details.';
 
 async function withDatabase(deps: BootDeps): Promise<Booted> {
   const { config, clock, diagnostics, onUncertain } = deps;
@@ -93,7 +93,7 @@ async function withDatabase(deps: BootDeps): Promise<Booted> {
     await signer?.join();
     const explained = await recoverOpenCalls(log, READING_TOOLS);
     if (explained > 0)
-      diagnostics.warn(`${explained} call(s) of a process that ended early were recorded as crashed`);
+      diagnostics.warn(`${explained} call(s) of a process that died were recorded as crashed`);
     live = true;
     return { storage, opened: storage, sink, signer };
   } catch (error) {
@@ -116,7 +116,9 @@ function joiner(backing: Backing, { clock, diagnostics, config }: BootDeps) {
     const answer = await call('key_join', { key }, redactText(config.agentId ?? 'colibri'));
     if (!answer.ok)
       throw new Error(`The key of this machine could not join the log: ${answer.error.message}`);
-    diagnostics.warn(`the key of this machine joined the log; vouch for it on another: colibri trust ${key}`);
+    diagnostics.warn(
+      `the key of this machine joined the log; on another machine, vouch for it: colibri trust ${key}`,
+    );
   };
 }
 

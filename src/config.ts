@@ -50,7 +50,7 @@ export type Config = ReturnType<typeof readConfig>;
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-const SLUG = '1 to 64 characters out of a-z, 0-9 and -';
+const SLUG = '1 to 64 characters from a-z, 0-9 and -';
 
 export const projectName = z.string().regex(/^[a-z0-9-]{1,64}$/, `a project is ${SLUG}`);
 
@@ -61,9 +61,9 @@ function oneOf<const W extends readonly [string, ...string[]]>(words: W, otherwi
 
 /** Each variable with what it does and what it takes; docs/reference/environment.md is generated from here. */
 export const VARIABLES = {
-  COLIBRI_MODE: { means: 'which tools are admitted and where records live', ...oneOf(MODES, 'FULL') },
+  COLIBRI_MODE: { means: 'which tools are available and where records are kept', ...oneOf(MODES, 'FULL') },
   COLIBRI_WORKSPACE: {
-    means: 'the folder whose work is governed',
+    means: 'the project folder',
     takes: 'an absolute path',
     otherwise: 'the project that the client names, or the nearest folder with .git or .colibri',
     schema: z.string().refine(isAbsolute).optional(),
@@ -75,7 +75,7 @@ export const VARIABLES = {
     schema: z.string().optional(),
   },
   COLIBRI_DATABASE_URL: {
-    means: 'database of a team on a PostgreSQL server, in the place of a file',
+    means: 'a team’s PostgreSQL database, instead of a file',
     takes:
       'postgres://USER:PASSWORD@HOST:PORT/DATABASE, with several hosts separated by commas and ?sslmode= as in libpq',
     otherwise: 'none',
@@ -86,14 +86,14 @@ export const VARIABLES = {
       .optional(),
   },
   COLIBRI_PROJECT: {
-    means: 'project used where a tool’s `project` is optional',
+    means: 'default project for tools whose `project` is optional',
     takes: `a project name: ${SLUG}`,
     otherwise: 'none',
     schema: projectName.optional(),
   },
   COLIBRI_PROJECTS: {
-    means: 'the only projects that exist',
-    takes: `project names with commas between, each ${SLUG}`,
+    means: 'the only projects that are allowed',
+    takes: `project names separated by commas, each ${SLUG}`,
     otherwise: 'any',
     schema: z
       .string()
@@ -102,13 +102,13 @@ export const VARIABLES = {
       .optional(),
   },
   COLIBRI_WORKFLOW: {
-    means: 'workflow of a task that names none',
+    means: 'default workflow of new tasks',
     ...oneOf(['kanban', 'pipeline'], 'kanban'),
   },
   COLIBRI_AGENT_ID: {
-    means: 'the actor written into every record',
+    means: 'the actor in every record',
     takes: `1 to ${LIMITS.actorCharsMax} characters`,
-    otherwise: 'the name the client gives itself; on the command line the user’s git name, else the login',
+    otherwise: 'the name the client gives itself; on the command line, the user’s git name or the login',
     schema: z
       .string()
       .max(LIMITS.actorCharsMax)
@@ -126,14 +126,14 @@ export const VARIABLES = {
       .default(30),
   },
   COLIBRI_SKILLS_DIR: {
-    means: 'skill folders; several are separated as in PATH',
+    means: 'skill folders, separated as in PATH',
     takes: 'paths',
     // Those in the home folder only when named: what governs a project should not depend on who works on it.
     otherwise: '.agents/skills, then .claude/skills, in the workspace',
     schema: z.string().default([join('.agents', 'skills'), join('.claude', 'skills')].join(delimiter)),
   },
   COLIBRI_STARTUP_TIMEOUT_MS: {
-    means: 'limit on the whole start',
+    means: 'time limit for the start',
     takes: 'whole milliseconds, 1 to 600000',
     otherwise: '30000',
     schema: z
@@ -201,7 +201,7 @@ export function readConfig(env: Environment = process.env, cwd: string = process
       `COLIBRI_PROJECT is "${project}", which COLIBRI_PROJECTS (${projects.join(',')}) does not list.`,
     );
   if (env.COLIBRI_DATABASE_URL && env.COLIBRI_DB_PATH)
-    complaints.push('COLIBRI_DATABASE_URL and COLIBRI_DB_PATH name two databases. Unset one of them.');
+    complaints.push('COLIBRI_DATABASE_URL and COLIBRI_DB_PATH are both set. Unset one of them.');
   if (complaints.length > 0) {
     // A wrong mode has a code of its own, where it is all that is wrong.
     const onlyMode = complaints.every((complaint) => complaint.startsWith('COLIBRI_MODE is'));

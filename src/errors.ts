@@ -6,22 +6,22 @@ const askOwner = (text: string) => ({ remedy: 'ask-owner', text }) as const;
 
 /** Every code Colibri answers with. The reference in docs/ is generated from this table. */
 export const ERRORS = {
-  INVALID_PARAMS: fixInput('The arguments do not fit the tool’s schema.'),
-  HANDLER_ERROR: askOwner('The tool failed; the message starts with a code where one is known.'),
-  AUDIT_ENTER_FAILED: askOwner('The call could not be recorded, so it was not begun.'),
-  TOOL_NOT_ADMITTED: askOwner('The server’s mode does not admit this tool.'),
+  INVALID_PARAMS: fixInput('The arguments do not match the tool’s schema.'),
+  HANDLER_ERROR: askOwner('The tool failed; the message starts with a code if one is known.'),
+  AUDIT_ENTER_FAILED: askOwner('The call could not be recorded, so it was not started.'),
+  TOOL_NOT_ADMITTED: askOwner('The server’s mode does not allow this tool.'),
   ERR_TASK_NOT_FOUND: fixInput('No task has this id.'),
   ERR_PROJECT_NOT_FOUND: fixInput('No project has this name.'),
   ERR_SESSION_NOT_FOUND: fixInput('No session has this id.'),
   ERR_NOT_FOUND: fixInput('There is no such task or session to verify.'),
-  ERR_INVALID_TRANSITION: fixInput('The task’s workflow has no such step from where it is.'),
+  ERR_INVALID_TRANSITION: fixInput('The task’s workflow does not allow this step from its current status.'),
   ERR_TASK_HELD: fixInput('Another agent, or another process of this one, holds the task.'),
-  ERR_WRITEBACK_REQUIRED: fixInput('A task is finished only after a thought was recorded for it.'),
-  ERR_PROOF_REQUIRED: fixInput('A proof-grade task is finished only after a session for it was finalized.'),
+  ERR_WRITEBACK_REQUIRED: fixInput('A task can be finished only after a thought was recorded on it.'),
+  ERR_PROOF_REQUIRED: fixInput('A proof-grade task also needs a sealed session before it can be finished.'),
   ERR_CIRCULAR_DEPENDENCY: fixInput('The task would wait for itself.'),
-  ERR_SESSION_EXISTS: fixInput('The task has an open session already.'),
+  ERR_SESSION_EXISTS: fixInput('The task already has an open session.'),
   ERR_SESSION_REQUIRED: fixInput('A thought on a proof-grade task needs an open session.'),
-  ERR_ALREADY_FINALIZED: fixInput('The session is finalized and takes nothing more.'),
+  ERR_ALREADY_FINALIZED: fixInput('The session is sealed and accepts no more records.'),
   ERR_NOT_FINALIZED: fixInput('The session is open and has no records yet, so it has no root.'),
   ERR_NO_RECORDS: fixInput('The session has no records to seal.'),
   ERR_STORAGE_FULL: askOwner('The disk is full; nothing was written.'),
@@ -31,11 +31,11 @@ export const ERRORS = {
   },
   ERR_STORAGE_UNCERTAIN: {
     remedy: 'unknown-outcome',
-    text: 'The disk failed or the database file was replaced while the call was being stored; look the call up before repeating it.',
+    text: 'The disk failed or the database file was replaced while the call was being stored; look the call up before you repeat it.',
   },
   ERR_INIT_FAILED: askOwner('The database could not be opened.'),
   ERR_CONFIG_INVALID: askOwner('A setting in the environment is invalid.'),
-  ERR_INVALID_MODE: askOwner('COLIBRI_MODE names no mode.'),
+  ERR_INVALID_MODE: askOwner('COLIBRI_MODE is not one of the modes.'),
 } as const satisfies Record<string, { remedy: Remedy; text: string }>;
 
 export type ErrorCode = keyof typeof ERRORS;

@@ -142,7 +142,7 @@ export function makePrivateFolder(path: string, isOurs = true): void {
   }
   const odd = oddity(path);
   if (isOurs && odd !== 'a folder')
-    throw new Error(`${path} is ${odd ?? 'a file'}, so nothing is written there. Put a folder in its place.`);
+    throw new Error(`${path} is ${odd ?? 'a file'}, so nothing is written there. Replace it with a folder.`);
   if (isNew || (isOurs && isOpen(path, 0o077))) unlessCode(NOT_OURS, () => fs.chmodSync(path, 0o700));
 }
 

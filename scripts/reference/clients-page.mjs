@@ -8,7 +8,7 @@ export function clientsPage({ CLIENTS, snippetFor }) {
   return page(
     '# Clients',
     GENERATED,
-    '`colibri init --client NAME` writes the entry, and `--remove` takes it out again. It keeps other entries, comments and order, changes nothing the second time, and keeps a copy of the file it changes in `.colibri/backup`, or in the configuration folder for a file outside the project. The paths below are those of Linux; Claude Desktop keeps its file in `~/Library/Application Support/Claude` on macOS and in `%APPDATA%\\Claude` on Windows.',
+    '`colibri init --client NAME` writes the entry, and `--remove` removes it. Other entries, comments and their order do not change, and running it again changes nothing. Before a file is changed, a copy is saved in `.colibri/backup`, or in the configuration folder if the file is outside the project. The paths below are for Linux; Claude Desktop has its file in `~/Library/Application Support/Claude` on macOS and in `%APPDATA%\\Claude` on Windows.',
     table(
       ['Client', 'Name', 'File', 'Whose'],
       CLIENTS.map((client) => [
@@ -20,7 +20,7 @@ export function clientsPage({ CLIENTS, snippetFor }) {
           : 'the user’s: one log for all projects',
       ]),
     ),
-    'On Windows the command is `cmd` with `/c npx -y colibri-mcp`. From a checkout it is `node` with the path of `dist/server.js`, which holds on that machine only. `COLIBRI_AGENT_ID` is the actor in the records; further [settings](environment.md) go beside it.',
+    'On Windows the command is `cmd` with `/c npx -y colibri-mcp`. From a checkout, it is `node` with the path of `dist/server.js`, which works only on that machine. `COLIBRI_AGENT_ID` is the actor in the records; add other [settings](environment.md) next to it.',
     CLIENTS.flatMap((client) => [
       `## ${client.title}`,
       `${fileOf(client)}${client.note === undefined ? '' : `. ${client.note}`}`,

@@ -5,9 +5,9 @@ export function environmentPage({ VARIABLES, MODES, capabilitiesFor }, { tools }
   return page(
     '# Environment',
     GENERATED,
-    'Colibri is configured by environment variables alone. They are read once, at the start. An empty value counts as not set.',
+    'Colibri is configured only through environment variables. They are read once, at the start. An empty value counts as not set.',
     table(
-      ['Variable', 'Meaning', 'Takes', 'Otherwise'],
+      ['Variable', 'Meaning', 'Takes', 'Default'],
       Object.entries(VARIABLES).map(([name, { means, takes, otherwise }]) => [
         code(name),
         means,
@@ -15,9 +15,9 @@ export function environmentPage({ VARIABLES, MODES, capabilitiesFor }, { tools }
         otherwise,
       ]),
     ),
-    'A value that is not allowed stops the start with exit code 1. The message names every wrong variable at once, what it was and what it takes. A variable that begins with `AMS_` is refused too: it belongs to an older program and would be ignored silently otherwise. A `COLIBRI_` name that is no setting is a warning with the nearest real name.',
+    'If a value is not valid, the program exits with code 1. The message lists every wrong variable, its value and what is allowed. A variable that begins with `AMS_` is also refused: it belongs to an older program and would otherwise be ignored silently. An unknown `COLIBRI_` name gives a warning with the nearest setting.',
     '## Modes',
-    'A mode holds until the process ends. `tools/list` shows only what it admits; a call to another tool is recorded and refused.',
+    'The mode does not change while the process runs. `tools/list` shows only the tools that it allows; a call to another tool is recorded and refused.',
     table(
       ['Mode', 'Tools', 'Database'],
       MODES.map((mode) => [
@@ -26,14 +26,14 @@ export function environmentPage({ VARIABLES, MODES, capabilitiesFor }, { tools }
         DATABASES[capabilitiesFor(mode).database],
       ]),
     ),
-    'In `READONLY` the calls themselves are still recorded in the file. Without a database, calls are recorded on stderr at level `info`.',
+    'In `READONLY` mode, calls are still recorded in the file. Without a database, calls are recorded on stderr at level `info`.',
     '## The workspace',
     [
-      'Relative paths and the default database start at the workspace. It is, in this order:',
+      'Relative paths and the default database are relative to the workspace, which is the first of these:',
       '',
       '1. `COLIBRI_WORKSPACE`;',
-      '2. `CLAUDE_PROJECT_DIR`, where a client sets it to an absolute path;',
-      '3. upwards from the working directory, the first folder with a `.colibri` or a `.git` in it;',
+      '2. `CLAUDE_PROJECT_DIR`, if a client sets it to an absolute path;',
+      '3. the nearest folder, from the working directory upwards, that contains `.colibri` or `.git`;',
       '4. the per-user data folder, because desktop clients start servers in the root folder.',
     ].join('\n'),
     table(
@@ -48,9 +48,9 @@ export function environmentPage({ VARIABLES, MODES, capabilitiesFor }, { tools }
         ['Windows', '`%LOCALAPPDATA%\\colibri`', '`%APPDATA%\\colibri`'],
       ],
     ),
-    'If `HOME` is empty, relative or below `/proc`, the home folder that the system has on record is used. Without one, the start is refused: a key never goes into the workspace.',
+    'If `HOME` is empty, relative or below `/proc`, the home folder from the system’s user database is used. If there is none, the start is refused, because a key must never be in the workspace.',
     '',
-    'New folders are made for their owner only (0700), new files too (0600), whatever the umask. A folder named `.colibri` gets a `.gitignore` of its own. If other users can enter it, or the folder of the keys, a start says so and closes it; `colibri doctor` also names a folder of your own that others can write to. Links, pipes and devices in the place of these files are never followed or read.',
+    'New folders and files are accessible only to their owner (0700 and 0600), whatever the umask. A folder named `.colibri` gets its own `.gitignore`. If other users can enter it or the key folder, the next start says so and closes it; `colibri doctor` also reports other folders of yours that others can write to. Links, pipes and devices in place of these files are never followed or read.',
   );
 }
 

@@ -4,8 +4,8 @@ import { ANY_CALL, AT_START, errorsOf } from './sentences.mjs';
 const REMEDIES = {
   'fix-input': 'Change the arguments as the message says, then call again.',
   retry: 'Call again with the same arguments.',
-  'ask-owner': 'The caller cannot mend this. Tell the person who runs the server what the message says.',
-  'unknown-outcome': 'The call may or may not have been stored. Look before repeating it.',
+  'ask-owner': 'The caller cannot fix this. Tell the person who runs the server what the message says.',
+  'unknown-outcome': 'The call may or may not have been stored. Look it up before you repeat it.',
 };
 
 /** docs/reference/errors.md */
@@ -13,7 +13,7 @@ export function errorsPage({ ERRORS }, { tools, errors }) {
   return page(
     '# Errors',
     GENERATED,
-    'A message is written so that the next try can succeed: it names the mistake and the way out. `details` holds the same as values for programs. A code never changes its meaning.',
+    'Each message says what is wrong and what to do next. `details` contains the same as values for programs. The meaning of a code never changes.',
     table(
       ['Code', 'Means', 'Remedy', 'Answered by'],
       Object.entries(ERRORS).map(([name, { remedy, text }]) => [
@@ -32,7 +32,7 @@ export function errorsPage({ ERRORS }, { tools, errors }) {
       ]),
     ),
     '## Two patterns',
-    'How the code of a domain error reaches the client depends on the family of the tool. `isError` is set in both patterns.',
+    'Errors from the rules of a domain reach the client in one of two patterns, depending on the tool’s family. `isError` is set in both.',
     table(
       ['Tools', 'Pattern', 'A domain error arrives as'],
       [
@@ -48,7 +48,7 @@ export function errorsPage({ ERRORS }, { tools, errors }) {
         ],
       ],
     ),
-    'Every other error is pattern A for every tool. `INVALID_PARAMS`, `AUDIT_ENTER_FAILED` and `HANDLER_ERROR` come from the stages and are the code themselves; those of a mode, storage and the start (`TOOL_NOT_ADMITTED`, `ERR_STORAGE_…`, `ERR_INIT_FAILED`) are inside a `HANDLER_ERROR`. A tool name that does not exist is a JSON-RPC error, see [protocol](protocol.md#errors-of-json-rpc).',
+    'Every other error is pattern A for every tool. `INVALID_PARAMS`, `AUDIT_ENTER_FAILED` and `HANDLER_ERROR` come from the stages and are themselves the code. Errors of a mode, the storage or the start (`TOOL_NOT_ADMITTED`, `ERR_STORAGE_…`, `ERR_INIT_FAILED`) are inside a `HANDLER_ERROR`. An unknown tool name is a [JSON-RPC error](protocol.md#errors-of-json-rpc).',
     '### Pattern B',
     exampleOf(errors.transition),
     '### Pattern A',

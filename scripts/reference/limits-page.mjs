@@ -8,7 +8,7 @@ export function limitsPage() {
   return page(
     '# Limits',
     GENERATED,
-    'Beyond a limit you get an error or a part that is named as left out, never a stall. All are inclusive.',
+    'Exceeding a limit gives an error, or a partial result that says what was left out. All limits are inclusive.',
     '## Server',
     limitsIn('src/limits.ts'),
     '## Skills folders',

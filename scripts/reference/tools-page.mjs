@@ -7,7 +7,7 @@ export function toolsPage(source, { tools, answers }) {
   return page(
     '# Tools',
     GENERATED,
-    `Colibri has ${tools.length} tools and no resources or prompts. [Errors](errors.md) lists every code, [protocol](protocol.md) shows how an answer is wrapped: what is described here as output is the \`data\` of the envelope.`,
+    `Colibri has ${tools.length} tools and no resources or prompts. [Errors](errors.md) lists every code. [Protocol](protocol.md) shows how an answer is wrapped; the outputs described here are the \`data\` of the envelope.`,
     table(
       ['Tool', 'Does', 'Effect', 'Modes'],
       tools.map((tool) => [
@@ -17,15 +17,15 @@ export function toolsPage(source, { tools, answers }) {
         list(source.MODES.filter((mode) => source.capabilitiesFor(mode).admits(tool))),
       ]),
     ),
-    '`reads` and `writes` say what a tool does to stored state. The word decides which modes admit the tool, which annotations clients see, and whether the call runs in a write transaction. Nothing is ever deleted, so every tool has `destructiveHint: false`.',
+    '`reads` and `writes` say what a tool does to stored state. This decides which modes allow the tool, which annotations clients see, and whether the call runs in a write transaction. No tool deletes anything, so every tool has `destructiveHint: false`.',
     '## For every tool',
     [
-      '- Objects are strict: an unknown field is refused, and the message names the nearest known one. Some slips are repaired first, see [protocol](protocol.md#repairs).',
+      '- Objects are strict: an unknown field is refused, and the message names the nearest known one. Some obvious mistakes are [repaired](protocol.md#repairs) first.',
       '- Limits are inclusive. Characters are UTF-16 code units, as JavaScript counts them.',
-      '- Ids look like `T-0001` (task), `Θ-0001` (thought) and `A-0001` (session): four digits, growing beyond.',
-      '- Times are ISO-8601 in UTC with milliseconds and never run backwards from one record to the next.',
-      '- Names in `created_by`, `updated_by` and `recorded_by` are claims of the client. Nobody has checked them.',
-      `- Any call can end with ${list(ANY_CALL)}. Codes below are those of the tool itself.`,
+      '- Ids look like `T-0001` (task), `Θ-0001` (thought) and `A-0001` (session), with at least four digits.',
+      '- Times are ISO-8601 in UTC with milliseconds. From one record to the next, they never go backwards.',
+      '- Names in `created_by`, `updated_by` and `recorded_by` are what the client claimed; they are not verified.',
+      `- Any call can end with ${list(ANY_CALL)}. The codes below are specific to the tool.`,
     ].join('\n'),
     workflowsOf(source),
     tools.flatMap((tool) => sectionOf(source, tool, answers.get(tool.name))),
@@ -35,7 +35,7 @@ export function toolsPage(source, { tools, answers }) {
 function workflowsOf({ ARROWS, INITIAL }) {
   return [
     '## Workflows',
-    'A task keeps the workflow it was created with. No step is skipped, and a status without an arrow out is final.',
+    'A task keeps the workflow it was created with. No step can be skipped. A status without a next step is final.',
     ...Object.entries(ARROWS).flatMap(([workflow, arrows]) => [
       `\`${workflow}\` begins in \`${INITIAL[workflow]}\`:`,
       table(

@@ -30,14 +30,14 @@ export const anchor = command({
   name: 'anchor',
   usage: '--git | --file PATH | --tsq FILE | --tsr FILE [--ca FILE] | --list',
   summary: 'keep the newest checkpoint outside the database',
-  details: `--git adds a commit to its own reference (${ANCHOR_REF}). What is only on this machine is prepared and protects nothing: push it, and fetch it back so that git knows. --file copies the checkpoint to any file you keep, for example on a stick or a share. --tsq writes a request to an RFC 3161 time-stamping authority; send it with "curl -H 'Content-Type: application/timestamp-query' --data-binary @FILE URL". --tsr files the reply. "colibri verify" checks all of them.`,
+  details: `--git adds a commit to its own reference (${ANCHOR_REF}). A commit that is only on this machine is prepared and protects nothing yet: push it, then fetch it back so that git knows. --file copies the checkpoint to a file you keep elsewhere, for example on a USB stick or a share. --tsq writes a request to an RFC 3161 time-stamping authority; send it with "curl -H 'Content-Type: application/timestamp-query' --data-binary @FILE URL". --tsr stores the reply. "colibri verify" checks all of them.`,
   options: {
-    git: { help: 'commit it to a reference of the workspace’s repository' },
-    file: { value: 'PATH', help: 'copy it to a file that "colibri verify" compares from now on' },
-    tsq: { value: 'FILE', help: 'write the request to a time-stamping authority' },
-    tsr: { value: 'FILE', help: 'file the authority’s reply' },
-    ca: { value: 'FILE', help: 'the authority’s certificate, in PEM; kept for later checks' },
-    list: { help: 'list the anchors, each as what it is: prepared, pushed, time-stamped or kept' },
+    git: { help: 'commit it to a ref in the workspace’s repository' },
+    file: { value: 'PATH', help: 'copy it to a file; "colibri verify" compares it from now on' },
+    tsq: { value: 'FILE', help: 'write a request to a time-stamping authority' },
+    tsr: { value: 'FILE', help: 'store the authority’s reply' },
+    ca: { value: 'FILE', help: 'the authority’s certificate, as PEM; kept for later checks' },
+    list: { help: 'list the anchors and their state: prepared, pushed, time-stamped or kept' },
   },
   async run({ values: { git, file, tsq, tsr, ca, list }, out, config }) {
     if ([git, file, tsq, tsr, list].filter((place) => place !== undefined).length !== 1)
@@ -109,11 +109,11 @@ function toGit({ config, note, size, folder }: Head, out: Output): number {
   return out.data({ state, size, ref, repository, commit, already, push }, () => {
     out.line(
       already
-        ? `${where} already ends in the checkpoint of ${size} audit rows.`
+        ? `${where} already ends with the checkpoint of ${size} audit rows.`
         : `The checkpoint of ${size} audit rows is commit ${commit.slice(0, 12)} on ${where}.`,
     );
     if (state === 'pushed') return out.line('A remote is known to have it.');
-    out.line('It is prepared. It protects you once a remote has it, and counts once git knows that:');
+    out.line('It is prepared. It protects you once a remote has it, and counts once git knows that it does:');
     out.verbatim(push);
   });
 }
@@ -126,7 +126,7 @@ function toFile({ origin, size, note, folder }: Head, path: string, out: Output)
   // Only a checkpoint of the same log is overwritten: the file is the user's.
   if (isThere(path) && !(older?.origin === origin && older.size <= size))
     throw new UsageError(
-      `${path} holds something other than an older checkpoint of this log. Name another file.`,
+      `${path} contains something other than an older checkpoint of this log. Name another file.`,
     );
   replaceFile(path, note);
   const kept = join(realpathSync(dirname(path)), basename(path));
@@ -144,7 +144,7 @@ function writeRequest({ config, size, note }: Head, path: string, out: Output): 
     out.verbatim(
       `Send it: curl -H 'Content-Type: application/timestamp-query' --data-binary ${shellQuote(`@${path}`)} URL > reply.tsr`,
     );
-    out.line('Then file the reply: colibri anchor --tsr reply.tsr --ca CERTIFICATE');
+    out.line('Then store the reply: colibri anchor --tsr reply.tsr --ca CERTIFICATE');
   });
 }
 
@@ -152,11 +152,11 @@ function fileReply(head: Head, reply: string, ca: string | undefined, out: Outpu
   const bytes = readReply(reply, true);
   const token = bytes && readToken(bytes);
   if (bytes === undefined || token === undefined)
-    throw new UsageError(`${reply} is not a reply of a time-stamping authority.`);
+    throw new UsageError(`${reply} is not a reply from a time-stamping authority.`);
   const stamped = checkpointOf(head, token.imprint);
   if (stamped === undefined)
     throw new Error(
-      `${reply} is not a time stamp of any checkpoint kept here. Make a new request with "colibri anchor --tsq FILE".`,
+      `${reply} is not a time stamp for any checkpoint kept here. Make a new request with "colibri anchor --tsq FILE".`,
     );
   const reason = ca && verifyToken(bytes, stamped.note, [ca]);
   if (reason !== undefined) throw new Error(`${reply} is not valid under ${ca}: ${reason}.`);

@@ -17,7 +17,7 @@ export const backup = command({
   usage: 'FILE',
   summary: 'copy the database while servers write, and verify the copy',
   details:
-    'Writes one whole file as of one moment, for its owner only, and never overwrites another. The keys are not in it: copy the folder of this user’s keys first, because a database may be ahead of what was signed, never behind. Exit 1 when something is wrong with the copy; it is left for you to look at.',
+    'Writes one complete file as of one moment, readable only by you, and never overwrites a file. It does not contain the keys: copy the key folder first, because the database may be newer than the last signature, but never older. Exit 1 if something is wrong with the copy; it is kept so that you can look at it.',
   positionals: [1, 1],
   async run({ positionals: [given = ''], out, config }) {
     const path = resolve(given);
@@ -42,14 +42,12 @@ export const backup = command({
       { ...data, verified: trouble === undefined, findings },
       () => {
         if (trouble === undefined)
-          out.line(
-            `${path}: ${rows} audit rows, signed through ${checkpointed_through}; nothing is wrong with it.`,
-          );
-        out.line(`It needs the keys in ${config.configDir}, which are not in it.`);
+          out.line(`${path}: ${rows} audit rows, signed through ${checkpointed_through}; nothing is wrong.`);
+        out.line(`It does not contain the keys. Back up ${config.configDir} too.`);
         out.line(
           out.paint(
             'dim',
-            'If you put it back after the log has grown, Colibri will not sign until you accept the loss: colibri checkpoint --adopt.',
+            'If you restore it after the log has grown, Colibri will not sign until you accept the loss: colibri checkpoint --adopt.',
           ),
         );
       },

@@ -43,13 +43,13 @@ type Column = Awaited<ReturnType<typeof readColumns>>[number];
 export const board = command({
   name: 'board',
   usage: '[--project NAME] [--limit N] [--all] [--watch]',
-  summary: 'the tasks as columns, one per status',
-  details: `Each column shows the ${CARDS_DEFAULT} most urgent cards: by priority, then those that wait for nothing, then the oldest. ‼ critical, ! high, ↓ low; 3d is how long it has been there; ⧗2 waits for two other tasks. A task in progress shows who holds it; one whose holder is gone, or silent for COLIBRI_LEASE_MINUTES, is abandoned. Finished columns appear with --all. If the terminal is too narrow for all columns, empty ones are left out. --json prints every card of the columns, each task as agents see it. --watch draws it again when something changes, until Ctrl-C.`,
+  summary: 'show the tasks in columns, one per status',
+  details: `Each column shows the ${CARDS_DEFAULT} most urgent cards: highest priority first, then tasks that wait for nothing, then the oldest. ‼ critical, ! high, ↓ low; 3d: in this status for three days; ⧗2: waits for two other tasks. A task in progress shows its holder. If the holder is gone, or silent for COLIBRI_LEASE_MINUTES, the task is abandoned. --all adds the finished columns. If the terminal is too narrow, empty columns are left out. --json prints every card, each task as agents see it. --watch redraws the board when something changes, until Ctrl-C.`,
   options: {
     project: { value: 'NAME', help: 'only this project' },
     limit: { short: 'n', value: 'N', help: `at most N cards per column (${CARDS_DEFAULT})` },
     all: { help: 'every card, and finished and cancelled tasks too' },
-    watch: { short: 'w', help: 'stay and draw it again when something changes' },
+    watch: { short: 'w', help: 'keep running and redraw when something changes' },
   },
   async run({ values, out, config }) {
     const project = values.project ?? config.project;
@@ -70,7 +70,7 @@ export const board = command({
         [seen, minute] = [rows, now];
         const code = isNews ? printBoard(columns, projects, { project, isAll }, out) : EXIT.fine;
         if (signal === undefined) return code;
-        if (isNews && !out.json) out.line(out.paint('dim', `${rows} audit rows. Ctrl-C ends.`));
+        if (isNews && !out.json) out.line(out.paint('dim', `${rows} audit rows. Press Ctrl-C to stop.`));
         await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined);
         if (signal.aborted) return EXIT.fine;
       }
@@ -116,7 +116,7 @@ function printBoard(
           out.paint('dim', `${more} more ${more === 1 ? 'card' : 'cards'}: --limit N or --all shows them.`),
         );
       if (strange !== undefined)
-        out.line(`${strange.count} more with a workflow or status that is none; see "colibri verify"`);
+        out.line(`${strange.count} more with an unknown workflow or status; see "colibri verify"`);
     },
     strange === undefined,
   );
@@ -124,7 +124,7 @@ function printBoard(
 
 function nothingHere(project: string | undefined, projects: readonly string[]): string {
   if (project === undefined || projects.length === 0) return NO_TASKS;
-  return `There are no tasks in project ${project}. There are some in ${projects.join(', ')}.`;
+  return `There are no tasks in project ${project}. Projects with tasks: ${projects.join(', ')}.`;
 }
 
 /** Every status of each workflow that is in use. */

@@ -23,7 +23,7 @@ export function readAgainst(given: string): Against {
   const note = noteIn(text);
   if (note !== undefined) return { source: 'against', where, note };
   const shown = JSON.stringify(given.slice(0, 80));
-  throw new UsageError(`--against takes a file or the text of a checkpoint, not ${shown}.`);
+  throw new UsageError(`--against takes a checkpoint, as a file or as text, not ${shown}.`);
 }
 
 /** A verifier key in its text form, given as such or in a file. */

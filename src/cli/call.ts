@@ -8,15 +8,15 @@ import { personOf } from './person.ts';
 export const call = command({
   name: 'call',
   usage: 'TOOL [JSON]',
-  summary: 'make one tool call through the five stages',
+  summary: 'make one tool call, as an agent does',
   details:
-    'JSON is the arguments object, {} by default; "-" reads it from standard input. Prints the envelope. Exit 1 when the answer is an error.',
+    'JSON is the arguments object, {} by default; "-" reads it from standard input. Prints the envelope. Exit 1 if the answer is an error.',
   positionals: [1, 2],
   async run({ positionals, out, config }) {
     const [tool = '', json = '{}'] = positionals;
     const given = json === '-' ? await text(process.stdin) : json;
     const hint = `Give an object, for example '{"task_id":"T-0001"}'.`;
-    const args = orUsage('The arguments are not JSON', (): unknown => JSON.parse(given), hint);
+    const args = orUsage('The arguments are not valid JSON', (): unknown => JSON.parse(given), hint);
     const envelope = await withTools(config, out, (stages) => stages.call(tool, args, personOf(config)));
     out.value(envelope, 2);
     return isFailure(envelope) ? EXIT.found : EXIT.fine;

@@ -10,11 +10,11 @@ import { lookForTrouble, ROWS_ASIDE_MAX } from './trouble.ts';
 export const checkpoint = command({
   name: 'checkpoint',
   usage: '[--adopt]',
-  summary: 'keep the newest signed head of the log and print it',
+  summary: 'print the newest signed head of the log, and keep it for good',
   details:
-    'The signed note says how many audit rows there are and what their common hash is. Keep it anywhere outside this machine: "colibri verify --against NOTE" then shows whether the history before it was changed. A log of up to 100,000 rows is verified as well. Exit 1 when something is wrong with it, or when it does not extend what was signed before. --adopt is the owner’s decision to go on anyway; it is recorded in the log as owner_adopt.',
+    'The signed note gives the number of audit rows and the hash over all of them. Keep a copy outside this machine: "colibri verify --against NOTE" then shows whether earlier history was changed. A log of up to 100,000 rows is also verified. Exit 1 if something is wrong with it, or if it does not extend what was signed before. With --adopt, the owner decides to continue anyway; this is recorded in the log as owner_adopt.',
   options: {
-    adopt: { help: 'after a refusal: accept the log as it is, and say what protection is given up' },
+    adopt: { help: 'after a refusal: accept the log as it is' },
   },
   async run({ values, out, config }) {
     const { adoption, kept, trouble, unverified } = await withOwner(config, out, async (stages) => ({
@@ -26,12 +26,14 @@ export const checkpoint = command({
     const isNews = trouble !== undefined && !('refused' in kept);
     if (isNews) out.error(trouble);
     if (unverified !== undefined)
-      out.error(`${unverified} audit rows were signed, not verified: "colibri verify" does that.`);
+      out.error(
+        `${unverified} audit rows are signed but were not verified. Run "colibri verify" to verify them.`,
+      );
     const printKept = () => {
       if (adoption !== undefined) {
         const { adopted, reason, given_up } = adoption;
         const nothing = 'There was nothing to adopt: the log extends what was signed last.';
-        out.line(adopted ? `The log was not signed because: ${reason}` : nothing);
+        out.line(adopted ? `Why the log was not signed: ${reason}` : nothing);
         for (const sentence of given_up) out.line(sentence);
         out.line();
       }
@@ -63,7 +65,7 @@ async function adopt(config: Config, { call, signer }: OwnerStages) {
   if (!answer.ok) throw new Error(answer.error.message);
   const forgone =
     lost === undefined
-      ? 'Whatever was changed, cut off or put back before now is accepted as it is.'
-      : `The checkpoint of ${lost.size} audit rows no longer counts: the log need not extend it any more.`;
+      ? 'Everything that was changed, cut off or restored before now is accepted as it is.'
+      : `The checkpoint of ${lost.size} audit rows no longer counts: the log does not have to extend it any more.`;
   return { adopted: true, reason, given_up: [forgone, `The key ${key} signs from now on.`] };
 }

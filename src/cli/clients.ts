@@ -31,7 +31,7 @@ export interface Client {
 
 const plain = ({ command, args, env }: Start): Entry => ({ command, args, env });
 const ownLog = (title: string) =>
-  `${title} does not start servers in a project: it gets a log of its own in your data folder. COLIBRI_WORKSPACE in the entry names a project instead.`;
+  `${title} does not start servers in a project, so its log is in your data folder. To use a project, set COLIBRI_WORKSPACE in the entry.`;
 
 /**
  * Every client that `colibri init --client` writes for. The names of files and keys are the clients' own;
@@ -89,7 +89,7 @@ export const CLIENTS: readonly Client[] = [
     format: 'toml',
     key: 'mcp_servers',
     entry: plain,
-    note: 'Codex reads the file in projects that you told it to trust.',
+    note: 'Codex reads the file in projects that you trust.',
   },
   {
     name: 'gemini-cli',
@@ -99,7 +99,7 @@ export const CLIENTS: readonly Client[] = [
     format: 'jsonc',
     key: 'mcpServers',
     entry: plain,
-    note: 'Gemini CLI starts servers in folders that you told it to trust.',
+    note: 'Gemini CLI starts servers in folders that you trust.',
   },
   {
     name: 'opencode',

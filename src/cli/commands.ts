@@ -68,9 +68,9 @@ export const COMMANDS: readonly Command[] = [
 /** The help of the whole program, from the command table. */
 export function generalHelp(): string {
   return [
-    'colibri: a governed place for AI agents to work. Tasks, a decision trail, and proofs anyone can check.',
+    'colibri: a task board for AI agents that records every call and the reasons behind it, so that anyone can check the record.',
     '',
-    'An MCP client starts it without arguments and talks to it over standard input. Commands for people:',
+    'MCP clients start it without arguments and talk to it over standard input. Commands for people:',
     '',
     ...inColumns(COMMANDS.map(({ name, summary }) => [name, summary])),
     '',

@@ -7,9 +7,9 @@ import { UsageError } from './command.ts';
 export const PERIOD_OPTIONS = {
   since: {
     value: 'TIME',
-    help: 'from this time on: 2026-01-31, 2026-01-31T12:00Z, today, yesterday, 3d, 2w',
+    help: 'from this time: 2026-01-31, 2026-01-31T12:00Z, today, yesterday, 3d, 2w',
   },
-  until: { value: 'TIME', help: 'up to this time; a day counts to its end' },
+  until: { value: 'TIME', help: 'up to this time; a day is included' },
 } as const;
 
 const DAY_MS = 86_400_000;

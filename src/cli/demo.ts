@@ -15,9 +15,8 @@ import type { Output } from './output.ts';
 export const demo = command({
   name: 'demo',
   usage: '',
-  summary: 'run one governed task end to end, then tamper with copies and show that it is found',
-  details:
-    'Works in a temporary folder with its own key; your data is not touched. Exit 1 if anything goes wrong.',
+  summary: 'run one task from start to finish, then tamper with copies and show that it is found',
+  details: 'Uses a temporary folder and its own key, not your data. Exit 1 if anything goes wrong.',
   async run({ out }) {
     const driver = await loadDriver();
     const run = startRun(out, driver);

@@ -98,8 +98,8 @@ async function checkSkills({ skillsDirs, workspace }: Config): Promise<Check[]> 
 /** Claude Code’s file, because it is in the project; other clients keep theirs elsewhere. */
 function checkClient({ workspace, isProject }: Config): Check {
   const path = join(workspace, '.mcp.json');
-  if (!isProject) return note('client', 'this folder is not in a project; "colibri init" makes it one');
-  const absent = `${path} does not exist; "colibri init" writes it, with --client also for other clients`;
+  if (!isProject) return note('client', 'this folder is not in a project; run "colibri init" to make it one');
+  const absent = `${path} does not exist; "colibri init" writes it, for other clients with --client NAME`;
   if (!existsSync(path)) return note('client', absent);
   const args = argumentsIn(path);
   if (args === undefined) return note('client', `${path} does not start Colibri; "colibri init" adds it`);
@@ -124,7 +124,7 @@ async function* checkDatabase(config: Config, out: Output): AsyncGenerator<Check
     if (server !== undefined)
       return yield* await withDatabase(config, (storage) => checkLog(storage, config, undefined, out));
     if (size === undefined && config.dbProblem === undefined)
-      yield note('database', `${chosen(config)} does not exist yet; the first start makes it`);
+      yield note('database', `${chosen(config)} does not exist yet; the first start creates it`);
     else yield* await withDatabase(config, (storage) => checkLog(storage, config, size ?? 0, out));
     yield* checkFolder(config);
   } catch (error) {
@@ -143,7 +143,7 @@ function* checkFolder({ dbPath, configDir }: Config): Generator<Check> {
   try {
     accessSync(folder, constants.W_OK);
   } catch {
-    const fix = 'make it writable for this user, or set COLIBRI_DB_PATH';
+    const fix = 'make it writable by this user, or set COLIBRI_DB_PATH';
     yield wrong('folder', `${folder} cannot be written`, fix);
   }
   const { bavail, bsize } = statfsSync(folder);
@@ -192,7 +192,7 @@ async function checkLog(
     ...(trouble === undefined || refused !== undefined ? [] : [wrong('records', trouble)]),
     ...(unverified === undefined
       ? []
-      : [note('records', `not verified: "colibri verify" checks all ${unverified} rows`)]),
+      : [note('records', `not verified; "colibri verify" checks all ${unverified} rows`)]),
     ...(await checkActors(storage, last.position)),
   ];
 }

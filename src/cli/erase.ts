@@ -20,10 +20,10 @@ export const erase = command({
   usage: 'ID… --reason TEXT [--yes]',
   summary: 'remove the texts of a task (T-…), thought (Θ-…), session (A-…) or refused call (#12) for good',
   details:
-    'Erases the texts with their salts, those of the calls that carried them and of refused calls about the same, the words in the search index, and what is left of them in the file and its write-ahead log. Who erased what, when and why stays on the record, and everything still verifies. Ids, statuses, times, names and labels stay. Run again, it finishes what was interrupted. Exit 1 when something of it could not be done.',
+    'Erases the texts and their salts, including copies in calls and refused calls, the words in the search index, and remains in the file and its write-ahead log. The log keeps who erased what, when and why, and everything still verifies. Ids, statuses, times, names and labels stay. If it was interrupted, run it again. Exit 1 if something could not be done.',
   options: {
-    reason: { value: 'TEXT', help: 'why; it stays on the record, so do not repeat the text in it' },
-    yes: { help: 'do not ask' },
+    reason: { value: 'TEXT', help: 'why; this stays in the log, so do not repeat the text in it' },
+    yes: { help: 'do not ask for confirmation' },
   },
   positionals: [1, 100],
   async run({ values, positionals, out, config }) {
@@ -55,7 +55,7 @@ export const erase = command({
         if (!answer.ok) throw new Error(answer.error.message);
         done.push({ record, texts: (answer.data as { digests: string[] }).digests.length });
       }
-      const inTheWay = `Another process still reads an older state of ${config.dbPath}, so the file and its write-ahead log still hold what was erased.`;
+      const inTheWay = `Another process still reads an older state of ${config.dbPath}, so the file and its write-ahead log still contain what was erased.`;
       const isGone = await storage.purge().catch((thrown: unknown) => asError(thrown).message);
       return { erased: done, problem: isGone === true ? undefined : isGone === false ? inTheWay : isGone };
     });
@@ -73,18 +73,18 @@ export const erase = command({
 });
 
 const REMEDY =
-  'It is erased on the record. Let verifications, exports and other programs that have the file open end, then run the same command again: it does the rest.';
+  'The erasure is recorded. Wait until verifications, exports and other programs have closed the file, then run the same command again to finish.';
 
 /** What the command cannot do. */
 function limitsOf(plans: readonly Plan[]): string[] {
   const thoughts = plans.filter(({ record }) => record.startsWith(THOUGHTS.prefix));
   return [
-    'Copies made before keep the text, and no erasure can take them back: backups, exported bundles, certificates and reports, git history, snapshots of the file system, blocks that a disk has not overwritten, and what agents have read. Anchors hold hashes only.',
-    'Notes in Obsidian keep it until the next "colibri obsidian --vault DIR", which rewrites those that nobody edited.',
+    'Earlier copies keep the text: backups, exported bundles, certificates and reports, git history, file system snapshots, disk blocks that were not overwritten, and what agents have read. Anchors contain only hashes.',
+    'Obsidian notes keep it until you run "colibri obsidian --vault DIR", which rewrites the notes that nobody edited.',
     ...(thoughts.length === 0
       ? []
       : [
-          `The hash of a thought covers its content: whoever guesses the text of ${thoughts.map(({ record }) => record).join(', ')} can confirm it, and a short text can be guessed.`,
+          `The hash of a thought covers its content: anyone who guesses the text of ${thoughts.map(({ record }) => record).join(', ')} can confirm it, and a short text can be guessed.`,
         ]),
   ];
 }
@@ -135,7 +135,9 @@ async function erasableFrom(tx: Reader, id: string, dbPath: string) {
   if (call === undefined) throw new UsageError(`There is no audit row ${row}.`);
   const wrote = await recordOf(tx, call.enter);
   if (!wrote.startsWith('#'))
-    throw new UsageError(`The call of audit row ${row} wrote ${wrote}. Erase that: colibri erase ${wrote}`);
+    throw new UsageError(
+      `The call of audit row ${row} wrote ${wrote}. Erase that record instead: colibri erase ${wrote}`,
+    );
   return { record: wrote, task_id: undefined };
 }
 
@@ -194,7 +196,7 @@ async function copiesOf(tx: Reader, texts: Plan['texts']): Promise<string[]> {
 
 function reasonFrom(given: string | undefined): string {
   const reason = given?.trim() ?? '';
-  if (reason === '') throw new UsageError('Say why with --reason TEXT. It stays on the record.');
+  if (reason === '') throw new UsageError('Give the reason with --reason TEXT. It stays in the log.');
   if (reason.length <= LIMITS.reasonCharsMax) return reason;
   throw new UsageError(`--reason takes at most ${LIMITS.reasonCharsMax} characters.`);
 }
@@ -203,7 +205,7 @@ function reasonFrom(given: string | undefined): string {
 function refuseRepeating(reason: string, plans: readonly Plan[]): void {
   const texts = plans.flatMap(({ texts }) => texts.map(({ text }) => text));
   if (texts.some((text) => text.length >= COPIED_CHARS_MIN && reason.includes(text)))
-    throw new UsageError('The reason holds the text that is to be erased, and it stays on the record.');
+    throw new UsageError('The reason contains the text to be erased, and the reason stays in the log.');
 }
 
 function describePlan({ record, texts, before, thoughts, copies }: Plan): string[] {
@@ -219,7 +221,7 @@ function describePlan({ record, texts, before, thoughts, copies }: Plan): string
       ? []
       : [`${record} was erased by ${before.by} at ${before.at} because: ${before.because}`]),
     ...(texts.length === 0 ? [] : [`${record}: ${count} to erase (${parts.join('; ')})`]),
-    ...(thoughts.length === 0 ? [] : [`The thoughts of ${record} keep their texts: ${thoughts.join(', ')}`]),
+    ...(thoughts.length === 0 ? [] : [`The thoughts on ${record} keep their texts: ${thoughts.join(', ')}`]),
     ...(copies.length === 0 ? [] : [`The same text is also in ${copies.join(', ')}, which keep it.`]),
   ];
 }
@@ -233,14 +235,12 @@ interface Told {
 function printTold({ erased, problem, limits }: Told, dbPath: string, out: Output): void {
   out.line();
   for (const { record, texts } of erased)
-    out.line(
-      `${record} is erased: ${texts} ${texts === 1 ? 'text' : 'texts'}, on the record as owner_erase.`,
-    );
+    out.line(`${record} is erased: ${texts} ${texts === 1 ? 'text' : 'texts'}, recorded as owner_erase.`);
   if (problem === undefined)
     out.line(
       out.paint(
         'green',
-        `Nothing of it is left in ${dbPath}: the index and the file were rebuilt and the write-ahead log cut off.`,
+        `Nothing of it is left in ${dbPath}: the index and the file were rebuilt, and the write-ahead log was truncated.`,
       ),
     );
   else {

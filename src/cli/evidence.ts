@@ -96,7 +96,7 @@ function addLastSigned(folder: KeyFolder, { evidence, findings }: Outside): void
   try {
     const { key } = ownLogIn(folder);
     const last = readRemembered(folder.signedPath, key);
-    const message = `${folder.signedPath} is missing or damaged: nobody can say what was signed last.`;
+    const message = `${folder.signedPath} is missing or damaged, so it is not known what was signed last.`;
     if (last === undefined) findings.push(outsideFinding('lost-memory', folder.signedPath, message));
     else if (last.size > 0) evidence.push({ source: 'last-signed', where: last.file, note: last.note });
   } catch (error) {
@@ -132,7 +132,7 @@ function addAnchors(config: Config, path: string, outside: Outside): void {
     } else if (anchor.stamped.token === undefined) {
       add({
         state: 'prepared',
-        next: 'send the request, then file the reply: colibri anchor --tsr FILE --ca FILE',
+        next: 'send the request, then store the reply: colibri anchor --tsr FILE --ca FILE',
       });
     } else addStamp(checkStamp(anchor.stamped), anchor, add, outside);
   }

@@ -13,7 +13,7 @@ export const exportBundle = command({
   usage: '[-o DIR|FILE.zip]',
   summary: 'write a bundle that anyone can check without Colibri',
   details:
-    'The bundle holds every audit row with its arguments and result, all tasks, thoughts and sessions, the signed checkpoints, the keys to check them with, and their anchors in git and at time-stamping authorities. It may hold secrets that calls were given, and names of committers. The database is not changed. The same log gives the same bytes. The log is verified first; if something is wrong, the bundle is written all the same, for whoever is to look into it, and the exit code is 1.',
+    'The bundle contains every audit row with its arguments and result, all tasks, thoughts and sessions, the signed checkpoints, the keys to check them, and their anchors in git and from time-stamping authorities. It may contain secrets that were in calls, and names of committers. The database is not changed. The same log always gives the same bytes. The log is verified first. If something is wrong, the bundle is still written, so that someone can examine it, and the exit code is 1.',
   options: {
     output: { short: 'o', value: 'PATH', help: 'a folder, or a zip if the name ends in .zip' },
   },

@@ -51,20 +51,21 @@ function optionFor(field: string, { type, enum: choices, description }: FieldFor
 const VALUES: Readonly<Record<string, string>> = { number: 'N', integer: 'N', object: 'JSON', array: 'TEXT' };
 
 const HELP: Readonly<Record<string, string>> = {
-  project: 'the project it belongs to',
+  project: 'its project',
   labels: 'a label; may be repeated',
   depends_on: 'a task it waits for; may be repeated',
   estimate_hours: 'hours it will take',
-  parent_id: 'the task it is a part of',
-  proof_grade: 'finishing it needs a sealed session',
-  blocked_reason: 'what a blocked task waits for',
+  parent_id: 'the parent task',
+  proof_grade: 'finishing it also needs a sealed session',
+  blocked_reason: 'what the blocked task waits for',
   commit_sha: 'the commit it is about',
   tests_run: 'a test that was run; may be repeated',
-  blockers: 'something in the way; may be repeated',
-  metadata: 'an object in JSON',
-  session_id: 'the open session it belongs to; the task’s own by default',
-  branch: 'the branch it is about; what git says by default',
-  workflow: 'the steps it takes',
+  blockers: 'an obstacle; may be repeated',
+  metadata: 'a JSON object',
+  session_id: 'the open session it belongs to (default: the task’s own)',
+  branch: 'the branch it is about (default: read from git)',
+  workflow: 'the workflow it follows',
+  takeover: 'take it over from its holder',
 };
 
 /** What was given, as the tool takes it. What is not a number or not JSON is left as it is, and the tool says so. */

@@ -14,9 +14,9 @@ const OPEN = STATUSES.filter((status) => !FINISHED.includes(status));
 export const TASK_FILTERS = {
   project: { value: 'NAME', help: 'only this project' },
   status: { value: 'STATUS', multiple: true, choices: STATUSES, help: 'only this status; may be repeated' },
-  assignee: { value: 'NAME', help: 'only tasks assigned to this one' },
+  assignee: { value: 'NAME', help: 'only tasks assigned to this person or agent' },
   label: { value: 'LABEL', help: 'only tasks with this label' },
-  holder: { value: 'NAME', help: 'only tasks that this one holds' },
+  holder: { value: 'NAME', help: 'only tasks that this person or agent holds' },
   ...PERIOD_OPTIONS,
 } as const;
 
@@ -55,5 +55,5 @@ export function readStatuses(text: string): Status[] {
   const meant = STATUSES.filter((status) => plain(status) === plain(text));
   if (meant.length > 0) return meant;
   const hint = didYouMean(plain(text), STATUSES);
-  throw new UsageError(`"${text}" is not a status.${hint} There are ${STATUSES.join(', ')}.`);
+  throw new UsageError(`"${text}" is not a status.${hint} Statuses: ${STATUSES.join(', ')}.`);
 }

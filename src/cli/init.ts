@@ -29,11 +29,11 @@ export const init = command({
   name: 'init',
   usage: '[--client NAME,…] [--print | --remove]',
   summary: 'connect a client: write or merge its configuration, and keep .colibri/ out of git',
-  details: `Clients: ${NAMES}. Without --client: claude-code. The project is the nearest folder at or above this one that holds .git or .colibri, or this one by default. Other entries, comments and order stay as they are; of a file that is changed, a copy is kept in .colibri/backup, or in the configuration folder for a file outside the project.`,
+  details: `Clients: ${NAMES}. Default: claude-code. The project is the nearest folder, from this one upwards, that contains .git or .colibri; if there is none, it is this folder. Other entries, comments and their order do not change. Before a file is changed, a copy is saved in .colibri/backup, or in the configuration folder if the file is outside the project.`,
   options: {
-    client: { value: 'NAME', help: 'one or more clients, with commas between' },
-    print: { help: 'print what belongs into the client’s file, and write nothing' },
-    remove: { help: 'take the entry out again' },
+    client: { value: 'NAME', help: 'one or more clients, separated by commas' },
+    print: { help: 'print the entry for the client’s file, and write nothing' },
+    remove: { help: 'remove the entry' },
   },
   async run(given) {
     const { values, out } = given;
@@ -58,7 +58,7 @@ export const init = command({
     if (values.remove === true)
       return out.data({ workspace, done }, () => {
         for (const line of done) out.line(`${out.paint('green', '✓')} ${line}`, 2);
-        out.line(`The log in ${folder} and the keys in ${configDir} stay; both are yours to keep or delete.`);
+        out.line(`The log in ${folder} and the keys in ${configDir} stay. Keep them or delete them.`);
       });
     if (isForProject) done.push(`${folder} is ready and kept out of git`);
     const notes = [...new Set([...clients.flatMap((client) => client.note ?? []), ...checkoutNote()])];
@@ -81,7 +81,7 @@ export const init = command({
 function tellLost(configDir: string, dbPath: string): string | undefined {
   const [before] = new PathMemory(configDir, dbPath).seen();
   if (before === undefined || existsSync(dbPath)) return undefined;
-  return `The database ${dbPath} was the log ${before} and is gone. If that was a mistake, put it back from a backup before anything is called. Otherwise the first call starts a new log, and nothing of it is signed until you accept the loss: colibri checkpoint --adopt.`;
+  return `The database ${dbPath} was the log ${before} and is gone. If that was a mistake, restore it from a backup before the first call. Otherwise the first call starts a new log, and nothing in it is signed until you accept the loss: colibri checkpoint --adopt.`;
 }
 
 /** What has to be said where the entry holds only here. */
@@ -89,7 +89,7 @@ function checkoutNote(): string[] {
   const path = checkoutPath();
   if (path === undefined) return [];
   return [
-    `The entry starts this checkout (${path}), so it works on this machine only: do not commit it for others. Installed from npm, Colibri writes "npx -y colibri-mcp".`,
+    `The entry starts this checkout (${path}), so it works only on this machine: do not commit it for others. If you install Colibri from npm, it writes "npx -y colibri-mcp" instead.`,
   ];
 }
 
@@ -136,7 +136,7 @@ function merged(client: Client, workspace: string): Change {
   const { path, before, mode } = current(client, workspace);
   const entry = client.entry(startFor(client, checkoutPath()));
   const at = [client.key, ENTRY_NAME];
-  const snippet = `"colibri init --client ${client.name} --print" shows what belongs there.`;
+  const snippet = `"colibri init --client ${client.name} --print" prints the entry to add.`;
   const after = understood(path, () => {
     if (client.format === 'toml') return withTable(before ?? '', at, entry);
     const existing = readJson(before ?? '', client.format === 'jsonc');
@@ -147,7 +147,7 @@ function merged(client: Client, workspace: string): Change {
     return isDeepStrictEqual(old, wanted) ? before : withValue(before ?? '', at, wanted);
   });
   if (after === undefined)
-    throw new UsageError(`${path} has "${client.key}" in a form that is not changed here. ${snippet}`);
+    throw new UsageError(`${path} has "${client.key}" in a form that Colibri does not change. ${snippet}`);
   const said = before === after ? 'already starts Colibri' : `starts Colibri for ${readers(client)}`;
   return { client, path, before, after, mode, said };
 }
@@ -176,7 +176,7 @@ function removed(client: Client, workspace: string): Change {
   });
   if (before === after) return { client, path, before, after, mode, said: 'does not start Colibri' };
   const isEmpty = after === undefined || isBare(after, client);
-  const said = isEmpty ? 'held nothing else and is gone' : 'no longer starts Colibri';
+  const said = isEmpty ? 'contained nothing else and was deleted' : 'no longer starts Colibri';
   return { client, path, before, after: isEmpty ? undefined : after, mode, said };
 }
 
@@ -208,14 +208,14 @@ function current(
   if (odd !== undefined || (oddParent !== undefined && oddParent !== 'a folder')) {
     const what = odd === undefined ? `${parent} is ${oddParent}` : `${path} is ${odd}`;
     throw new UsageError(
-      `${what} and was left as it is. "colibri init --client ${client.name} --print" shows what belongs there.`,
+      `${what} and was left as it is. "colibri init --client ${client.name} --print" prints the entry to add.`,
     );
   }
   const stat = lstatSync(path, { throwIfNoEntry: false });
   const before = stat && readText(path);
   if (stat !== undefined && before === undefined)
     throw new UsageError(
-      `${path} cannot be read, or is larger than any such file. Fix it, then run this again; nothing was changed.`,
+      `${path} cannot be read, or is too large. Fix it, then run this again; nothing was changed.`,
     );
   return { path, before, mode: stat && stat.mode & 0o777 };
 }

@@ -15,7 +15,7 @@ export const list = command({
   usage: '[FILTERS]',
   summary: 'list tasks, the most recently changed first',
   details:
-    'Finished and cancelled tasks are left out unless you name a --status or give --all. --since and --until go by the last change. --json prints each task as task_get shows it.',
+    'Finished and cancelled tasks are left out unless you add --status or --all. --since and --until refer to the last change. --json prints each task as task_get shows it.',
   options: OPTIONS,
   async run({ values, out, config }) {
     const { all } = values;
@@ -33,7 +33,7 @@ export const search = command({
   usage: 'WORDS [FILTERS]',
   summary: 'find tasks by the words in their title and description',
   details:
-    'Finds tasks that hold every word, or a word that begins with it; finished ones too. The most recently changed come first. The filters are those of "colibri list".',
+    'Finds tasks that contain every word, or a word that begins with it, including finished tasks. The most recently changed come first. The filters are those of "colibri list".',
   options: OPTIONS,
   positionals: [1, 99],
   async run({ values, positionals, out, config }) {
@@ -61,7 +61,7 @@ async function listTasks(config: Config, out: Output, values: ListValues, query:
   );
   const { project } = query;
   if (project !== undefined && !projects.includes(project) && projects.length > 0)
-    throw new UsageError(`There is no project "${project}". There are ${projects.join(', ')}.`);
+    throw new UsageError(`There is no project "${project}". Projects: ${projects.join(', ')}.`);
   const finished = hidden?.total_count ?? 0;
   return printListing(
     {
@@ -130,7 +130,7 @@ const COLUMNS: readonly Column<FoundTask>[] = [
 /** Who a task is assigned to that is assigned to nobody. */
 export const UNASSIGNED = 'unassigned';
 
-/** The title, the labels, and what a blocked task waits for. */
+/** The title, the labels, and what the blocked task waits for. */
 function titleOf({ title, labels, blocked_reason, status, dependencies_unmet: unmet }: FoundTask): string {
   const waits = status === 'blocked' && blocked_reason !== undefined && `(blocked: ${blocked_reason})`;
   const unmetMark = unmet > 0 && `⧗${unmet}`;

@@ -37,17 +37,17 @@ export const log = command({
   name: 'log',
   usage: '[--actor NAME] [--project NAME] [--task ID] [--since TIME] [--until TIME] [--follow]',
   summary: 'show calls and thoughts: who, what, why, and how well they are proved',
-  details: `Oldest first, times in UTC. ${PROOF_LEGEND}. A mark covers the two audit rows of its call, their arguments and result, and the records they wrote: all of that was checked now under a signed head. It says nothing about other rows; "colibri verify" does. "(cli)" marks a person's call from the command line. Successful reads are left out unless --reads or --all is given. On a terminal a long log goes through $PAGER, and a long thought is cut with … ("colibri show" prints it whole). --json prints one object per line. --follow stays until Ctrl-C. Exit 1 when something shown is not as it was signed.`,
+  details: `Oldest first, times in UTC. ${PROOF_LEGEND}. A mark covers the two audit rows of its call, their arguments and result, and the records they wrote; all of these were just checked against a signed head. It says nothing about other rows; "colibri verify" checks them all. "(cli)" marks a person's call from the command line. Successful reads are left out unless you add --reads or --all. On a terminal, a long log opens in $PAGER, and a long thought is shortened with … ("colibri show" prints all of it). --json prints one object per line. --follow runs until Ctrl-C. Exit 1 if something shown is not as it was signed.`,
   options: {
     actor: { value: 'NAME', help: 'only calls by this agent or person' },
     project: { value: 'NAME', help: 'only calls about tasks of this project' },
     task: { value: 'ID', help: 'only calls about this task' },
     session: { value: 'ID', help: 'only calls about this session' },
     ...PERIOD_OPTIONS,
-    reads: { help: 'also successful reads' },
-    limit: { short: 'n', value: 'N', help: 'at most N calls, the newest' },
+    reads: { help: 'include successful reads' },
+    limit: { short: 'n', value: 'N', help: 'at most the newest N calls' },
     all: { help: 'everything: no limit, and successful reads too' },
-    follow: { short: 'f', help: 'stay and show new calls as they arrive' },
+    follow: { short: 'f', help: 'keep running and show new calls as they arrive' },
   },
   async run({ values, out, config }) {
     const signal = values.follow === true ? untilStopped() : undefined;

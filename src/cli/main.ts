@@ -45,7 +45,9 @@ async function runCommand(command: Command, args: readonly string[], out: Output
     const error = asError(thrown);
     // Only what is nested in a file, which may be anybody's, can be as deep as that.
     const isDeep = error instanceof RangeError && error.message.includes('call stack');
-    out.error(`colibri ${command.name}: ${isDeep ? 'a file holds JSON nested too deeply' : error.message}`);
+    out.error(
+      `colibri ${command.name}: ${isDeep ? 'a file contains JSON that is nested too deeply' : error.message}`,
+    );
     // An error in the command or the settings, not in the data. Without SQLite nothing was looked at.
     const isMistake =
       (error instanceof ColibriError && /INVALID|NOT_FOUND$/.test(error.code)) ||
@@ -69,7 +71,7 @@ function parse(command: Command, args: readonly string[]): Pick<Invocation, 'val
     const [complaint = ''] = asError(thrown).message.split('. ');
     const unknown = /^Unknown option '--([^']+)'/.exec(complaint)?.[1];
     const hint = unknown === undefined ? '' : didYouMean(unknown, Object.keys(options), '--');
-    throw new UsageError(`${complaint}.${hint} --help lists what it takes.`);
+    throw new UsageError(`${complaint}.${hint} See --help.`);
   }
 }
 

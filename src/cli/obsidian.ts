@@ -16,8 +16,8 @@ export const obsidian = command({
   name: 'obsidian',
   usage: '--vault DIR',
   summary: 'write a note per task and session into an Obsidian vault',
-  details: `Notes go to the folder "${FOLDER}" in the vault. Only notes that are still as Colibri wrote them are changed or deleted; edited ones are kept and listed. Exit 1 when something is wrong with the log: then no note says that its record is intact.`,
-  options: { vault: { value: 'DIR', help: 'the vault, an existing folder' } },
+  details: `Notes go to the folder "${FOLDER}" in the vault. Only notes that nobody edited are changed or deleted; edited notes are kept and listed. Exit 1 if something is wrong with the log; then no note says that its record is intact.`,
+  options: { vault: { value: 'DIR', help: 'the vault (an existing folder)' } },
   async run({ values, out, config }) {
     if (values.vault === undefined) throw new UsageError('Name the folder of your vault with --vault DIR.');
     const vault = resolve(values.vault);

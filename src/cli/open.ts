@@ -40,7 +40,7 @@ function sayWhere({ isProject, isDefaultPath, dbPath, mode }: Config, out: Outpu
   if (isProject || !isDefaultPath || capabilitiesFor(mode).database !== 'file') return;
   if (!existsSync(dbPath))
     throw new UsageError('This folder is not in a project. Run "colibri init" here, or set COLIBRI_DB_PATH.');
-  out.error(`This folder is not in a project, so this goes to ${dbPath}. "colibri init" makes it one.`);
+  out.error(`This folder is not in a project, so this goes to ${dbPath}. Run "colibri init" to make it one.`);
 }
 
 /** The five stages on the configured database, for a person at the command line. */

@@ -47,7 +47,7 @@ export async function readSignedLog(config: Config, storage: StorageEngine) {
 }
 
 const STRANGER =
-  'This user has no key of this log: the signatures are by the key that the name of the log belongs to.';
+  'This user has no key for this log, so the signatures were checked with the key that the log is named after.';
 
 /** Where the newest rows were cut off, a kept checkpoint still covers older ones. */
 async function newestHead(tx: Reader, own: VerifierKey | undefined): Promise<ProvingHead | undefined> {

@@ -14,9 +14,9 @@ export const prove = command({
   name: 'prove',
   usage: 'ID [-o FILE] [--force]',
   summary: 'write one file that proves one record; for a task, its completion certificate',
-  details: `ID is a task (T-0001), a thought (Θ-0001), a session (A-0001) or an audit row ('#12', in quotes, because a shell takes # for a comment). The file holds the record, the calls behind it, the seals, a proof of each audit row under a signed checkpoint, and the anchors of that checkpoint. It may hold secrets that calls were given. A certificate shows that its contents are in the log, not that nothing was left out; a bundle shows both.`,
+  details: `ID is a task (T-0001), a thought (Θ-0001), a session (A-0001) or an audit row ('#12', in quotes, because a shell takes # for a comment). The file contains the record, the calls behind it, the seals, a proof of each audit row under a signed checkpoint, and the anchors of that checkpoint. It may contain secrets that were in calls. A certificate proves that its contents are in the log, but not that nothing was left out; a bundle proves both.`,
   options: {
-    output: { short: 'o', value: 'FILE', help: 'where to write; "-" prints it' },
+    output: { short: 'o', value: 'FILE', help: 'where to write it; "-" prints it' },
     force: { help: 'overwrite an older certificate at that path' },
   },
   positionals: [1, 1],
@@ -32,7 +32,7 @@ export const prove = command({
     const [first, ...others] = findings;
     const rest = others.length === 0 ? '' : ` That is one of ${findings.length} findings.`;
     const trouble =
-      first && `Something is wrong with ${id}: ${first.message}${rest} "colibri verify" tells everything.`;
+      first && `Something is wrong with ${id}: ${first.message}${rest} "colibri verify" shows everything.`;
     if (trouble !== undefined) out.error(trouble);
     if (output === '-') {
       out.verbatim(text.trimEnd());
@@ -42,7 +42,7 @@ export const prove = command({
     const path = resolve(output ?? `${id.replace('#', 'row-').replace('Θ', 'thought')}.proof.json`);
     if (isThere(path) && force !== true)
       throw new UsageError(
-        `${path} exists and was not overwritten. Give --force, or name another file with -o.`,
+        `${path} exists and was not overwritten. Add --force, or name another file with -o.`,
       );
     // Only a certificate is overwritten: any other file is the user's.
     if (isThere(path) && members(readText(path)).kind !== members(text).kind)

@@ -24,10 +24,10 @@ interface Held {
 export const remind = command({
   name: 'remind',
   usage: '[--agent NAME]',
-  summary: 'for a client’s hook: remind an agent, at the end of its turn, of the tasks that it holds',
+  summary: 'remind an agent at the end of its turn of the tasks it holds; for a client’s hook',
   details:
-    'Reads what the client’s Stop hook says on standard input and, if the agent holds a task, prints the decision not to stop yet, with the reason. An agent that was reminded is not reminded again before its next turn. Without a database, or with nothing held, it prints nothing.',
-  options: { agent: { value: 'NAME', help: 'whose tasks; by default COLIBRI_AGENT_ID' } },
+    'Reads the input of the client’s Stop hook from standard input. If the agent holds a task, it prints a decision not to stop yet, with the reason. It reminds an agent once per turn. Without a database, or if the agent holds nothing, it prints nothing.',
+  options: { agent: { value: 'NAME', help: 'whose tasks (default: COLIBRI_AGENT_ID)' } },
   async run(given) {
     try {
       return await remindOnce(given.values.agent, given);
@@ -63,5 +63,5 @@ function reminder(held: readonly Held[]): string {
     return `${formatId(TASKS, id)} "${title}" (${status} since ${since})`;
   });
   const more = held.length > NAMED_MAX ? ` and ${held.length - NAMED_MAX} more` : '';
-  return `You still hold ${named.join(', ')}${more} in Colibri. Before you stop: record what you decided and why with thought_record, then move it on with task_update. If it is finished, to review or done; if you wait for your user or for anything else, to blocked with a blocked_reason. If it is right as it is, say so and stop.`;
+  return `You still hold ${named.join(', ')}${more} in Colibri. Before you stop, record what you decided and why with thought_record, then move the task with task_update: to review or done if it is finished; to blocked, with a blocked_reason, if you are waiting for your user or anything else. If the status is right, say so and stop.`;
 }

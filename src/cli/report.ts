@@ -14,7 +14,7 @@ export const report = command({
   usage: '[-o FILE.html] [--since TIME] [--until TIME]',
   summary: 'write one HTML file that shows the log and checks it in the browser',
   details:
-    'The file holds a whole bundle and the verifier: summary, board, trail, session trees and every check. It needs no network and no installation. Like any bundle, it may hold secrets that calls were given. The page also checks other bundles that you drop on it. With --since or --until, its summary also shows that period at a glance, with the numbers of "colibri stats"; the file always holds the whole log, because only the whole log can be checked.',
+    'The file contains a whole bundle and the verifier. It shows a summary, the board, the trail, session trees and every check, and needs no network and no installation. Like any bundle, it may contain secrets that were in calls. The page also checks other bundles that you drop on it. With --since or --until, its summary also shows that period, with the numbers of "colibri stats". The file always contains the whole log, because only the whole log can be checked.',
   options: {
     ...PERIOD_OPTIONS,
     output: { short: 'o', value: 'FILE', help: `where to write it (${NAME_DEFAULT})` },
@@ -34,7 +34,7 @@ export const report = command({
       const print = () => {
         out.line(`${path}: ${rows} audit rows, ${Math.ceil(bytes / 1024)} KB`);
         warnUnsigned(written, out);
-        out.line(out.paint('dim', 'Open it in a browser: it checks itself there.'));
+        out.line(out.paint('dim', 'Open it in a browser, which checks it.'));
       };
       return out.data(data, print, trouble === undefined);
     });

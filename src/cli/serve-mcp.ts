@@ -4,8 +4,8 @@ import { command, EXIT } from './command.ts';
 export const serveMcp = command({
   name: 'serve-mcp',
   usage: '',
-  summary: 'serve MCP on standard input and output, as a client starts it',
-  details: 'The same as colibri without arguments, also on a terminal. It ends when its input ends.',
+  summary: 'serve MCP on standard input and output; clients start this',
+  details: 'The same as "colibri" without arguments, but also on a terminal. It stops when its input ends.',
   run: () => serveUntilEnd(),
 });
 

@@ -22,11 +22,11 @@ const ANCHORS_MAX = 50;
 export const serve = command({
   name: 'serve',
   usage: '[--port N] [--no-open]',
-  summary: 'show board, trail, sessions and checks in the browser, updated as rows arrive',
+  summary: 'show the board, trail, sessions and checks in the browser, live',
   details:
-    'The page is served on the loopback address only, and only to whoever knows the secret part of its address: share the address with nobody. It cannot change anything. Your browser checks that each row shown is in the log that the newest signed head covers, and that each head extends the one before; what only a whole verification can tell is the word of this process, and is marked as such. It ends with Ctrl-C, or when the terminal closes.',
+    'The page is served only on the loopback address, and only to someone who knows the secret in its address, so do not share the address. It cannot change anything. Your browser checks that each row it shows is in the log under the newest signed head, and that each head extends the previous one. What only a full verification can show comes from this process, and the page says so. It stops on Ctrl-C, or when the terminal closes.',
   options: {
-    port: { value: 'N', help: 'the port (a free one)' },
+    port: { value: 'N', help: 'the port (default: any free port)' },
     'no-open': { help: 'only print the address; open no browser' },
   },
   async run({ values, out, config }) {
@@ -51,7 +51,7 @@ export const serve = command({
       const leave = wantsBrowser ? showInBrowser(url) : undefined;
       out.data({ url }, () => {
         out.verbatim(url);
-        out.line('The address is secret: whoever has it can read the log. Ctrl-C ends the page.');
+        out.line('Keep the address secret: anyone who has it can read the log. Press Ctrl-C to stop.');
         if (wantsBrowser && leave === undefined) out.line('Open it in your browser.');
       });
       await stopped(stop);

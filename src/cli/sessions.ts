@@ -13,7 +13,7 @@ export const sessions = command({
   usage: '[--project NAME] [--open] [--since TIME] [--until TIME]',
   summary: 'list proof sessions, the newest first',
   details:
-    '--since and --until go by the time a session was opened. "colibri show A-0001" shows one with its records.',
+    '--since and --until refer to the time a session was opened. "colibri show A-0001" shows one with its records.',
   options: {
     project: { value: 'NAME', help: 'only sessions on tasks of this project' },
     open: { help: 'only sessions that are not sealed yet' },

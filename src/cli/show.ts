@@ -30,7 +30,7 @@ export const show = command({
   summary:
     'show one task (T-…), thought (Θ-…) or session (A-…), its history, and how well it is proved; or a certificate',
   details:
-    'A thought may also be written TH-1. Of a file that "colibri prove" wrote, it prints what was done, by whom, why, the gate, the seal and what the proof rests on, once the verifier has found nothing wrong with it. The verifier checks the record, the calls behind it, and their proofs under the newest signed head and the oldest anchor of each kind; "colibri verify" checks everything else. Exit 1 when something is not as it was written.',
+    'You can also write a thought as TH-1. For a file from "colibri prove", it prints what was done, by whom and why, the gate, the seal and what the proof rests on, if the verifier finds nothing wrong. The verifier checks the record, the calls behind it, and their proofs under the newest signed head and the oldest anchor of each kind; "colibri verify" checks everything else. Exit 1 if something is not as it was written.',
   options: TRUST_OPTIONS,
   positionals: [1, 1],
   async run({ values, positionals: [given = ''], out, config }) {

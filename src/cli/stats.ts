@@ -30,8 +30,8 @@ const ENTRIES_DEFAULT = 10;
 export const stats = command({
   name: 'stats',
   usage: '[--since TIME] [--until TIME] [--project NAME] [--actor NAME]',
-  summary: 'a week at a glance: what was finished, started, refused, abandoned and erased, and by whom',
-  details: `The last ${SINCE_DEFAULT} unless you say otherwise. Before each finished task stands its reason: the newest thought on it. Counts are of calls, so that the columns add up: a task that was started twice counts twice. A task counts as abandoned when somebody else took it over; those whose holder is gone or silent now are listed as well. --csv prints the counts by agent and project.`,
+  summary: 'show a week at a glance: what was finished, started, refused, abandoned and erased, and by whom',
+  details: `Default: the last ${SINCE_DEFAULT}. Each finished task is shown with its reason, the newest thought on it. The tables count calls, so that the columns add up: a task that was started twice counts twice. A task counts as abandoned if someone else took it over; tasks whose holder is now gone or silent are also listed. --csv prints the counts by agent and project.`,
   options: {
     ...PERIOD_OPTIONS,
     project: { value: 'NAME', help: 'only calls about tasks of this project' },

@@ -38,7 +38,7 @@ export function readLimit({ limit, all, csv }: ListValues, { json }: Output): nu
     return all === true || csv === true || json ? Number.MAX_SAFE_INTEGER : LIMIT_DEFAULT;
   const number = Number(limit);
   if (Number.isSafeInteger(number) && number > 0) return number;
-  throw new UsageError(`--limit takes a whole number from 1, not "${limit}".`);
+  throw new UsageError(`--limit takes a whole number, 1 or more, not "${limit}".`);
 }
 
 interface Listing<T> {

@@ -43,10 +43,10 @@ export async function lookForTrouble(
 /** The first thing that is wrong; undefined where nothing is. */
 export function troubleOf(verdict: Verdict, findings: readonly Finding[]): string | undefined {
   const { size, replayedThrough } = verdict;
-  const unreplayed = replayedThrough < size ? `calls after row ${replayedThrough} cannot be run again.` : '';
+  const unreplayed = replayedThrough < size ? `calls after row ${replayedThrough} cannot be replayed.` : '';
   const first = visibleLine(findings[0]?.message ?? '') || unreplayed;
   const more = findings.length > 1 ? ` That is one of ${findings.length} findings.` : '';
   return first === ''
     ? undefined
-    : `Something is wrong with the log: ${first}${more} "colibri verify" tells everything.`;
+    : `Something is wrong with the log: ${first}${more} "colibri verify" shows everything.`;
 }

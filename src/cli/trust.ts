@@ -8,9 +8,9 @@ import { personOf } from './person.ts';
 export const trust = command({
   name: 'trust',
   usage: 'KEY',
-  summary: 'vouch for the key of another machine of your team',
+  summary: 'vouch for the key of another machine in your team',
   details:
-    'On a team’s database every machine signs with a key of its own, which joins the log by itself. Until somebody vouches for it, "colibri verify" says so. KEY is the whole key, or its id as "colibri verify" shows it. Compare it with what the other machine shows before you vouch for it; the call is recorded in the log as owner_trust.',
+    'In a team’s database, every machine signs with its own key, which joins the log automatically. "colibri verify" points out keys that nobody has vouched for. KEY is the whole key, or its id as "colibri verify" shows it. Before you vouch for a key, compare it with what the other machine shows. The call is recorded in the log as owner_trust.',
   positionals: [1, 1],
   async run({ positionals: [wanted = ''], out, config }) {
     const key = await withOwner(config, out, async ({ call, storage, signer }) => {
@@ -19,7 +19,9 @@ export const trust = command({
       const [head] = found;
       if (head === undefined || found.length > 1) {
         const known = heads.map((one) => keyId(one.key)).join(', ') || 'none';
-        throw new UsageError(`"${wanted}" is not one key that signed this log. Those that did: ${known}.`);
+        throw new UsageError(
+          `"${wanted}" does not match exactly one key that signed this log. The keys are: ${known}.`,
+        );
       }
       const { refused } = signer.state();
       if (refused !== undefined) throw new Error(refused);
@@ -27,6 +29,6 @@ export const trust = command({
       if (!answer.ok) throw new Error(answer.error.message);
       return head.key;
     });
-    return out.data({ trusted: key }, () => out.line(`The key ${key} is vouched for from now on.`));
+    return out.data({ trusted: key }, () => out.line(`You have vouched for the key ${key}.`));
   },
 });

@@ -47,7 +47,7 @@ export function showVerified(verified: Verified, { path, out }: ToVerify): numbe
   const printAll = () => {
     // A proof that does not hold proves nothing at all: that comes first.
     if (!ok && what === 'proof') {
-      out.line(out.paint('red', `It does not hold, so nothing that it says is proved. ${count}`));
+      out.line(out.paint('red', `This file is not valid, so nothing in it is proved. ${count}`));
       out.line();
     }
     for (const { kind, record, message } of findings.slice(0, FINDINGS_SHOWN_MAX))

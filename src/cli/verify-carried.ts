@@ -62,7 +62,7 @@ async function verifyCarried(
   const findings = [...outside.findings, ...checked.findings];
   const keyFrom = key !== undefined ? '--key' : trusted !== undefined ? 'known' : 'bundle';
   const about = what === 'bundle' ? {} : { subject: source.subject };
-  const summary = `${source.subject}: each of its audit rows is in the log that the checkpoint of ${verdict.size} rows signs`;
+  const summary = `${source.subject}: each of its audit rows is in the log that the signed checkpoint of ${verdict.size} rows covers`;
   return {
     what,
     findings,
@@ -78,7 +78,7 @@ async function verifyCarried(
       printAnchors(anchors, out);
       if (!source.whole)
         out.line(
-          'It shows that these records are in the log, not that the log holds no others; a bundle shows both.',
+          'It proves that these records are in the log, but not that the log contains no others; a bundle proves both.',
         );
     },
   };
@@ -87,9 +87,9 @@ async function verifyCarried(
 /** Whose word the signatures are. `bundle`: the key came with what it signs. */
 const KEY_SENTENCES = {
   '--key': 'the one you gave.',
-  known: 'the one that this user’s folder holds for this log.',
+  known: 'the one that this user has for this log.',
   bundle:
-    'which came with it: it agrees with itself, but that does not show who signed it. Give the key you know with --key.',
+    'which came with it: the file is consistent, but that does not show who signed it. Give the key you trust with --key.',
 };
 
 function printKeys({ checkpointed }: Verdict, keyFrom: keyof typeof KEY_SENTENCES, out: Output): void {
@@ -119,7 +119,7 @@ function lookUpAnchors(carried: readonly CarriedAnchor[], origin: string | undef
       kind === 'git'
         ? undefined
         : checkStamp({ note, token: anchor.bytes, notePath: 'its note', tokenPath: name });
-    const message = `${name} is not a time stamp of the checkpoint of ${size} audit rows by an authority that you named.`;
+    const message = `${name} is not a time stamp for the checkpoint of ${size} audit rows from an authority that you named.`;
     if (stamp?.state === 'wrong') findings.push(outsideFinding('bad-anchor', name, message));
     const found =
       commit !== undefined && pushed.has(commit)
@@ -164,7 +164,7 @@ function verifyProofFile(text: string, given: ToVerify): Verified {
     const print = () => out.line(line);
     return { what: 'proof', findings: [], data: { ...shown, proves: [line] }, print };
   } catch (error) {
-    const message = `It shows nothing: the proof does not hold: ${asError(error).message}.`;
+    const message = `The proof is not valid, so it shows nothing: ${asError(error).message}.`;
     const finding: Finding = { kind: 'bad-checkpoint', table: 'proof', record: path, message };
     return { what: 'proof', findings: [finding], data: { proves: [] } };
   }

@@ -27,20 +27,20 @@ export const TRUST_OPTIONS = {
     value: 'CHECKPOINT',
     help: 'a checkpoint you kept: a note file, a .tlog-proof, or the text itself',
   },
-  key: { value: 'VKEY', help: 'the verifier key you trust, or a file that holds it' },
-  ca: { value: 'FILE', help: 'for a bundle or proof: the certificate of the authority you trust, in PEM' },
+  key: { value: 'VKEY', help: 'the verifier key you trust, or a file that contains it' },
+  ca: { value: 'FILE', help: 'for a bundle or proof: the certificate of the authority you trust, as PEM' },
 } as const;
 
 /** Checks everything and says how far it can be trusted, and by whom. */
 export const verify = command({
   name: 'verify',
   usage: '[DB|URL|BUNDLE|PROOF] [--against CHECKPOINT] [--key VKEY] [--ca FILE] [--require-vouched]',
-  summary: 'check every record, hash and signature, and say how far they reach',
+  summary: 'check every record, hash and signature, and say up to which row each holds',
   details:
-    'By default it checks the configured database, while servers may go on writing. It changes nothing. A bundle or a proof is checked with the key that this user has for its log, if there is one; its anchors are looked up in the repository of the workspace and under the authorities you named, and those that are not found are listed with what to do. Exit 1 when anything is wrong. An unanchored tail is normal: "colibri anchor" shortens it.',
+    'By default it checks the configured database, even while servers write. It changes nothing. A bundle or a proof is checked with this user’s key for its log, if there is one. Its anchors are looked up in the workspace’s repository and under the authorities you named; anchors that are not found are listed with what to do. Exit 1 if anything is wrong. An unanchored tail is normal; "colibri anchor" shortens it.',
   options: {
     ...TRUST_OPTIONS,
-    'require-vouched': { help: 'exit 1 where rows rest on keys that nobody has vouched for' },
+    'require-vouched': { help: 'exit 1 if any rows are signed only by keys that nobody has vouched for' },
   },
   positionals: [0, 1],
   async run({ values, positionals: [given], out, config }) {
@@ -89,7 +89,7 @@ function withVouched(verified: Verified): Verified {
   if (verdict === undefined) return verified;
   const vouched = Math.max(0, ...verdict.checkpointed.flatMap((one) => (one.vouched ? one.through : [])));
   if (vouched >= verdict.checkpointedThrough) return verified;
-  const message = `No key that somebody vouched for has signed the audit rows after row ${vouched}. "colibri trust KEY" vouches for a key.`;
+  const message = `The audit rows after row ${vouched} are signed only by keys that nobody has vouched for. "colibri trust KEY" vouches for a key.`;
   return { ...verified, findings: [...findings, rowFinding('foreign', vouched + 1, message)] };
 }
 
@@ -114,7 +114,7 @@ function kindOf(path: string, config: Config): Kind {
   if (stat === undefined) {
     if (new PathMemory(config.configDir, path).seen().length > 0) return 'database';
     throw new UsageError(
-      `There is nothing at ${path}. Name a database, a bundle or a proof, or nothing for the configured database.`,
+      `There is nothing at ${path}. Name a database, a bundle or a proof, or leave it out to check the configured database.`,
     );
   }
   if (stat.isDirectory()) return 'bundle';

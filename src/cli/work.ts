@@ -26,7 +26,7 @@ export const add = command({
   usage: 'TITLE [--project NAME] [OPTIONS]',
   summary: 'add a task',
   details:
-    'Without --project it goes to COLIBRI_PROJECT, or to the only project there is; the first task of all opens a project named after the folder.',
+    'Without --project, the task goes to COLIBRI_PROJECT, or to the only project there is. The very first task creates a project named after the folder.',
   options: fieldOptions(CreateInput, ['title']),
   positionals: [1, 1],
   async run({ values, positionals: [title = ''], out, config }) {
@@ -49,7 +49,7 @@ export const move = command({
   usage: 'T-0001 STATUS [OPTIONS]',
   summary: 'move a task one step',
   details:
-    'A refused step says which ones are allowed. To block a task, say what it waits for with --reason.',
+    'If a step is refused, the message lists the allowed ones. To block a task, say with --reason what it waits for.',
   options: fieldOptions(UpdateInput, ['task_id', 'status']),
   positionals: [2, 2],
   words: STATUSES,
@@ -70,7 +70,7 @@ export const move = command({
 export const assign = command({
   name: 'assign',
   usage: 'T-0001 NAME',
-  summary: 'assign a task to somebody',
+  summary: 'assign a task to someone',
   options: {},
   positionals: [2, 2],
   async run({ positionals: [given = '', assignee = ''], out, config }) {
@@ -87,7 +87,7 @@ export const think = command({
   name: 'think',
   usage: 'T-0001 TEXT [--type WORD] [OPTIONS]',
   summary: 'record a thought about a task: a decision, a risk, a plan',
-  details: 'TEXT "-" reads it from standard input. Without --type it is a reflection.',
+  details: '"-" as TEXT reads it from standard input. Default type: reflection.',
   options: fieldOptions(RecordInput, ['task_id', 'content']),
   positionals: [2, 2],
   async run({ values, positionals: [given = '', text = ''], out, config }) {
@@ -107,7 +107,7 @@ export const done = command({
   usage: 'T-0001 [--because TEXT]',
   summary: 'finish a task, or say which step is next',
   details:
-    'Takes the last step only: a task that is not one step from its end stays where it is, and you are told which step is next. --because records the reason as a decision first; a task is finished only after at least one thought was recorded.',
+    'Takes only the last step. If another step comes first, the task does not move, and you are told which step that is. --because first records the reason as a decision; a task can be finished only after at least one thought was recorded.',
   options: { because: { value: 'TEXT', help: 'record this decision first' } },
   positionals: [1, 1],
   async run({ values: { because }, positionals: [given = ''], out, config }) {

@@ -67,7 +67,7 @@ async function withNearest(tx: Reader, error: unknown): Promise<unknown> {
   const nearest = numbers.map((number) => formatId(table, number));
   const hint =
     nearest.length === 0
-      ? `There is none yet: ${table.createdBy} makes one.`
+      ? `There is none yet; ${table.createdBy} creates one.`
       : `The nearest are: ${nearest.join(', ')}.`;
   return new ColibriError(error.code, `${error.message} ${hint}`, { field, id, nearest });
 }

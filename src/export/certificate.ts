@@ -80,7 +80,7 @@ async function rowsOf(tx: Reader, positions: readonly number[], head: SignedHead
     for (const { position, text = '', payload, proof = [] } of page) {
       if (!isIncluded(position - 1, proof, sha256Hex(text), head))
         throw new Error(
-          `Audit row ${position} does not lead to the checkpoint of ${head.size} rows: the log was changed after it was signed. "colibri verify" shows where.`,
+          `Audit row ${position} is not covered by the checkpoint of ${head.size} rows: the log was changed after it was signed. "colibri verify" shows where.`,
         );
       log.push(text);
       proofs.push(forms.proofLine({ position, proof }));

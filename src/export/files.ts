@@ -27,7 +27,7 @@ function openFolder(folder: string): OpenedFiles {
   // A file may be endless and take no room on the disk. Those of lines have a bound for a line.
   const beside = names.filter((name) => !forms.OF_LINES.includes(name));
   if (beside.reduce((sum, name) => sum + fs.lstatSync(join(folder, name)).size, 0) > BESIDE_BYTES_MAX)
-    throw new SourceError(`the files beside the log take more than ${BESIDE_BYTES_MAX} bytes`);
+    throw new SourceError(`the files next to the log take more than ${BESIDE_BYTES_MAX} bytes`);
   return {
     names,
     async *stream(name) {
@@ -163,7 +163,7 @@ async function assertReplaceable(target: string): Promise<void> {
   opened?.close();
   if (opened === undefined || ![forms.MARKER, forms.SUMS].every((name) => opened.names.includes(name)))
     throw new Error(
-      `${target} exists and is not a bundle, so it is not overwritten. Name another place with -o.`,
+      `${target} exists and is not a bundle, so it was not overwritten. Name another file or folder with -o.`,
     );
 }
 

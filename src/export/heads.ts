@@ -76,15 +76,15 @@ export function requireHead(heads: Heads, through: number): SignedHead {
   const newest = newestHead(heads);
   if (newest === undefined)
     throw new Error(
-      'Nothing of this log is signed, so nothing in it can be proved. "colibri doctor" tells why.',
+      'Nothing of this log is signed, so nothing in it can be proved. "colibri doctor" says why.',
     );
   if (newest.size > heads.size)
     throw new Error(
-      `The log has ${heads.size} audit rows, but ${newest.size} were signed: its newest rows are gone. "colibri verify" tells more.`,
+      `The log has ${heads.size} audit rows, but ${newest.size} were signed: its newest rows are gone. "colibri verify" has the details.`,
     );
   if (newest.size < through)
     throw new Error(
-      `Audit row ${through} of ${heads.size} is not signed: the newest head covers ${newest.size}. "colibri verify" tells why.`,
+      `Audit row ${through} of ${heads.size} is not signed: the newest head covers ${newest.size}. "colibri verify" says why.`,
     );
   const open = (list: readonly StoredHead[]) =>
     list.flatMap((head) => openHead(head, heads.origin) ?? []).filter((head) => head.size >= through);
@@ -102,7 +102,7 @@ export async function countRows(tx: Reader): Promise<number> {
 function stored(key: string, note: string, size: number) {
   const keyId = /^[^+]+\+([0-9a-f]{8})\+/.exec(key)?.[1];
   if (keyId === undefined)
-    throw new Error('The database holds a head of a key that is none. "colibri verify" tells more.');
+    throw new Error('The database contains a head with an invalid key. "colibri verify" has the details.');
   return { key, keyId, size, note };
 }
 

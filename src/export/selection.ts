@@ -24,7 +24,7 @@ export async function select(tx: Reader, subject: string): Promise<Selection> {
   const known = new Set(there.map(([position]) => position));
   const missing = selection.positions.find((position) => !known.has(position));
   if (missing === undefined) return selection;
-  throw new Error(`There is no audit row ${missing} for ${subject}. "colibri verify" tells more.`);
+  throw new Error(`There is no audit row ${missing} for ${subject}. "colibri verify" has the details.`);
 }
 
 /** The calls by which a key that did not create the log became one of its keys, added to what was selected. */

@@ -185,7 +185,7 @@ function judgeUnknown({ tools, admission }: StageDeps, name: string, raw: unknow
     .map((tool) => tool.name);
   const wrong =
     shown === ''
-      ? 'A call needs "name", the name of a tool, as a text.'
+      ? 'A call needs "name", the name of a tool, as a string.'
       : `Unknown tool ${JSON.stringify(shown)}.${didYouMean(shown, admitted)}`;
   const error = new UnknownToolError(`${wrong} The tools are: ${admitted.join(', ')}.`);
   return { valid: false, tool: { name: shown, effect: 'reads' }, raw, repaired: [], redacted: [], error };
@@ -200,7 +200,7 @@ async function enter(stages: Stages, calls: readonly Call[], isLong: boolean): P
     return calls;
   } catch (thrown) {
     const cause = asError(thrown);
-    const sentence = `The call could not be recorded and was not begun: ${cause.message}. Look at server_health, then call again.`;
+    const sentence = `The call could not be recorded, so it was not started: ${cause.message}. Check server_health, then call again.`;
     // Storage says what went wrong better than this stage can.
     const isSaid = cause instanceof ColibriError;
     const error = isSaid ? cause : new ColibriError('AUDIT_ENTER_FAILED', sentence, {}, { cause });

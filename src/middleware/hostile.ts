@@ -37,7 +37,7 @@ function objectionTo(value: unknown, depth: number): string | undefined {
   if (typeof value === 'string' && !value.isWellFormed()) return 'not well-formed Unicode (a lone surrogate)';
   if (typeof value === 'number' && !Number.isFinite(value)) return 'a number too large to be stored';
   if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)) {
-    return 'an integer beyond 2^53 cannot be stored exactly; send it as text';
+    return 'an integer beyond 2^53 cannot be stored exactly; send it as a string';
   }
   return undefined;
 }

@@ -5,7 +5,7 @@ import type { ReadKind } from '../tool.ts';
 /** Told to calls that were still waiting when the server was told to stop. */
 export class NotBegunError extends Error {
   constructor() {
-    super('The server is stopping and did not begin this call. Start it again and repeat the call.');
+    super('The server is stopping and did not start this call. Restart the server and repeat the call.');
   }
 }
 

@@ -105,13 +105,13 @@ function tellGate(
   const own = thoughts.filter((thought) => thought.task === id && thought.at <= end.at);
   const newest = own.at(-1);
   const sentences = [
-    `It could be finished at ${end.at} because ${own.length === 1 ? 'a thought was' : `${own.length} thoughts were`} recorded on it before.`,
+    `It could be finished at ${end.at} because ${own.length === 1 ? 'a thought was' : `${own.length} thoughts were`} recorded on it.`,
   ];
   if (task.proof_grade !== 1 || newest === undefined) return sentences;
   const names = seals.map((row) => nameOf(SESSIONS, row)).join(', ');
   return [
     ...sentences,
-    `It is proof-grade, and its newest thought ${newest.thought} was sealed before, in ${names}.`,
+    `It is proof-grade, and its newest thought ${newest.thought} had been sealed, in ${names}.`,
   ];
 }
 

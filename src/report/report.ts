@@ -68,7 +68,7 @@ export async function writeReport(
     );
   const page = reportPage();
   if (page === undefined)
-    throw new Error('verify.html is missing: the installation is incomplete. Install it again.');
+    throw new Error('verify.html is missing: the installation is incomplete. Reinstall Colibri.');
   const folder = makeTemporaryFolder('report');
   try {
     const zip = join(folder, 'bundle.zip');

@@ -154,7 +154,7 @@ export class ForeignSchema extends ColibriError {
   constructor(path: string, problems: readonly StorageProblem[]) {
     const told = problems.slice(0, FOREIGN_TOLD_MAX).map(({ message }) => message);
     const more = problems.length > FOREIGN_TOLD_MAX ? ` And ${problems.length - FOREIGN_TOLD_MAX} more.` : '';
-    const sentence = `${path} does not have the schema of this Colibri, so it is not used. ${told.join(' ')}${more} Remove what does not belong there, or put a good copy back.`;
+    const sentence = `${path} does not have the schema of this Colibri version, so it is not used. ${told.join(' ')}${more} Remove what does not belong there, or restore a good copy.`;
     super('ERR_INIT_FAILED', sentence, { reason: told[0] });
     this.problems = problems;
   }

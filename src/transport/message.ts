@@ -55,11 +55,11 @@ export function readLine(bytes: Uint8Array, era?: Era): ReadLine {
     text = decoder.decode(bytes);
   } catch {
     const id = idOf(parse(Buffer.from(bytes).toString('utf8')));
-    return unreadable(id, 'valid UTF-8. Send one JSON-RPC message a line in UTF-8');
+    return unreadable(id, 'valid UTF-8. Send one JSON-RPC message per line, in UTF-8');
   }
   const value = parse(text);
   return value === undefined
-    ? unreadable(null, 'JSON. Send one JSON-RPC message a line')
+    ? unreadable(null, 'JSON. Send one JSON-RPC message per line')
     : readMessage(value, era);
 }
 
@@ -75,25 +75,25 @@ function versionOf(params: Params | undefined): unknown {
 /** The answer to a line that was longer than the limit; its id was picked out while it passed. */
 export function refuseOversized(id: RequestId | null): ReadLine {
   const limit = LIMITS.lineBytesMax;
-  const message = `The message is longer than the limit of ${limit} bytes a line and was not read. Send less at once.`;
+  const message = `The message is longer than the limit of ${limit} bytes per line and was not read. Send a shorter message.`;
   return refuse(id, RPC.invalidRequest, message, { limit_bytes: limit });
 }
 
 function readMessage(value: unknown, era?: Era): ReadLine {
   const invalid = (what: string) => refuse(idOf(value), RPC.invalidRequest, `Invalid request: ${what}`);
-  if (Array.isArray(value)) return invalid('batches are not part of MCP. Send one message a line.');
-  if (!isPlainObject(value)) return invalid('a message is a JSON object.');
+  if (Array.isArray(value)) return invalid('batches are not part of MCP. Send one message per line.');
+  if (!isPlainObject(value)) return invalid('a message must be a JSON object.');
   const { jsonrpc, method, params, result, error } = value;
   if (jsonrpc !== '2.0') return invalid('"jsonrpc" must be "2.0".');
   const id = idOf(value) ?? undefined;
   if (id !== value.id || (typeof id === 'number' && !Number.isSafeInteger(id))) {
     const most = LIMITS.requestIdCharsMax;
-    return invalid(`"id" must be a text of at most ${most} characters or a whole number.`);
+    return invalid(`"id" must be a string of at most ${most} characters or a whole number.`);
   }
   const head = { jsonrpc: '2.0' as const, ...(id !== undefined && { id }) };
   if (method === undefined && (result !== undefined || error !== undefined))
     return { kind: 'message', message: { ...head, result, error } };
-  if (typeof method !== 'string') return invalid('"method" must be a text.');
+  if (typeof method !== 'string') return invalid('"method" must be a string.');
   if (params !== undefined && !isPlainObject(params)) return invalid('"params" must be an object.');
   if (id !== undefined) {
     if (method === 'initialize' && (era ?? eraOf(params)) === 'modern')
@@ -149,7 +149,7 @@ function complaintAboutMeta({ _meta: meta }: Params = {}): string | undefined {
   if (!isPlainObject(meta)) return '"_meta" must be an object.';
   const token = meta.progressToken;
   if (token === undefined || typeof token === 'string' || Number.isSafeInteger(token)) return undefined;
-  return '"progressToken" must be a text or a whole number.';
+  return '"progressToken" must be a string or a whole number.';
 }
 
 /**
@@ -159,12 +159,12 @@ function complaintAboutMeta({ _meta: meta }: Params = {}): string | undefined {
 function complaintAboutParams(method: string, params: Params = {}): string | undefined {
   const { cursor, protocolVersion, capabilities, clientInfo } = params;
   if (method === 'tools/list' && cursor !== undefined && typeof cursor !== 'string')
-    return 'tools/list takes a text as "cursor", or none.';
+    return 'tools/list takes a string as "cursor", or none.';
   if (method !== 'initialize') return undefined;
   if (typeof protocolVersion !== 'string')
-    return 'initialize needs "protocolVersion", a text such as "2025-11-25".';
+    return 'initialize needs "protocolVersion", a string such as "2025-11-25".';
   if (!isPlainObject(capabilities)) return 'initialize needs "capabilities", an object; it may be empty.';
   const { name, version } = isPlainObject(clientInfo) ? clientInfo : {};
   if (typeof name === 'string' && typeof version === 'string') return undefined;
-  return 'initialize needs "clientInfo", an object with the texts "name" and "version".';
+  return 'initialize needs "clientInfo", an object with the strings "name" and "version".';
 }

@@ -90,7 +90,7 @@ function toResult(envelope: Envelope, meta: Record<string, string> = {}, redacte
   const _meta = { ...meta, ...(redacted.length > 0 && { [REDACTED_META_KEY]: [...redacted] }) };
   if (redacted.length > 0)
     texts.push(
-      `Colibri keeps no secrets. Before anything was stored it took out: ${redacted.join('; ')}. Do not send them again.`,
+      `Colibri does not store secrets. Before storing this call, it removed: ${redacted.join('; ')}. Do not send them again.`,
     );
   return {
     content: texts.map((text) => ({ type: 'text' as const, text })),

@@ -28,7 +28,9 @@ export interface CommittedCheckpoint {
 export function anchorInGit(folder: string, note: string, size: number) {
   const { gitFolder, repository } = locate(folder) ?? {};
   if (gitFolder === undefined)
-    throw new ProgramError(`${folder} is in no git repository. Run "git init", or keep a copy with --file.`);
+    throw new ProgramError(
+      `${folder} is not in a git repository. Run "git init", or keep a copy with --file.`,
+    );
   refuseLinks(gitFolder);
   // Not all versions of git that run such hooks can be told not to.
   const hooks = git(folder, ['config', '--show-scope', '--includes', '--get-regexp', '^hook\\.']).text;
@@ -38,7 +40,7 @@ export function anchorInGit(folder: string, note: string, size: number) {
   if (tip !== undefined) {
     const newest = noteIn(git(folder, ['cat-file', 'commit', tip]).stdout);
     if (newest === undefined)
-      throw new ProgramError(`${ANCHOR_REF} holds something other than checkpoints. Rename it first.`);
+      throw new ProgramError(`${ANCHOR_REF} contains something other than checkpoints. Rename it first.`);
     if (newest === note) return { commit: tip, already: true, repository };
   }
   // The note is the message: the commit holds no files.
@@ -136,7 +138,7 @@ function git(folder: string, args: readonly string[], input?: string) {
   return answer;
 }
 
-const failed = (why: string) => new ProgramError(`git failed: ${why || 'it does not say why'}`);
+const failed = (why: string) => new ProgramError(`git failed: ${why || 'it gave no reason'}`);
 
 /** The text it answers, where a refusal counts as no answer. */
 function tryGit(folder: string, args: readonly string[], input?: string): string | undefined {

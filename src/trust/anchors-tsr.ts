@@ -66,7 +66,7 @@ export function stampChecker(authorities: readonly string[]) {
   return (stamp: Stamp) => {
     // Whatever does not hold the digest cannot be about it. Not worth a program.
     const mayFit = Buffer.from(stamp.token ?? []).includes(Buffer.from(sha256Hex(stamp.note), 'hex'));
-    const rest = `There are more than ${CHECKS_MAX} time stamps; the others were not looked at.`;
+    const rest = `There are more than ${CHECKS_MAX} time stamps; the others were not checked.`;
     if (mayFit && left-- <= 0) return { state: 'unchecked', time: undefined, message: rest } as const;
     return checkStamp(mayFit ? stamp : { ...stamp, token: undefined }, authorities);
   };
@@ -83,12 +83,12 @@ function checkStamp(stamp: Stamp, authorities: readonly string[]) {
       return wrong(`not a time stamp of ${notePath}`);
     const remedy = 'Name one with "colibri anchor --tsr FILE --ca FILE".';
     if (authorities.length === 0)
-      return unchecked(`: its digest fits, its authority was not checked. ${remedy}`, read.time);
+      return unchecked(`: its digest matches, but its authority was not checked. ${remedy}`, read.time);
     const reason = verifyToken(token, note, authorities);
     if (reason === undefined) return { state: 'valid', time: read.time } as const;
-    return wrong(`by none of the authorities that were named (${reason})`);
+    return wrong(`not from any authority that you named (${reason})`);
   } catch (error) {
-    if (error instanceof ProgramError) return unchecked(` was not looked at: ${error.message}`);
+    if (error instanceof ProgramError) return unchecked(` was not checked: ${error.message}`);
     throw error;
   }
 }

@@ -24,11 +24,11 @@ export function findAnchors(looking: LookingFor) {
   const remarks: string[] = [];
   const kept = files.flatMap((where): FoundAnchor[] => {
     const note = readText(where);
-    if (note === undefined) remarks.push(`The checkpoint kept in ${where} is not there now.`);
+    if (note === undefined) remarks.push(`The checkpoint kept in ${where} is no longer there.`);
     return note === undefined ? [] : [{ source: 'file', where, note }];
   });
   const { stamps, left } = stampedCheckpoints(dbPath);
-  if (left > 0) remarks.push(`${left} older files of time stamps beside ${dbPath} were not looked at.`);
+  if (left > 0) remarks.push(`${left} older time stamp files next to ${dbPath} were not checked.`);
   // Also those that an authority was asked about and has not answered.
   const stamped = stamps.map(
     (one): FoundAnchor => ({
@@ -50,7 +50,7 @@ function inGit(looking: LookingFor, remembered: readonly string[], remarks: stri
       const where = `${ANCHOR_REF} in ${repository}`;
       const commits = checkpointsInGit(repository);
       if (commits === undefined && kept.includes(repository))
-        remarks.push(`${where}, where checkpoints were committed, is not there now.`);
+        remarks.push(`${where}, where checkpoints were committed, no longer exists.`);
       // One repository may hold the heads of several logs.
       return (commits ?? [])
         .filter(({ note }) => folder === undefined || note.startsWith(`${folder.origin}\n`))
@@ -59,7 +59,7 @@ function inGit(looking: LookingFor, remembered: readonly string[], remarks: stri
   } catch (error) {
     if (!(error instanceof ProgramError)) throw error;
     if (!(error instanceof MissingProgramError) || remembered.length > 0)
-      remarks.push(`The checkpoints in git were not looked at: ${error.message}`);
+      remarks.push(`The checkpoints in git were not checked: ${error.message}`);
     return [];
   }
 }

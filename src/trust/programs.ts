@@ -87,7 +87,7 @@ export async function runOwnAside(
     const child = execFile(process.execPath, [file, ...args], options, (error, stdout, stderr) => {
       const isAnswer = error === null || typeof error.code === 'number';
       if (isAnswer && stdout !== '') resolve(stdout);
-      else reject(new ProgramError(stderr.trim() || error?.message || 'it said nothing'));
+      else reject(new ProgramError(stderr.trim() || error?.message || 'it printed nothing'));
     });
     try {
       // Whoever waits for an answer goes first.

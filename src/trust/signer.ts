@@ -494,6 +494,6 @@ const KEEP = `INSERT INTO checkpoints (size, key, note) VALUES (?, ?, ?)
 function reasonOf(thrown: unknown): string {
   if (thrown instanceof RefusalError) return thrown.message;
   if (thrown instanceof Error && 'syscall' in thrown)
-    return `The key folder cannot be used (${thrown.message}). Make it readable and writable for this user.`;
+    return `The key folder cannot be used (${thrown.message}). Make it readable and writable by this user.`;
   throw thrown;
 }

@@ -102,7 +102,7 @@ function differenceOf(
     if (ruled.untold !== undefined)
       return notAllowed(exit, `it does not say ${ruled.untold}`, ['result_hash']);
     if (ruled.code === undefined)
-      return notAllowed(exit, 'its arguments are not such that the tool takes', ['args_hash']);
+      return notAllowed(exit, 'the tool does not accept its arguments', ['args_hash']);
     if (ruled.code === exit.error_code) return undefined;
     const instead = exit.error_code === null ? 'it succeeded' : `it was refused with ${exit.error_code}`;
     return notAllowed(exit, `they refuse it with ${ruled.code}, and ${instead}`, ['error_code']);
@@ -115,7 +115,7 @@ function differenceOf(
   }
   const fields = differingFields(call, ruled.result, assumed);
   if (fields.length === 0) return undefined;
-  return notAllowed(exit, `it must have answered another ${fields.join(', ')}`, fields);
+  return notAllowed(exit, `its answer should have had another ${fields.join(', ')}`, fields);
 }
 
 function notAllowed(exit: ReadRow, what: string, columns: readonly string[]): Difference {

@@ -200,7 +200,7 @@ export class Walk {
     if (fault?.newer !== undefined) {
       this.#isNewer = true;
       this.#notReplayed(position);
-      const message = `Audit row ${position} was written under version ${fault.newer} of the rules, and this verifier knows them up to ${NEWEST_RULES}: from there on only hashes and links were checked. Use a newer Colibri.`;
+      const message = `Audit row ${position} was written under version ${fault.newer} of the rules, and this verifier knows them up to ${NEWEST_RULES}: from there on, only hashes and links were checked. Use a newer Colibri.`;
       this.#report(rowFinding('newer-rules', position, message));
       return undefined;
     }
@@ -214,7 +214,7 @@ export class Walk {
     const { position, tool } = row;
     const rule = writingRule(row.rules, tool);
     if (rule === undefined && row.schema_valid && !READING_TOOLS.has(tool)) {
-      const message = `Audit row ${position} says that ${JSON.stringify(tool)} was called and accepted, and there is no such tool.`;
+      const message = `Audit row ${position} says that ${JSON.stringify(tool)} was called and accepted, but there is no such tool.`;
       this.#report(rowFinding('forbidden', position, message, { columns: ['tool'] }));
     }
     const forms = ofTool(FORMS, row.rules, tool);

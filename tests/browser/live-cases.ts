@@ -84,15 +84,15 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
         expect(trail[0]).toContain('Paint needs a dry week.');
         expect(trail.at(-1)).toContain('Foundations');
         expect(session).toContain(`Leaves 1 to 16 of ${MANY}`);
-        expect(session).toContain('The seal holds');
+        expect(session).toContain('The seal is valid');
         expect(checks).toMatch(/leads to the root of the newest signed head\s+✓ holds\s+[1-9]/);
-        expect(checks).toMatch(/The word of the server[\s\S]*Replayed through\s+\d+/);
+        expect(checks).toMatch(/Claimed by the server[\s\S]*Replayed through\s+\d+/);
         expect(checks).toContain('prepared: only on this machine');
         expect(checks).toContain('the key that created the log');
         const text = await banner(page);
         expect(text).toMatch(/Checked in this browser: [1-9]\d* rows sent so far/);
-        expect(text).toMatch(/Replayed through, says the server\s+(\d+) of \1\s+Verified \d+ \w+ ago/);
-        expect(text).toContain('cannot replace a verify.html that you have on disk');
+        expect(text).toMatch(/Replayed through (claimed by the server)\s+(\d+) of \1\s+Verified \d+ \w+ ago/);
+        expect(text).toContain('cannot replace a verify.html from a source you trust');
       },
     );
 
@@ -162,7 +162,7 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
       expect(answers[0]).toMatch(/has signed the head over \d+ rows/);
       expect(answers[1]).toMatch(/agrees with the first \d+ audit rows/);
       expect(answers[2]).toContain('has not signed the checkpoint');
-      expect(answers[3]).toContain('Another key');
+      expect(answers[3]).toContain('another key');
     });
 
     inTab(proving('live.grows', 'is updated in every tab as rows arrive'), async (page) => {
@@ -179,7 +179,7 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
       await server.closeInput();
       await page.bringToFront();
       await page.waitForFunction(() =>
-        /\d+ heads since row \d+ each extend the one before/.test(
+        /\d+ heads since row \d+ each extend the previous one/.test(
           document.querySelector('.verdict')?.textContent ?? '',
         ),
       );
@@ -238,7 +238,9 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
         await page.waitForSelector('.verdict[data-tone=bad]');
 
         expect(await page.locator('.list-row').count()).toBe(0);
-        expect(await banner(page)).toMatch(/This is not the log it was\s+What the server sent does not hold/);
+        expect(await banner(page)).toMatch(
+          /This is not the same log as before\s+A check of what the server sent failed/,
+        );
       });
 
       inTab(

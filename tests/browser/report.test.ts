@@ -133,7 +133,7 @@ describe('the report', () => {
       const commit = log.git('rev-parse', 'refs/colibri/checkpoints').trim();
 
       expect(verdict.text).toMatch(/Named by an anchor, not checked here\s+(\d+) of \1/);
-      expect(verdict.text).toMatch(/did not look; Checks says how to/);
+      expect(verdict.text).toMatch(/did not check them; Checks says how to/);
       expect(table).toContain('Not checked here');
       expect(table).toContain(
         `refs/colibri/checkpoints:refs/remotes/origin/colibri/checkpoints && git cat-file commit ${commit}`,
@@ -173,7 +173,7 @@ describe('the report', () => {
         /Roof[\s\S]*held by builder\s+abandoned/,
       );
       expect(await shownText(page, '[data-status=gather]')).toContain('abandoned');
-      expect(await shownText(page, '.board-view > .note')).toContain('gone or silent when this was seen');
+      expect(await shownText(page, '.board-view > .note')).toContain('gone or silent when this was checked');
       await page.click('[data-status=in_progress] .task');
       expect(await shownText(page, 'dialog')).toMatch(
         /held by\s+builder\s+held since\s+\S+ \S+\s+last seen\s+\S+ \S+/,
@@ -546,13 +546,16 @@ describe('the page in a bundle', () => {
         'Water at one metre.',
         'Finished by',
       ];
-      const places = [...order, 'proof-grade, so a sealed session', 'The seal', 'signed by the key'].map(
-        (part) => certificate.indexOf(part),
-      );
+      const places = [
+        ...order,
+        'proof-grade, so it also needed a sealed session',
+        'The seal',
+        'signed by the key',
+      ].map((part) => certificate.indexOf(part));
       expect(places).toEqual(places.toSorted((a, b) => a - b));
       expect(places.every((place) => place >= 0)).toBe(true);
       expect(certificate).toMatch(/builder/);
-      expect(certificate).toMatch(/Prepared: a git commit|Time-stamped: a token|No anchor/);
+      expect(certificate).toMatch(/Prepared: a git commit|Time-stamped: a token|contains no anchor/);
 
       const forged = log.colibri.path('forged.json');
       writeFileSync(
@@ -561,7 +564,7 @@ describe('the page in a bundle', () => {
       );
       expect(await choose(page, forged)).toMatchObject({ tone: 'bad', wrong: ['texts'] });
       const tampered = await shownText(page, '#panel-certificate');
-      expect(tampered).toMatch(/^This certificate does not hold: 1 finding\. Nothing in it is proved\./);
+      expect(tampered).toMatch(/^This certificate is not valid: 1 finding\. Nothing in it is proved\./);
       expect(tampered).not.toMatch(/Dig to one metre|rests on|Finished by/);
     },
   );
@@ -622,7 +625,7 @@ describe('the page in a bundle', () => {
 
       expect(verdict).toMatchObject({ tone: 'good', wrong: [] });
       expect(verdict.text).toContain('The key came with it');
-      expect(await shownText(page, '.compare .seal')).toContain('somebody else signed this');
+      expect(await shownText(page, '.compare .seal')).toContain('someone else signed this');
     },
   );
 

@@ -158,7 +158,7 @@ describe('init --client, for every client', () => {
     const snippets = JSON.parse(printed.stdout) as { client: string; snippet: string }[];
 
     expect(code).toBe(0);
-    expect(stdout).toContain('works on this machine only');
+    expect(stdout).toContain('works only on this machine');
     for (const client of CLIENTS) {
       const schema = SCHEMAS[client.name];
       const value = valueIn(client, readFileSync(fileOf(client), 'utf8'));
@@ -205,8 +205,8 @@ describe('init --client, for every client', () => {
     await init('--client', EVERY);
     const { stdout } = await init('--client', EVERY, '--remove');
 
-    expect(stdout.match(/held nothing else and is gone/g)).toHaveLength(CLIENTS.length);
-    expect(stdout).toContain('stay; both are yours');
+    expect(stdout.match(/contained nothing else and was deleted/g)).toHaveLength(CLIENTS.length);
+    expect(stdout).toContain('stay. Keep them or delete them.');
     expect(CLIENTS.map(fileOf).filter((path) => existsSync(path))).toEqual([]);
     expect(readdirSync(workspace).sort()).toEqual(['.colibri', '.git']);
   });
@@ -230,7 +230,7 @@ describe('init', () => {
 
     expect(none).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('"mcp" in a form that is not changed'),
+      stderr: expect.stringContaining('"mcp" in a form that Colibri does not change'),
     });
     expect(isWritten).toBe(false);
     expect(both.code).toBe(0);

@@ -121,7 +121,7 @@ test('board says what it leaves out, and where tasks are when there are none', a
   await server.closeInput();
 
   expect(empty.stdout).toBe(
-    'There are no tasks in project elsewhere. There are some in research, website.\n',
+    'There are no tasks in project elsewhere. Projects with tasks: research, website.\n',
   );
   expect((await runColibri(colibri, ['board'])).stdout).toContain('1 CANCELLED: --all shows them');
 });

@@ -85,7 +85,7 @@ describe('attacks on rows (PROOFS 1.1)', () => {
       expect([...new Set(tidy.findings.map(({ kind }) => kind))]).toEqual(['older-copy']);
       expect(tidy.against?.verdict).toBe('inconsistent');
       expect(tidy.intact_through).toBe(end);
-      expect(health.log.refused).toContain('were cut off or an older copy was put back');
+      expect(health.log.refused).toContain('were cut off, or an older copy was restored');
       expect(stderr).toContain('nothing is signed');
       expect(desk.lastSigned).toBe(kept);
     },
@@ -107,7 +107,7 @@ describe('attacks on rows (PROOFS 1.1)', () => {
 
       expect([...new Set(verdict.findings.map(({ kind }) => kind))]).toEqual(['older-copy']);
       expect(verdict.against?.verdict).toBe('inconsistent');
-      expect(health.log.refused).toContain('an older copy was put back');
+      expect(health.log.refused).toContain('an older copy was restored');
       // The server wrote rows meanwhile, past the old size perhaps: they change nothing.
       expect(await desk.findings('--against', kept)).not.toEqual([]);
       expect(desk.lastSigned).toBe(kept);

@@ -261,7 +261,7 @@ describe('checkpoints', () => {
 
       const meta = answer.message.result?._meta as Record<string, unknown>;
       expect(answer.envelope).toMatchObject({ ok: true });
-      expect(meta['colibri/unsigned']).toContain('is gone or is another one');
+      expect(meta['colibri/unsigned']).toContain('is missing or was replaced');
       expect(meta['colibri/checkpoint']).toBeUndefined();
       expect(health).toMatchObject({ status: 'degraded', log: { refused: meta['colibri/unsigned'] } });
       expect(sizeIn(desk.head)).toBe(signed);
@@ -341,19 +341,19 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
   const lostKeys: readonly Loss[] = [
     {
       name: 'the private key is gone',
-      says: 'is gone or is another one',
+      says: 'is missing or was replaced',
       finds: ['lost-key'],
       lose: (desk) => rmSync(join(desk.logFolder, 'key.pem')),
     },
     {
       name: 'the private key is another one',
-      says: 'is gone or is another one',
+      says: 'is missing or was replaced',
       finds: ['lost-key'],
       lose: (desk) => writeFileSync(join(desk.logFolder, 'key.pem'), generateNoteKey('x').privateKeyPem),
     },
     {
       name: 'the private key is damaged',
-      says: 'is gone or is another one',
+      says: 'is missing or was replaced',
       finds: ['lost-key'],
       lose: (desk) => writeFileSync(join(desk.logFolder, 'key.pem'), 'not a key'),
     },
@@ -365,13 +365,13 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
     },
     {
       name: 'the public half of the key is gone',
-      says: 'is gone or is another one',
+      says: 'is missing or was replaced',
       finds: ['lost-key'],
       lose: (desk) => rmSync(join(desk.logFolder, 'key.pub')),
     },
     {
       name: 'the public half of the key is another one',
-      says: 'is gone or is another one',
+      says: 'is missing or was replaced',
       finds: ['foreign', 'foreign-key', 'lost-key'],
       lose: (desk) =>
         writeFileSync(
@@ -383,13 +383,13 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
   const lostMemories: readonly Loss[] = [
     {
       name: 'the memory of what was signed last is gone',
-      says: 'nobody can say what was signed last',
+      says: 'it is not known what was signed last',
       finds: ['lost-memory'],
       lose: (desk) => rmSync(desk.memory, { recursive: true }),
     },
     {
       name: 'every file of that memory is damaged',
-      says: 'nobody can say what was signed last',
+      says: 'it is not known what was signed last',
       finds: ['lost-memory'],
       lose: (desk) => {
         for (const name of readdirSync(desk.memory)) {
@@ -413,8 +413,8 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
         }),
     },
     {
-      name: 'an older copy was put back',
-      says: 'an older copy was put back',
+      name: 'an older copy was restored',
+      says: 'an older copy was restored',
       finds: ['older-copy'],
       async lose(desk) {
         desk.copyTo(desk.colibri.path('old.db'));
@@ -552,7 +552,7 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
       const { stdout } = await runColibri(desk.colibri, ['verify', '--json', copy]);
 
       expect(second.stderr).toContain('nothing is signed');
-      expect(second.stderr).toContain('cut off or an older copy was put back');
+      expect(second.stderr).toContain('cut off, or an older copy was restored');
       expect(health.log.refused).toContain('did not sign');
       expect(JSON.parse(stdout)).toMatchObject({ ok: false });
       expect((await desk.verify()).ok).toBe(true);

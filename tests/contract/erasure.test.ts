@@ -351,9 +351,9 @@ proves(
 
     const refusals = await Promise.all(
       [
-        [['T-0001', '--yes'], 'Say why with --reason'],
-        [['T-0001', '--reason', '  ', '--yes'], 'Say why with --reason'],
-        [['T-0001', '--reason', `Because of ${SECRET.title}.`, '--yes'], 'holds the text'],
+        [['T-0001', '--yes'], 'Give the reason with --reason'],
+        [['T-0001', '--reason', '  ', '--yes'], 'Give the reason with --reason'],
+        [['T-0001', '--reason', `Because of ${SECRET.title}.`, '--yes'], 'contains the text'],
         [['T-0001', '--reason', 'x'.repeat(2_001), '--yes'], 'at most 2000'],
         [['T-0001', ...reason], 'Nothing was erased.'],
         [['T-0002', ...reason, '--yes'], 'There is no task T-0002'],

@@ -57,7 +57,7 @@ const BLOWS: readonly Blow[] = [
   {
     name: 'a head by another key stands beside it',
     finds: 'foreign-key',
-    says: 'somebody else signed this log',
+    says: 'someone else signed this log',
     strike(db, desk) {
       const [origin = '', , root = ''] = desk.head.split('\n');
       const signer = noteSigner(origin, generateNoteKey(origin).privateKeyPem);

@@ -93,7 +93,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
     }
     expect(strict.code).toBe(1);
     expect(findings).toMatchObject([{ kind: 'foreign' }]);
-    expect(remarks).toContainEqual(expect.stringContaining('joined by itself'));
+    expect(remarks).toContainEqual(expect.stringContaining('joined automatically'));
     expect(trusted).toMatchObject({ code: 0, stderr: '' });
     expect(JSON.parse(after.stdout)).toMatchObject({ ok: true, remarks: [] });
     expect(complaints).toEqual([]);
@@ -116,7 +116,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
     const said = JSON.stringify([answers, server.stderr, commands, refused]);
     await machine.dispose();
 
-    expect(said).toContain('postgres:team cannot be reached: nothing listens there');
+    expect(said).toContain('postgres:team cannot be reached: nothing is listening there');
     expect(refused).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('COLIBRI_DATABASE_URL is not understood'),
@@ -125,7 +125,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
   });
 
   test.each([
-    ['commits before they are on a disk', 'SET synchronous_commit = off', ''],
+    ['commits before they are on disk', 'SET synchronous_commit = off', ''],
     ['keeps texts as', '', "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"],
     ['takes no writes', 'SET default_transaction_read_only = on', ''],
   ])('is refused where it %s', async (complaint, setting, options) => {

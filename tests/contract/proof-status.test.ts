@@ -152,7 +152,7 @@ describe('show and log say how well a record is proved', () => {
 
       expect(shown).toMatchObject({ intact: false, checkpointed: true, code: 1 });
       expect(shown.findings.map(({ message }) => message)).toEqual([
-        expect.stringContaining('cut off or an older copy was put back'),
+        expect.stringContaining('cut off, or an older copy was restored'),
       ]);
       expect(marks).toEqual(Array(7).fill('checkpointed'));
       expect(stderr).toContain('its newest rows were cut off');

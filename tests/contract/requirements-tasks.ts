@@ -44,7 +44,7 @@ export const TASKS = {
   'tasks.finish.progress': 'Finishing sets progress to 100.',
   'tasks.cancel.free': 'Cancelling needs neither a thought nor a session.',
 
-  'tasks.project.slug': 'A project is a slug of 1 to 64 characters out of a-z, 0-9 and -.',
+  'tasks.project.slug': 'A project is a slug of 1 to 64 characters from a-z, 0-9 and -.',
   'tasks.project.opened': 'Without COLIBRI_PROJECTS, creating a task opens its project.',
   'tasks.project.unknown':
     'Asking task_next_actions about a project that does not exist is ERR_PROJECT_NOT_FOUND with the nearest.',

@@ -114,7 +114,7 @@ proves(
       expect(error.code).toBe('ERR_CIRCULAR_DEPENDENCY');
       expect(error.details).toEqual({ cycle });
       expect(error.message).toContain(cycle.join(' waits for '));
-      expect(error.message).toContain('Leave one of these dependencies out.');
+      expect(error.message).toContain('Remove one of these dependencies.');
     }
     const born = await desk.refused('task_create', {
       title: 'x',

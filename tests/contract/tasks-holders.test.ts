@@ -29,7 +29,7 @@ function expectHeld(error: Refusal, task_id: string, held_by: string, present: b
   expect(error.details).toEqual({ task_id, held_by, present, ...times });
   for (const part of [held_by, task_id, error.details.since, error.details.last_seen, 'takeover: true'])
     expect(error.message).toContain(part);
-  expect(error.message).toContain(present ? 'still there' : 'its process is gone');
+  expect(error.message).toContain(present ? 'still running' : 'its process is gone');
 }
 
 /** Nothing is wrong in the log, and every call of it gives the same again. */

@@ -138,7 +138,7 @@ proves(
     const other = await desk.refused('task_next_actions', { project: 'entirely-different' });
 
     for (const error of [none, slip, other]) expect(error.code).toBe('ERR_PROJECT_NOT_FOUND');
-    expect(none.message).toContain('task_create opens one');
+    expect(none.message).toContain('task_create creates one');
     expect(slip.message).toContain('There is no project "colibry". Did you mean colibri?');
     expect(slip.details).toEqual({ project: 'colibry', projects: ['colibri', 'website'] });
     expect(other.message).toContain('colibri, website');

@@ -38,7 +38,7 @@ for (const [what, hold, isNew] of LOCKED)
 
       expect(degraded.envelope?.data).toMatchObject({
         status: 'degraded',
-        db: { reason: expect.stringMatching(/locked.*tries again/) },
+        db: { reason: expect.stringMatching(/locked.*keeps trying/) },
       });
       expect(refused.error?.message).toMatch(/^ERR_INIT_FAILED: .*locked/);
       expect(health.envelope?.data).toMatchObject({ status: 'ok', db: { open: true } });

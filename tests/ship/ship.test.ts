@@ -86,7 +86,7 @@ describe.skipIf(!isAsked)('shipped (skipped: npm run test:ship needs the registr
   test('init writes an entry that names the package, and says nothing of a checkout', () => {
     const { stdout } = succeed('npx', ['--no-install', 'colibri', 'init']);
 
-    expect(stdout).not.toContain('this machine only');
+    expect(stdout).not.toContain('only on this machine');
     expect(entry()).toEqual({
       ...{ command: 'npx', args: ['-y', 'colibri-mcp'] },
       env: { COLIBRI_AGENT_ID: 'claude-code' },

@@ -68,7 +68,7 @@ test(
     expect(told.seals).toEqual([expect.objectContaining({ session: 'A-0001', records: 7, row: '#34' })]);
     expect(told.gate).toEqual([
       expect.stringContaining('2 thoughts were recorded'),
-      expect.stringContaining('sealed before, in A-0001'),
+      expect.stringContaining('been sealed, in A-0001'),
     ]);
     // Refused steps concern the task too: their calls are among the rows.
     expect(linesOf(certificate, 'log.jsonl').join()).toContain('ERR_INVALID_TRANSITION');
@@ -123,7 +123,7 @@ test('a seal proof out of a bundle is checked alone, with the key', () => {
 
   expect(checkProofFile(text, () => key)).toMatchObject({ subject: '#34', size: 44, key });
   expect(() => checkProofFile(text, () => undefined)).toThrow('there is no key');
-  expect(() => checkProofFile(text.replace('index 33', 'index 32'), () => key)).toThrow('another one');
+  expect(() => checkProofFile(text.replace('index 33', 'index 32'), () => key)).toThrow('the wrong one');
 });
 
 test(proving('verdict.key', 'another key, or a checkpoint of another history, is a finding'), async () => {

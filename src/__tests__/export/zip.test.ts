@@ -74,7 +74,7 @@ test('both ways to a CRC-32 give the published check value', () => {
 });
 
 test.each(['../up', '/root', 'a/../b', 'a/b/c', '.hidden', 'a\\b', '', 'a/', 'x'.repeat(101), 'n\u0000l'])(
-  '%j is no name inside a bundle',
+  '%j is not a name inside a bundle',
   (name) => {
     expect(isEntryName(name)).toBe(false);
   },
@@ -85,7 +85,7 @@ test('a name that leads out of the folder is refused in a foreign zip', async ()
   const bytes = readFileSync(path).toString('latin1').replaceAll('abcdefghi.txt', '../../etc/abc');
   writeFileSync(path, Buffer.from(bytes, 'latin1'));
 
-  await expect(openBundle(path)).rejects.toThrow('is no name');
+  await expect(openBundle(path)).rejects.toThrow('is not a name');
 });
 
 test('a name that stands there twice is refused', async () => {
@@ -124,7 +124,7 @@ test('a zip by another program is refused with advice', async () => {
   writeFileSync(join(folder, 'file'), 'text');
   execFileSync('python3', ['-m', 'zipfile', '-c', path, join(folder, 'file')]);
 
-  await expect(openBundle(path)).rejects.toThrow('unpack the zip with another program');
+  await expect(openBundle(path)).rejects.toThrow('unpack it with that program');
 });
 
 test(proving('bundle.hostile', 'after any byte was changed a zip is refused or holds the same'), async () => {

@@ -224,7 +224,7 @@ describe('close', () => {
     expect(batches).toEqual([['running']]);
     const { message } = new NotBegunError();
     expect(refused).toEqual([`waiting: ${message}`, `too late: ${message}`]);
-    expect(message).toContain('did not begin this call');
+    expect(message).toContain('did not start this call');
   });
 
   test('refuses what came in the same moment and was not begun', async () => {

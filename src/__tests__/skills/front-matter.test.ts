@@ -175,14 +175,14 @@ describe('a SKILL.md that cannot be one is refused with a reason', () => {
     ['an empty front matter', '---\n---\n', 'not valid YAML: expected a document'],
     ['a description that is an alias', head('name: &a demo', 'description: *a'), 'aliases exceeded'],
     ['a description of an unknown type', head('description: !!js/function x'), 'not valid YAML'],
-    ['a list', head('- a'), 'the front matter holds no fields'],
-    ['a sentence', head('just words'), 'the front matter holds no fields'],
+    ['a list', head('- a'), 'the front matter has no fields'],
+    ['a sentence', head('just words'), 'the front matter has no fields'],
     ['no second fence', '---\nname: demo\ndescription: d\n', 'the front matter is never closed with ---'],
     ['UTF-16', Buffer.from(`\ufeff${plain}`, 'utf16le'), 'the file is UTF-16; save it as UTF-8'],
     [
       'a merge conflict',
       head('name: demo', '<<<<<<< ours', 'description: a', '=======', 'description: b', '>>>>>>> theirs'),
-      'it holds a merge conflict',
+      'it contains a merge conflict',
     ],
   ])('%s', (_, file, why) => {
     expect(reason(file)).toContain(why);

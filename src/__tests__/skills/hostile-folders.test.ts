@@ -100,7 +100,7 @@ describe('R35: what lies in a skills folder is refused with its file and reason,
         w.write('.agents/skills/large/data', '');
         truncateSync(root(w, 'large', 'data'), 67_108_864);
       },
-      [{ path: 'large/SKILL.md', reason: 'the files in its folder are larger than 64 MiB together' }],
+      [{ path: 'large/SKILL.md', reason: 'the files in its folder take more than 64 MiB' }],
     ],
     [
       '4,096 files beside it',
@@ -108,7 +108,7 @@ describe('R35: what lies in a skills folder is refused with its file and reason,
         w.skill('many');
         for (let i = 0; i < 4_096; i += 1) w.write(`.agents/skills/many/${i % 3}/${i}`, '');
       },
-      [{ path: 'many/SKILL.md', reason: 'its folder holds more than 4096 files' }],
+      [{ path: 'many/SKILL.md', reason: 'its folder contains more than 4096 files' }],
     ],
     [
       'a folder of 10,001 names',
@@ -193,8 +193,8 @@ describe('R35: what lies in a skills folder is refused with its file and reason,
     chmodSync(root(workspace, 'closed-folder'), 0o700);
 
     expect(skipped.map(({ reason }) => reason)).toEqual([
-      'Colibri may not read it (EACCES)',
-      'Colibri may not read it (EACCES)',
+      'Colibri has no permission to read it (EACCES)',
+      'Colibri has no permission to read it (EACCES)',
     ]);
   });
 
@@ -284,7 +284,7 @@ describe('R35: what lies in a skills folder is refused with its file and reason,
     expect(skills.length + skipped.length).toBe(80);
     expect(skipped.at(-1)).toEqual({
       path: '.agents/skills/s-179/SKILL.md',
-      reason: 'its skills folder holds more than 4194304 bytes of front matter; the rest is not read',
+      reason: 'its skills folder contains more than 4194304 bytes of front matter; the rest is not read',
     });
     expect(skills).toHaveLength(70);
   });

@@ -62,7 +62,7 @@ describe('R36: hostile front matter is refused or left out and named, and nothin
   });
 
   test('duplicate keys', () => {
-    expect(outcome(`${fields}\nx: a\nx: b`)).toContain('x is there twice: the last one counts');
+    expect(outcome(`${fields}\nx: a\nx: b`)).toContain('x appears twice: the last one counts');
   });
 
   test.each([

@@ -91,7 +91,7 @@ describe('K1: a broken field costs the skill that field, and is named', () => {
     ['metadata with a tag', ['metadata:', '  x: !!js/function y'], 'metadata: not valid YAML'],
     ['metadata that is a list', ['metadata: [a]'], 'metadata: not a map'],
     ['a version that is a list', ['version: [1]'], 'version: not text'],
-    ['a field that is there twice', ['x: a', 'x: b'], 'x is there twice: the last one counts'],
+    ['a field that is there twice', ['x: a', 'x: b'], 'x appears twice: the last one counts'],
     ['a stray line', ['license: MIT', 'and so on'], 'license: not valid YAML'],
     ['two of them', ['a: [@b]', 'c: [@d]'], 'a: not valid YAML.*; and 1 more'],
   ])('%s', (_, lines, leftOut) => {
@@ -144,7 +144,7 @@ describe('K2: nothing is hidden without a word', () => {
     expect(skills.map(({ name }) => name)).toEqual(['pack']);
     expect(skipped.at(-1)).toEqual({
       path: `.agents/skills/${at}pack/skills/one/SKILL.md`,
-      reason: `part of the skill in .agents/skills/${at}pack; move it out to make it one of its own`,
+      reason: `part of the skill in .agents/skills/${at}pack; move it out to make it a separate skill`,
     });
   });
 });

@@ -80,7 +80,7 @@ describe('which skills are in force', () => {
     expect(skipped).toEqual([
       {
         path: '.agents/skills/outer/inner/SKILL.md',
-        reason: 'part of the skill in .agents/skills/outer; move it out to make it one of its own',
+        reason: 'part of the skill in .agents/skills/outer; move it out to make it a separate skill',
       },
       { path: '.agents/skills/a/b/c/d/e/too-deep', reason: 'deeper than 5 folders and not searched' },
     ]);

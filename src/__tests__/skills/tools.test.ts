@@ -125,7 +125,7 @@ describe('skill_list', () => {
     const named = first.skipped?.slice(0, -1).length ?? 0;
     expect(first.skipped?.at(-1)).toEqual({
       path: '',
-      reason: `${300 - named} more; "colibri doctor" names them all`,
+      reason: `${300 - named} more; "colibri doctor" lists them all`,
     });
   });
 

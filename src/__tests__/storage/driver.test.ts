@@ -61,7 +61,7 @@ describe('loadDriver', () => {
     ]);
 
     await expect(choosing).rejects.toThrow(
-      /^There is no usable SQLite: there is no node:sqlite, and second has SQLite 3\.40\.0, which is older than 3\.53\.3\. Use Node 24\.19 or newer, or install Colibri again: /,
+      /^There is no usable SQLite: there is no node:sqlite, and second has SQLite 3\.40\.0, which is older than 3\.53\.3\. Use Node 24\.19 or newer, or reinstall Colibri: /,
     );
     await expect(choosing).rejects.toBeInstanceOf(NoEngineError);
   });

@@ -31,5 +31,5 @@ test('anchors are found where they were put, and those of another log in the sam
     ['git', noteOf(own, 3)],
     ['git', noteOf(own, 1)],
   ]);
-  expect(remarks).toEqual([expect.stringContaining('is not there now')]);
+  expect(remarks).toEqual([expect.stringContaining('is no longer there')]);
 });

@@ -461,16 +461,16 @@ describe('what was not signed is never signed over', () => {
 
   test.each<[string, RegExp, (folder: KeyFolder) => void]>([
     ['the folder', /has no key for the log/, ({ path }) => rmSync(path, { recursive: true })],
-    ['the key', /key in .* is gone/, ({ path }) => rmSync(join(path, 'key.pem'))],
-    ['the public key', /key in .* is gone/, ({ path }) => rmSync(join(path, 'key.pub'))],
+    ['the key', /key in .* is missing/, ({ path }) => rmSync(join(path, 'key.pem'))],
+    ['the public key', /key in .* is missing/, ({ path }) => rmSync(join(path, 'key.pub'))],
     [
       'the key, by another',
-      /key in .* is gone/,
+      /key in .* is missing/,
       ({ path }) => writeFileSync(join(path, 'key.pem'), generateNoteKey('x').privateKeyPem),
     ],
     [
       'the memory',
-      /nobody can say what was signed last/,
+      /it is not known what was signed last/,
       ({ signedPath }) => rmSync(signedPath, { recursive: true }),
     ],
   ])('without %s nothing is signed, and with it again everything is', async (_name, reason, lose) => {

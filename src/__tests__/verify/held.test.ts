@@ -49,7 +49,7 @@ test('a text that is not written as texts are is named and not read', async () =
     expect(await texts(odd), odd).toEqual({ found: new Map(), faults: ['malformed'] });
 });
 
-test('texts in another order, or there twice, are named', async () => {
+test('texts in another order, or appears twice, are named', async () => {
   const [a = '', b = '', c = ''] = TEXTS.map(textLine);
 
   for (const lines of [
@@ -83,7 +83,7 @@ test('a row of state is found by its table and its id, whatever its columns say'
 });
 
 test.each<[what: string, lines: (string | undefined)[], kind: string]>([
-  ['there twice', [LINES[0], LINES[0]], 'stray'],
+  ['appears twice', [LINES[0], LINES[0]], 'stray'],
   ['behind a later one', [LINES[1], LINES[0]], 'stray'],
   ['of an earlier table', [LINES[2], LINES[0]], 'stray'],
   ['of no table', [LINES[0]?.replace('"tasks"', '"texts"')], 'malformed'],

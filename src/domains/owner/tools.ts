@@ -61,7 +61,7 @@ export function ownerTools(): Tool[] {
     tool({
       name: 'owner_adopt',
       title: 'Adopt log',
-      summary: 'Accept the log as it is, and sign it from here on.',
+      summary: 'Accept the log as it is, and sign it from now on.',
       input: AdoptInput,
       output: AdoptOutput,
       ...ruled(OWNER_RULES.owner_adopt),
@@ -93,7 +93,7 @@ export function joiningTools(): Tool[] {
     tool({
       name: 'key_join',
       title: 'Join log',
-      summary: 'Put the key of this machine on the record.',
+      summary: 'Record the key of this machine.',
       input: KeyShape,
       output: KeyShape,
       ...ruled(OWNER_RULES.key_join),

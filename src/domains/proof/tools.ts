@@ -16,7 +16,7 @@ const scope = z.enum(['shallow', 'deep']);
 
 export const StartInput = z.strictObject({
   task_id: recordId,
-  auditor_id: actorName.describe('who vouches for the work, such as you'),
+  auditor_id: actorName.describe('who will check the work, such as your user'),
   reason: line(LIMITS.reasonCharsMax).optional(),
   scope: otherwise(scope, 'shallow'),
 });
@@ -68,7 +68,7 @@ export function proofTools(deps: ProofDeps): Tool[] {
     tool({
       name: 'merkle_finalize',
       title: 'Finalize session',
-      summary: 'Seal a session: build the Merkle tree over its records and freeze it for ever.',
+      summary: 'Seal a session: build the Merkle tree over its records and freeze it permanently.',
       input: FinalizeInput,
       output: FinalizeOutput,
       example: { session_id: 'A-0001' },
@@ -78,7 +78,7 @@ export function proofTools(deps: ProofDeps): Tool[] {
     tool({
       name: 'merkle_root',
       title: 'Session root',
-      summary: 'The Merkle root of a session; of an open one, the root so far.',
+      summary: 'Get the Merkle root of a session; for an open session, the root so far.',
       effect: 'reads',
       kind: 'snapshot',
       input: z.strictObject({ session_id: recordId }),

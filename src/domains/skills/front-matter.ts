@@ -61,7 +61,7 @@ export function readDeclaration(cut: Cut, folder: string) {
   const name = oneLine(written, SKILL_LIMITS.nameCharsMax);
   // A name that could be taken for a path or for several lines is not used.
   const isUsable = name === written && !/^\.|[/\\]/.test(name);
-  if (!isUsable) leftOut.push('name: not one line without slashes; the name of the folder is used');
+  if (!isUsable) leftOut.push('name: must be one line without slashes; the folder’s name is used');
   return {
     declared: {
       name: (isUsable && name) || oneLine(folder, SKILL_LIMITS.nameCharsMax),
@@ -123,12 +123,12 @@ function readFields({ yaml, firstLine }: Cut) {
   const tryYaml = createYamlReader();
   const whole = tryYaml(text, firstLine);
   if (isMap(whole)) return { fields: whole, broken };
-  if (/^(<{7}|={7}|>{7})( |$)/m.test(text)) throw new Refusal('it holds a merge conflict');
+  if (/^(<{7}|={7}|>{7})( |$)/m.test(text)) throw new Refusal('it contains a merge conflict');
   const fields = new Map<unknown, unknown>();
   for (const field of cutFields(text)) {
     const { key } = field;
     const value = readField(field, (lines) => tryYaml(lines, firstLine + field.line));
-    if (fields.has(key)) broken.set(`${key} is there twice`, 'the last one counts');
+    if (fields.has(key)) broken.set(`${key} appears twice`, 'the last one counts');
     if (value === TOO_BROKEN) {
       if (!fields.has('description')) throw value;
       broken.set('the fields from here on', `${TOO_BROKEN.message} (line ${firstLine + field.line})`);
@@ -220,7 +220,7 @@ const TOO_BROKEN = new Refusal('too much of the front matter is not valid YAML')
 function tryYaml(text: string, firstLine: number): Fields | Refusal {
   try {
     const value = load(text, { schema: SCHEMA, maxDepth: SKILL_LIMITS.yamlDepthMax, maxAliases: 0 });
-    return value instanceof Map ? value : new Refusal('the front matter holds no fields');
+    return value instanceof Map ? value : new Refusal('the front matter has no fields');
   } catch (error) {
     // Whatever the parser throws is about the text it was given, even a stack overflow.
     if (!(error instanceof YAMLException)) return new Refusal('not valid YAML: the parser gave up');

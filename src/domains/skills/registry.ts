@@ -54,7 +54,7 @@ async function scanRoots(options: SkillRegistryOptions, rest: disk.Scan['rest'])
           if (leftOut !== undefined) skip(place, leftOut);
           for (const [path, reason] of found.unread) skip(join(folder.path, path), reason);
         } else skip(place, `shadowed: ${taken} has the same name, ${declared.name}`);
-        const reason = `part of the skill in ${show(folder.path)}; move it out to make it one of its own`;
+        const reason = `part of the skill in ${show(folder.path)}; move it out to make it a separate skill`;
         for (const path of found.hidden) skip(join(folder.path, path), reason);
         return true;
       } catch (error) {

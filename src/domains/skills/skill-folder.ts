@@ -73,7 +73,7 @@ export function spend(budget: Budget, what: keyof Budget, amount: number): void 
   const [max, unit] = BUDGETS[what];
   budget[what] += amount;
   if (budget[what] <= max) return;
-  throw new Refusal(`its skills folder holds more than ${max} ${unit}; the rest is not read`);
+  throw new Refusal(`its skills folder contains more than ${max} ${unit}; the rest is not read`);
 }
 
 /** A folder that holds a SKILL.md. Everything below belongs to it and is not searched for more skills. */
@@ -121,12 +121,12 @@ export async function walkSkill(scan: Scan, folder: SkillFolder) {
       if (entry !== undefined) (entry.isFile() ? files : folders).push(below);
       const what = files.length + unread.size > filesMax ? 'files' : 'folders';
       if (what === 'files' || folders.length > filesMax)
-        throw new Refusal(`its folder holds more than ${filesMax} ${what}`);
+        throw new Refusal(`its folder contains more than ${filesMax} ${what}`);
     }
     await scan.rest();
   }
   if (bytes > bytesMax)
-    throw new Refusal(`the files in its folder are larger than ${bytesMax / 1_048_576} MiB together`);
+    throw new Refusal(`the files in its folder take more than ${bytesMax / 1_048_576} MiB`);
   spend(scan.budget, 'bytes', bytes);
   /** Files that would be skills of their own elsewhere. */
   const hidden = files.filter((path) => path !== folder.fileName && isSkillFile(basename(path)));
@@ -168,11 +168,11 @@ export function skillDigest(columns: ReadonlyMap<string, string>): string {
 /** Thrown when something in a skills folder is not used. The message tells the person who put it there why. */
 export class Refusal extends Error {}
 
-const VANISHED = 'it vanished while it was being read; ask again';
+const VANISHED = 'it disappeared while it was being read; call again';
 
 const REASONS: Readonly<Record<string, string>> = {
-  EACCES: 'Colibri may not read it (EACCES)',
-  EPERM: 'Colibri may not read it (EPERM)',
+  EACCES: 'Colibri has no permission to read it (EACCES)',
+  EPERM: 'Colibri has no permission to read it (EPERM)',
   ELOOP: 'it is or became a symbolic link (ELOOP)',
   ENOENT: VANISHED,
 };
@@ -258,7 +258,7 @@ async function hashFile(path: string, { roots, rest }: Scan): Promise<string> {
   }
 }
 
-const REPLACED = 'it was replaced while it was being read; ask again';
+const REPLACED = 'it was replaced while it was being read; call again';
 
 function openInside(path: string, roots: readonly string[]): number {
   if (!isInside(realPath(path), ...roots)) throw new Refusal('it is outside the skills folder');

@@ -10,7 +10,7 @@ const PAGE_DEFAULT = 50;
 
 const SkillListInput = z.strictObject({
   search: z.string().max(SEARCH_CHARS_MAX).optional().describe('part of the name or description'),
-  capability: z.string().max(SEARCH_CHARS_MAX).optional().describe('exact name of one'),
+  capability: z.string().max(SEARCH_CHARS_MAX).optional().describe('exact name'),
   limit: otherwise(z.int().min(1).max(SKILL_LIMITS.pageMax), PAGE_DEFAULT),
   offset: pageOffset,
 });
@@ -33,7 +33,7 @@ export function skillTools(registry: SkillRegistry): Tool[] {
     tool({
       name: 'skill_list',
       title: 'List skills',
-      summary: 'Skills in force, with digests, and files skipped, with reasons.',
+      summary: 'List the skills in force with their digests, and skipped files with the reasons.',
       effect: 'reads',
       kind: 'snapshot',
       input: SkillListInput,
@@ -54,7 +54,7 @@ function answer(listing: SkillListing, args: z.output<typeof SkillListInput>) {
   );
   const skipped = fitting(listing.skipped, SKILL_LIMITS.skippedBytesMax);
   const left = listing.skipped.length - skipped.length;
-  if (left > 0) skipped.push({ path: '', reason: `${left} more; "colibri doctor" names them all` });
+  if (left > 0) skipped.push({ path: '', reason: `${left} more; "colibri doctor" lists them all` });
   const room = SKILL_LIMITS.pageBytesMax - bytesOf(skipped);
   return {
     skills: fitting(matching.slice(offset, offset + limit), room).map((skill) => ({

@@ -77,7 +77,7 @@ export function systemTools(facts: SystemFacts): Tool[] {
     tool({
       name: 'server_ping',
       title: 'Ping',
-      summary: 'Is the server alive? Version, mode, uptime.',
+      summary: 'Check that the server is alive. Returns version, mode and uptime.',
       effect: 'reads',
       kind: 'point',
       input: NoInput,
@@ -87,7 +87,7 @@ export function systemTools(facts: SystemFacts): Tool[] {
     tool({
       name: 'server_health',
       title: 'Health',
-      summary: 'Database, mode, tools, memory, skills; and why, if something is degraded.',
+      summary: 'Report database, mode, tools, memory and skills, and the reason if something is degraded.',
       effect: 'reads',
       // The skills are read from their folders.
       kind: 'snapshot',

@@ -186,8 +186,8 @@ function taskHeld(task: TaskRow, held_by: string, since: string, seen: SeenHolde
     : `${held_by} has held ${task_id} since ${since}`;
   const where = isPerson
     ? 'a person at the command line'
-    : `${seen.present ? 'still there' : 'its process is gone'}${seen.last_seen === undefined ? '' : `, last seen ${seen.last_seen}`}`;
-  const sentence = `${how} (${where}). Take another task from task_next_actions. If it will not be finished otherwise, take it over: repeat the call with takeover: true.`;
+    : `${seen.present ? 'still running' : 'its process is gone'}${seen.last_seen === undefined ? '' : `, last seen ${seen.last_seen}`}`;
+  const sentence = `${how} (${where}). Take another task from task_next_actions. Only if the holder will not finish it, take it over: repeat the call with takeover: true.`;
   const details = { task_id, held_by, since, ...given(seen, 'last_seen'), present: seen.present };
   return new ColibriError('ERR_TASK_HELD', sentence, details);
 }
@@ -202,13 +202,13 @@ function* assertMayFinish(task: TaskRow): Steps<number> {
   });
   const lacks = (missing: string) => ({ task_id, missing_fields: [missing] });
   if (newest === undefined) {
-    const sentence = `${task_id} cannot be finished before its reasons are written down. Call thought_record for it, then set this status again.`;
+    const sentence = `${task_id} cannot be finished before a reason is recorded. Call thought_record for it, then set this status again.`;
     throw new ColibriError('ERR_WRITEBACK_REQUIRED', sentence, lacks('thought_record'));
   }
   if (task.proof_grade === 0 || (open === undefined && newest.sealed)) return unsealed;
   const what =
     open === undefined
-      ? `its newest thought ${formatId(THOUGHTS, newest.id)} is in no sealed session. Open a session with audit_session_start, record what is still to be said, and seal it with merkle_finalize`
+      ? `its newest thought ${formatId(THOUGHTS, newest.id)} is not in a sealed session. Open a session with audit_session_start, record a thought that sums up the work, and seal it with merkle_finalize`
       : `its session ${formatId(SESSIONS, open.id)} is still open. Seal it with merkle_finalize`;
   const sentence = `${task_id} is proof-grade, and ${what}; then set this status again.`;
   throw new ColibriError('ERR_PROOF_REQUIRED', sentence, lacks('merkle_finalize'));
@@ -250,7 +250,7 @@ function cycleError(task: number, cameFrom: ReadonlyMap<number, number>, via?: s
   for (let id = cameFrom.get(task); id !== undefined && id !== task; id = cameFrom.get(id)) path.unshift(id);
   const cycle = [task, ...path].map((id) => formatId(TASKS, id));
   if (via !== undefined) cycle.splice(1, 0, via);
-  const sentence = `${cycle[0]} would wait for itself: ${cycle.join(' waits for ')}. Leave one of these dependencies out.`;
+  const sentence = `${cycle[0]} would wait for itself: ${cycle.join(' waits for ')}. Remove one of these dependencies.`;
   return new ColibriError('ERR_CIRCULAR_DEPENDENCY', sentence, { cycle });
 }
 
@@ -258,18 +258,18 @@ function cycleError(task: number, cameFrom: ReadonlyMap<number, number>, via?: s
 function* afterthoughts(args: UpdateArgs, before: TaskRow, row: TaskRow, unsealed: number): Steps<string[]> {
   const said: string[] = [];
   if (unsealed > 0)
-    said.push(`${unsealed} older thought(s) of ${formatId(TASKS, row.id)} are in no sealed session.`);
+    said.push(`${unsealed} older thought(s) of ${formatId(TASKS, row.id)} are not in a sealed session.`);
   if ((args.progress ?? row.progress) !== row.progress)
     said.push(`Finishing sets progress to 100, not ${args.progress}.`);
   else if (args.progress !== undefined && args.progress < 100 && isDone(before.status))
-    said.push(`The task is finished, and its progress now says ${args.progress} instead of 100.`);
+    said.push(`The task is finished, but its progress is now ${args.progress} instead of 100.`);
   if (args.progress === 100 && !isDone(row.status))
     said.push(`Progress is 100 but the status is ${row.status}, not finished.`);
   if (args.blocked_reason !== undefined && row.status !== 'blocked')
     said.push(`blocked_reason was stored, but the status is ${row.status}, not blocked.`);
   if (args.status === undefined || !isDone(row.status)) return said;
   const { unmet } = yield* ask({ unmet: ['unmet', row] });
-  if (unmet > 0) said.push(`Finished although ${unmet} of its children or dependencies are not.`);
+  if (unmet > 0) said.push(`Finished, although ${unmet} of its children or dependencies are not.`);
   return said;
 }
 
@@ -290,7 +290,7 @@ function assertExist(ids: readonly number[], existing: readonly number[], field:
 export function projectNotFound(project: string, known: readonly string[]): ColibriError {
   const hint =
     known.length === 0
-      ? ' There are none yet; task_create opens one.'
+      ? ' There are none yet; task_create creates one.'
       : `${didYouMean(project, known)} The projects are: ${known.join(', ')}.`;
   const sentence = `There is no project ${JSON.stringify(project)}.${hint}`;
   return new ColibriError('ERR_PROJECT_NOT_FOUND', sentence, { project, projects: known });

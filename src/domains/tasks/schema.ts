@@ -31,13 +31,13 @@ const Editable = {
 
 export const CreateInput = z.strictObject({
   title,
-  project: projectName.describe('a new name opens a project'),
+  project: projectName.describe('a new name creates a project'),
   ...Editable,
   priority: otherwise(priority, 'normal'),
   assignee: otherwise(actorName, 'unassigned'),
-  parent_id: recordId.optional().describe('task it is part of'),
+  parent_id: recordId.optional().describe('parent task'),
   type: z.enum(TYPES).optional(),
-  proof_grade: z.boolean().optional().describe('done needs a sealed session'),
+  proof_grade: z.boolean().optional().describe('finishing needs a sealed session'),
   workflow: z.enum(WORKFLOWS).optional().describe('default: as configured'),
 });
 
@@ -56,7 +56,7 @@ export const UpdateInput = z
     title: title.optional(),
     ...Editable,
     blocked_reason: line(LIMITS.reasonCharsMax).optional().describe('required with status blocked'),
-    takeover: z.boolean().optional().describe('true: take it from its holder'),
+    takeover: z.boolean().optional().describe('true: take over from its holder'),
   })
   .refine((update) => Object.keys(update).length > 1, 'give at least one field besides task_id')
   .refine((update) => update.status !== 'blocked' || update.blocked_reason !== undefined, {
@@ -84,9 +84,9 @@ export const UpdateOutput = z.strictObject({
 
 export const GetInput = z.strictObject({
   task_id: recordId,
-  include_thought_trail: z.boolean().optional().describe('add thought ids'),
-  include_dependents: z.boolean().optional().describe('add child ids'),
-  include_history: z.boolean().optional().describe('add its calls, newest first'),
+  include_thought_trail: z.boolean().optional().describe('include thought ids'),
+  include_dependents: z.boolean().optional().describe('include child ids'),
+  include_history: z.boolean().optional().describe('include its calls, newest first'),
 });
 
 /** A call on the task: what it asked for, and how it ended. `position` is that of its exit row. */
@@ -131,7 +131,7 @@ export const ListInput = z.strictObject({
   assignee: actorName.optional(),
   label: line(LIMITS.labelCharsMax).optional(),
   ...each(instant, 'created_after', 'created_before'),
-  search: z.string().max(LIMITS.searchCharsMax).optional().describe('words, or how they begin'),
+  search: z.string().max(LIMITS.searchCharsMax).optional().describe('words or prefixes'),
   limit: otherwise(z.int().min(1).max(LIMITS.tasksPageMax), PAGE_DEFAULT),
   offset: pageOffset,
   sort_by: otherwise(z.enum(['created', 'updated', 'priority', 'progress']), 'updated'),
@@ -146,7 +146,7 @@ export const ListOutput = z.strictObject({
 export const NextInput = z.strictObject({
   project: projectName.optional().describe(IF_CONFIGURED),
   limit: otherwise(z.int().min(1).max(LIMITS.nextActionsMax), NEXT_DEFAULT),
-  include_blocked: z.boolean().optional().describe('add blocked tasks and why'),
+  include_blocked: z.boolean().optional().describe('include blocked tasks and why'),
 });
 
 const HeldTask = z.strictObject({

@@ -54,7 +54,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
       name: 'task_get',
       title: 'Get task',
       summary:
-        'One task with all its fields and its holder; on request its thought ids, child ids and history.',
+        'Get one task with all its fields and its holder; optionally its thought ids, child ids and history.',
       effect: 'reads',
       kind: (sent) => (Reflect.has(Object(sent), 'include_history') ? 'snapshot' : 'point'),
       input: schema.GetInput,
@@ -78,7 +78,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
       name: 'task_update',
       title: 'Update task',
       summary:
-        'Change fields or move a task one step; a refused step lists the allowed ones. Setting in_progress (pipeline: GATHER) claims it: while you hold it, others cannot move it.',
+        'Change fields, or move a task one step; a refused step lists the allowed ones. Setting in_progress (pipeline: GATHER) claims the task: while you hold it, others cannot move it.',
       input: schema.UpdateInput,
       output: schema.UpdateOutput,
       example: { task_id: 'T-0001', status: 'todo' },
@@ -87,7 +87,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
     tool({
       name: 'task_list',
       title: 'List tasks',
-      summary: 'Find tasks by filters and words; newest change first, one page at a time.',
+      summary: 'Find tasks by filters and words, most recently changed first, in pages.',
       effect: 'reads',
       kind: 'snapshot',
       input: schema.ListInput,
@@ -106,7 +106,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
       name: 'task_next_actions',
       title: 'Next actions',
       summary:
-        'What to do next: ready tasks first, then by priority, then oldest; with tasks you hold, tasks that were abandoned, and a hint where nothing is ready.',
+        'List what to do next: ready tasks first, then by priority, then oldest. Also lists tasks you hold, abandoned tasks, and a hint if nothing is ready.',
       effect: 'reads',
       kind: 'snapshot',
       input: schema.NextInput,
@@ -199,21 +199,21 @@ async function hint(
   const move = (id: number, args: object) => call('task_update', { task_id: taskId(id), ...args });
   const named = project ?? settings.projects?.[0] ?? 'my-project';
   const said = [
-    own && `You hold ${taskId(own.id)}: go on with it.`,
+    own && `You hold ${taskId(own.id)}: continue it.`,
     isEmpty &&
-      `There are no tasks${where} yet. Make one: ${call('task_create', { title: 'What to do', project: named })}.`,
+      `There are no tasks${where} yet. Create one: ${call('task_create', { title: 'What to do', project: named })}.`,
     waiting > 0 &&
       `${waiting} listed ${plural(waiting, 'task waits', 'tasks wait')} for others to be finished.`,
     left && `${taskId(left.id)} was abandoned. Take it over: ${move(left.id, { takeover: true })}.`,
     backlog.first !== undefined &&
-      `${backlog.count} ${plural(backlog.count, 'task waits', 'tasks wait')} in backlog${where}. Bring one forward: ${move(backlog.first, { status: 'todo' })}, then claim it with status in_progress.`,
+      `${backlog.count} ${plural(backlog.count, 'task waits', 'tasks wait')} in backlog${where}. Plan one: ${move(backlog.first, { status: 'todo' })}, then claim it with status in_progress.`,
     review.first !== undefined &&
-      `${review.count} ${plural(review.count, 'task is', 'tasks are')} in review${where}. Look at one and finish it: ${move(review.first, { status: 'done' })}.`,
+      `${review.count} ${plural(review.count, 'task is', 'tasks are')} in review${where}. Review one and finish it: ${move(review.first, { status: 'done' })}.`,
     blocked > 0 &&
       `${blocked} ${plural(blocked, 'task is', 'tasks are')} blocked; include_blocked lists them.`,
   ].filter((sentence) => typeof sentence === 'string');
   return (
-    said.join(' ') || `Nothing${where} is left to claim: every task is finished or held by somebody else.`
+    said.join(' ') || `Nothing${where} is left to claim: every task is finished or held by someone else.`
   );
 }
 

@@ -84,7 +84,7 @@ export function assertArrow(task: Standing, to: Status): void {
       : ` ${held_by} has held it since ${task.held_since}: unless that is you, take another task.`;
   const next =
     allowed.length === 0
-      ? 'It is final and never moves again.'
+      ? 'That status is final.'
       : `${first === undefined ? '' : `Set it to ${first} first. `}Allowed next: ${allowed.join(', ')}.`;
   const sentence = `${task_id} has been ${status} since ${status_since}, set by ${status_by}; it cannot ${refused}.${held} ${next}`;
   const who = held_by === null ? { status_by, since: status_since } : { held_by, since: task.held_since };

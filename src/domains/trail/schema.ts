@@ -15,10 +15,10 @@ export const RecordInput = z.strictObject({
   task_id: recordId,
   type,
   content: line(LIMITS.thoughtCharsMax),
-  branch: evidence.optional().describe('default, as for commit_sha: what git says'),
+  branch: evidence.optional().describe('default, like commit_sha: read from git'),
   commit_sha: evidence.optional(),
   tests_run: evidenceList.optional().describe('with results'),
-  blockers: evidenceList.optional().describe('what stands in the way'),
+  blockers: evidenceList.optional().describe('obstacles'),
   metadata: z
     .record(z.string(), z.unknown())
     .refine(
@@ -28,7 +28,7 @@ export const RecordInput = z.strictObject({
     .optional()
     // Strict converters refuse an object of unknown fields. Stage 2 takes the object itself, too.
     .meta({ listedAs: 'string', description: 'JSON object as text, at most 16 KB' }),
-  session_id: recordId.optional().describe('default: the task’s open one'),
+  session_id: recordId.optional().describe('default: the task’s open session'),
 });
 
 const Link = {

@@ -42,7 +42,7 @@ export function trailTools(deps: TrailDeps): Tool[] {
       name: 'thought_record',
       title: 'Record thought',
       summary:
-        'Append a thought on a task to its tamper-evident trail: why you do what you do. It cannot be edited later.',
+        'Record a thought about a task, such as the reason for a decision, in its tamper-evident trail. It cannot be edited later.',
       input: schema.RecordInput,
       output: schema.RecordOutput,
       example: { task_id: 'T-0001', type: 'decision', content: 'Use cookies because …' },
@@ -53,7 +53,7 @@ export function trailTools(deps: TrailDeps): Tool[] {
       name: 'thought_record_list',
       title: 'List thoughts',
       summary:
-        'The thoughts of a task, of a session, or all, in order (both ids: that task within that session); verify_chain also checks every record and link.',
+        'List the thoughts of a task, of a session, or all, in order (both ids: that task within that session); verify_chain also checks every record and link.',
       effect: 'reads',
       kind: (sent) => (Reflect.has(Object(sent), 'verify_chain') ? 'long' : 'snapshot'),
       input: schema.ListInput,
@@ -65,7 +65,7 @@ export function trailTools(deps: TrailDeps): Tool[] {
       name: 'audit_verify_chain',
       title: 'Verify chain',
       summary:
-        'Check every record and audit row of a task or a session; give exactly one of the two. Lists every break; with full_trace, every hash.',
+        'Check every record and audit row of a task or a session (give exactly one of the two). Lists every break; with full_trace, every hash.',
       effect: 'reads',
       kind: 'long',
       input: schema.VerifyInput,

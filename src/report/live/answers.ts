@@ -142,7 +142,7 @@ export function liveAnswers(
       const records = (await tx.get<{ count: number }>(sql, id))?.count ?? 0;
       if (records > SESSION_RECORDS_MAX)
         return {
-          reason: `${subject} has ${records} records, more than a page shows. "colibri prove ${subject}" writes all of them, and verify.html shows them`,
+          reason: `${subject} has ${records} records, more than this page can show. "colibri prove ${subject}" writes all of them; open that file in verify.html`,
         };
       return { subject, asked: [subject], selection: await select(tx, subject) };
     },
@@ -199,7 +199,7 @@ export function liveAnswers(
       if (head.size > rows)
         return line({
           ...preamble,
-          reason: `${head.size} rows were signed and ${rows} are there: the newest rows are gone`,
+          reason: `${head.size} rows were signed, but ${rows} are there: the newest rows are gone`,
         });
       const tree = remembering(logNodes(tx), nodes);
       const at = countOf(given, 'at');

@@ -9,7 +9,7 @@ export function livePage(): Page {
   const page = reportPage();
   const [, policy] = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(page ?? '') ?? [];
   if (page === undefined || policy === undefined || !page.includes(NO_BUNDLE))
-    throw new Error('verify.html is missing: the installation is incomplete. Install it again.');
+    throw new Error('verify.html is missing: the installation is incomplete. Reinstall Colibri.');
   const wider = policy.replace("default-src 'none'", "default-src 'none'; connect-src 'self'");
   const html = page
     .replace(policy, wider)

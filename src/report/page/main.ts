@@ -107,9 +107,9 @@ function welcome(): HTMLElement {
     h('h2', 'Drop a bundle or a certificate anywhere on this page'),
     h(
       'p',
-      'A bundle is the zip or the folder that “colibri export” writes; a certificate is the file that “colibri prove” writes. If this file is in a bundle, choose the folder it is in.',
+      'A bundle is the zip or the folder that “colibri export” writes; a certificate is the file that “colibri prove” writes. If this page is part of a bundle, choose the folder that contains it.',
     ),
-    note('Every row is hashed here, in your browser. The page has no network: nothing you open leaves it.'),
+    note('Every row is hashed here, in your browser. This page uses no network: nothing you open leaves it.'),
   ]);
 }
 
@@ -365,15 +365,15 @@ function groundsOf({ keys, rows, size, remarks, findingCount, erased }: VerdictV
   return {
     isWrong: findingCount > 0,
     lines: [
-      `${plural(rows, 'audit row')} of ${number(size)} checked in this browser by the rules of “colibri verify”, not taken on trust.`,
+      `${plural(rows, 'audit row')} of ${number(size)} checked in this browser, by the rules of “colibri verify”.`,
       ...keys.map(({ id }) => [
         'The key ',
         h('code.hash', id),
-        ' came with it: it shows that one key signed, not whose it is. Compare it under Checks.',
+        ' came with it. This shows that one key signed the log, but not whose key it is. Compare it under Checks.',
       ]),
       ...erased.map((erasure) => said(erasureLine(erasure), 400)),
       ...remarks.map((remark) => said(remark, 400)),
-      'A page that comes with its data could be made to lie. To be sure, check the bundle with a verify.html or a Colibri that you got elsewhere.',
+      'Someone who forges the data can also forge the page that comes with it. To be sure, check the bundle with a verify.html or a Colibri from a source you trust.',
     ],
   };
 }

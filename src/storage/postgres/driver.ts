@@ -43,7 +43,7 @@ async function loadLibrary(): Promise<Library> {
     return await loaded;
   } catch (error) {
     throw new NoEngineError(
-      `The PostgreSQL client cannot be loaded (${asError(error).message.split('\n')[0]}). Install Colibri again, or unset COLIBRI_DATABASE_URL.`,
+      `The PostgreSQL client cannot be loaded (${asError(error).message.split('\n')[0]}). Reinstall Colibri, or unset COLIBRI_DATABASE_URL.`,
     );
   }
 }
@@ -285,19 +285,19 @@ function unreachable({ shown }: Address, failure: unknown): ColibriError {
     REASONS[code] ??
     (code === '' && failure instanceof Error && OWN.test(failure.message) ? failure.message : undefined);
   const reason = why ?? (code === '' ? 'no server answered' : `error ${code}`);
-  const sentence = `${shown} cannot be reached: ${reason}. Check COLIBRI_DATABASE_URL, and that the server runs and lets this user in.`;
+  const sentence = `${shown} cannot be reached: ${reason}. Check COLIBRI_DATABASE_URL, and that the server is running and accepts this user.`;
   return new ColibriError('ERR_STORAGE_BUSY', sentence, { reason });
 }
 
 const OWN = /^the server /;
 
 const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens there',
+  ECONNREFUSED: 'nothing is listening there',
   ENOENT: 'there is no such socket',
-  ENOTFOUND: 'the name of the server is not known',
-  EAI_AGAIN: 'the name of the server cannot be looked up now',
+  ENOTFOUND: 'the server’s name is unknown',
+  EAI_AGAIN: 'the server’s name cannot be looked up at the moment',
   ETIMEDOUT: 'the server does not answer',
-  EHOSTUNREACH: 'there is no way to the server',
+  EHOSTUNREACH: 'there is no route to the server',
   '28P01': 'the server refused the user or the password',
   '28000': 'the server refused the user',
   '3D000': 'there is no such database on the server',

@@ -38,7 +38,7 @@ export async function openPostgres(options: PostgresOptions): Promise<StorageEng
     const writable = !readOnly && (await session.takesWrites());
     if (writable) await createSchema(session, address);
     else if ((await markOf(session)) === undefined)
-      throw unusable(`There is no log of Colibri in ${address.shown}. Start a client that uses it.`);
+      throw unusable(`There is no Colibri log in ${address.shown}. Start a client that uses it.`);
     const problems = compareStructure(await session.ask<Definition>(DEFINITIONS));
     // Who only reads may look at anything, and says what is wrong with it.
     if (problems.length > 0 && !readOnly) throw new ForeignSchema(address.shown, problems);
@@ -71,7 +71,7 @@ async function examine(session: Session, { shown }: Address): Promise<string> {
     );
   if (commits === 'off')
     throw unusable(
-      `${shown} answers commits before they are on a disk (synchronous_commit is off), so that nothing could be called stored. Set it to on, for the server, the database or the role.`,
+      `${shown} confirms commits before they are on disk (synchronous_commit is off), so Colibri could not promise that anything is stored. Set it to on for the server, the database or the role.`,
     );
   return `PostgreSQL ${version.split(' ')[0]}, synchronous_commit ${commits}`;
 }
@@ -90,7 +90,7 @@ async function createSchema(session: Session, address: Address): Promise<void> {
   if (mark === MARK) return;
   if (mark !== undefined)
     throw unusable(
-      `${address.shown} was made by another version of Colibri (${mark}; this one knows schema ${SCHEMA_VERSION}). It was left untouched; use that version.`,
+      `${address.shown} was created by another version of Colibri (${mark}; this one knows schema ${SCHEMA_VERSION}). It was left untouched; use that version.`,
     );
   const [there] = await session.ask<{ found: number }>(
     'SELECT count(*) AS found FROM pg_namespace WHERE nspname = ?',
@@ -105,7 +105,7 @@ async function createSchema(session: Session, address: Address): Promise<void> {
     if ((await markOf(session)) === MARK) return;
     const reason = asError(error).message;
     throw unusable(
-      `The tables of Colibri could not be made in ${address.shown} (${reason}). Let a role that may create a schema start Colibri once, or see the guide on a team's database.`,
+      `Colibri’s tables could not be created in ${address.shown} (${reason}). Start Colibri once with a role that may create a schema, or see the guide on a team’s database.`,
     );
   }
 }
@@ -352,7 +352,7 @@ class PostgresEngine implements StorageEngine {
     if (code === '53100')
       return refused(
         'ERR_STORAGE_FULL',
-        `The server of ${shown} has no room left; nothing was written. Reading still works. Ask its owner to make room, then repeat the call.`,
+        `The server of ${shown} has no space left; nothing was written. Reading still works. Ask its owner to free some space, then repeat the call.`,
       );
     if (isLost(cause))
       return refused(
@@ -363,7 +363,7 @@ class PostgresEngine implements StorageEngine {
     if (code === '55P03' || code === '57014')
       return refused(
         'ERR_STORAGE_BUSY',
-        `Another process held ${shown} for more than ${waited_ms / 1000} s; nothing was written. Repeat the call; if it stays so, look for a stopped process.`,
+        `Another process held ${shown} for more than ${waited_ms / 1000} s; nothing was written. Repeat the call; if this continues, look for a suspended process.`,
         { waited_ms },
       );
     return cause;
@@ -372,7 +372,7 @@ class PostgresEngine implements StorageEngine {
   #uncertain(cause: unknown): ColibriError {
     if (this.#failed !== undefined) return this.#failed;
     const { shown } = this.#options.address;
-    const sentence = `The connection to ${shown} was lost during a commit and did not come back. Nobody knows whether the call was stored. The server stops; when the database can be reached, start it again, and look the call up before repeating it.`;
+    const sentence = `The connection to ${shown} was lost during a commit and did not come back. It is not known whether the call was stored. The server stops. When the database can be reached, start the server again, and look the call up before you repeat it.`;
     this.#failed = new ColibriError(
       'ERR_STORAGE_UNCERTAIN',
       sentence,

@@ -80,7 +80,7 @@ export async function chooseDriver(
     }
   }
   throw new NoEngineError(
-    `There is no usable SQLite: ${complaints.join(', and ')}. Use Node ${NODE_VERSION_MIN} or newer, or install Colibri again: ${PACKAGE} has binaries for Linux, macOS and Windows on x64 and arm64.`,
+    `There is no usable SQLite: ${complaints.join(', and ')}. Use Node ${NODE_VERSION_MIN} or newer, or reinstall Colibri: ${PACKAGE} has binaries for Linux, macOS and Windows on x64 and arm64.`,
   );
 }
 

@@ -315,7 +315,7 @@ class SqliteEngine implements StorageEngine {
     }
     if (result !== 'busy') return undefined;
     const waited = LIMITS.lockWaitMsMax;
-    const sentence = `Another process held ${path} for more than ${waited / 1000} s; nothing was written. Repeat the call; if it stays so, look for a stopped process.`;
+    const sentence = `Another process held ${path} for more than ${waited / 1000} s; nothing was written. Repeat the call; if this continues, look for a suspended process.`;
     return new ColibriError('ERR_STORAGE_BUSY', sentence, { waited_ms: waited }, { cause });
   }
 
@@ -324,7 +324,7 @@ class SqliteEngine implements StorageEngine {
     const result = resultOf(cause);
     if (result === undefined || !DAMAGED.includes(result)) return undefined;
     const reason = asError(cause).message;
-    const sentence = `${this.#options.path} cannot be read (${reason}). "colibri verify" tells how far it is good; put a good copy back.`;
+    const sentence = `${this.#options.path} cannot be read (${reason}). "colibri verify" says up to which row it is intact; restore a good copy.`;
     return new Error(sentence, { cause });
   }
 
@@ -333,7 +333,7 @@ class SqliteEngine implements StorageEngine {
     if (this.#failed !== undefined) return this.#failed;
     const reason = what ?? asError(cause).message;
     const failure = what ?? `The disk failed on ${this.#options.path} (${reason}).`;
-    const sentence = `${failure} Nobody knows whether the call was stored. The server stops; see that the database is in place, start the server again, and look the call up before repeating it.`;
+    const sentence = `${failure} It is not known whether the call was stored. The server stops. Make sure that the database is in place, start the server again, and look the call up before you repeat it.`;
     this.#failed = new ColibriError('ERR_STORAGE_UNCERTAIN', sentence, { reason }, { cause });
     this.#options.onUncertain?.(this.#failed);
     return this.#failed;

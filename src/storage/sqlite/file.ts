@@ -29,7 +29,7 @@ export function assertPresent(path: string): void {
   // A folder that cannot be entered says nothing about what is in it.
   if (found.startsWith(UNREACHABLE)) throw new UnusableStorage(`${path} ${found}.`);
   throw new UnusableStorage(
-    `There is no database at ${path}. Run "colibri init" in your project, then start a client or add a task: the first call makes the database. Or name another with COLIBRI_DB_PATH.`,
+    `There is no database at ${path}. Run "colibri init" in your project, then start a client or add a task: the first call creates the database. To use another database, set COLIBRI_DB_PATH.`,
   );
 }
 
@@ -62,7 +62,7 @@ export class OpenFiles {
       if (now.ino !== before.ino || now.dev !== before.dev) return `${path} was replaced by another file.`;
       if ((before.mode & ~now.mode & 0o200) !== 0) return `${path} was made read-only.`;
       const cut = isCut(path, now.size < before.size);
-      if (cut === true) return `${path} was cut short.`;
+      if (cut === true) return `${path} was truncated.`;
       if (cut === false) this.#files.set(path, now);
     }
     return undefined;
@@ -107,7 +107,7 @@ function identify(driver: SqliteDriver, path: string) {
   if (header.toString('latin1', 0, MAGIC.length) !== MAGIC)
     throw untouched(`${path} is not a SQLite database`, `move it away, or ${ELSEWHERE}`);
   if (statSync(path).size < HEADER_BYTES)
-    throw untouched(`${path} is damaged: it ends inside its header`, 'put a good copy back');
+    throw untouched(`${path} is damaged: it ends inside its header`, 'restore a good copy');
   const applicationId = header.readUInt32BE(68);
   // The header may be older than a write-ahead log that was never merged into it. Only SQLite can read the two together.
   if (!existsSync(`${path}-wal`) && !existsSync(`${path}-journal`)) {

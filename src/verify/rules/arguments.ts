@@ -177,7 +177,7 @@ export function checkArguments(
 ): boolean {
   const wrong = forms === undefined ? undefined : wrongArgument(forms, args, texts, badTexts);
   if (wrong !== undefined) {
-    const message = `Nobody can have called ${tool} with the arguments of audit row ${position}: ${JSON.stringify(wrong)} is missing or is not what it takes.`;
+    const message = `Nobody can have called ${tool} with the arguments of audit row ${position}: ${JSON.stringify(wrong)} is missing or not valid.`;
     report(rowFinding('malformed', position, message, { table: 'action_payloads', columns: [wrong] }));
     return false;
   }

@@ -206,7 +206,7 @@ function judge(
   }
   if (opened.by === undefined && evidence.source !== 'against')
     return verdict('foreign-key', `${where} is not signed by a known key of this log.`);
-  if (size === 0) return verdict('nothing', `${where} is a head of no rows and says nothing.`);
+  if (size === 0) return verdict('nothing', `${where} is a head of an empty log and proves nothing.`);
   const [status, message] = compare(size, root, log, where);
   const disagrees = status === 'cut' || status === 'rewritten';
   const isGivenUp = adoptions.some(({ lost }) => lost !== undefined && lost.size >= size);
@@ -319,7 +319,7 @@ function checkpointedBy(judged: readonly Judged[], known: readonly KnownKey[]): 
 /** What the owner gave up stays worth knowing, even where nothing that contradicts the log is left. */
 function tellAdoption({ position, lost }: KeyAct): string {
   return lost === undefined
-    ? `The owner adopted the log at ${auditRow(position)}: whatever was changed before is accepted as it is.`
+    ? `The owner adopted the log at ${auditRow(position)}: every change before that is accepted as it is.`
     : `The owner adopted the log at ${auditRow(position)} and gave up the signed head of ${lost.size} audit rows, which it no longer extends.`;
 }
 
@@ -334,8 +334,10 @@ function remarksOn(
     .map(({ message }) => message);
   if (log.origin === undefined) remarks.push('The log was never signed.');
   if (trusted.length === 0 && known.length > 0)
-    remarks.push('No key was given: the signatures are by the key that the name of the log belongs to.');
+    remarks.push(
+      'No key was given, so the signatures were checked with the key that the log is named after.',
+    );
   for (const { text } of known.filter(({ vouched }) => !vouched))
-    remarks.push(`The key ${keyId(text)} joined by itself, and nobody has vouched for it.`);
+    remarks.push(`The key ${keyId(text)} joined automatically, and nobody has vouched for it.`);
   return remarks;
 }

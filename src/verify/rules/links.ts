@@ -80,14 +80,14 @@ export class Links {
     const due = this.position + 1;
     if (position === due || (!this.#whole && position > due)) return 'next';
     if (position < due) {
-      const message = `There is an audit row ${position} behind row ${this.position}, where it cannot be.`;
+      const message = `There is an audit row ${position} after row ${this.position}, where it cannot be.`;
       const record = auditRow(position);
       this.#tell(Math.max(position, 1), 'stray', message, { record, columns: ['position'] });
       return 'stray';
     }
     if (text !== undefined && !text.includes(`"position":${position},`)) {
       // Whoever moved a row past the end left one row missing, not all those up to there.
-      const message = `There is an audit row at position ${position} that says it is another one.`;
+      const message = `There is an audit row at position ${position} that claims another position.`;
       this.#tell(due, 'stray', message, { record: auditRow(position), columns: ['position'] });
       return 'stray';
     }

@@ -40,9 +40,9 @@ export function checkPayload(
   if (!isKept(row, isWriting))
     return payload === undefined
       ? undefined
-      : tell('stray', `There is a payload at position ${position}, and no audit row has one there.`);
+      : tell('stray', `There is a payload at position ${position}, but no audit row has one there.`);
   if (payload === undefined)
-    return tell('missing', `What audit row ${position} was called with or answered is missing.`);
+    return tell('missing', `The arguments or result of audit row ${position} are missing.`);
   const actual = digestUnder(payload.salt, payload.body);
   if (actual !== digest) {
     const message = `The payload of audit row ${position} is not what its digest says.`;

@@ -104,7 +104,7 @@ export class Texts {
       this.erasedBy.set(digest, { position, task: erasable.task_id });
       const absent = this.#absent.get(digest);
       this.#absent.delete(digest);
-      const message = `Audit row ${position} says that this text of ${record} was erased, and it is still there.`;
+      const message = `Audit row ${position} says that this text of ${record} was erased, but it is still there.`;
       if (found.has(digest)) this.#tell('stray', position, message, { record: digest });
       else if (absent?.call.of === undefined) hasStrangers ||= isStrict;
       else if (!isTextOf(erasable, absent.call.of) || absent.call.end > position) hasStrangers = true;
@@ -122,7 +122,7 @@ export class Texts {
   finish(): void {
     for (const position of this.#named.repeated()) {
       this.present -= 1;
-      const message = `Audit row ${position} names a text that was named before, and each call has texts of its own.`;
+      const message = `Audit row ${position} names a text that was named before, but each call has its own texts.`;
       this.#tell('malformed', position, message, { table: 'action_payloads' });
     }
     for (const [digest, { position, field }] of this.#absent) {

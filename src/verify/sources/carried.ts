@@ -55,7 +55,7 @@ async function readFiles({ files, about }: Given) {
   const notes = await readNotes(folder, faults);
   // Without the rows between, nothing can be held against a checkpoint that was kept.
   if (about !== undefined && (notes.heads.length === 0 || notes.kept.length > 0))
-    throw new SourceError('it must have a signed head and no other checkpoint');
+    throw new SourceError('it must have a signed head, and no other checkpoint');
   const texts = await readTexts(folder.lines(forms.TEXTS), faults);
   const state = new HeldState();
   await state.read(folder.lines(forms.STATE), faults);
@@ -140,7 +140,9 @@ class Carried implements CarriedSource {
     }
     await this.#payloads.finish();
     if (proofs.length !== count || proofs.includes(undefined))
-      faults.push(fileFinding('altered', forms.PROOFS, `${forms.PROOFS} does not fit the rows of the log.`));
+      faults.push(
+        fileFinding('altered', forms.PROOFS, `${forms.PROOFS} does not match the rows of the log.`),
+      );
   }
 
   /**
@@ -277,7 +279,7 @@ async function checkSums(folder: Folder, strays: ReadonlySet<string>, report: Re
   const message =
     wrong.length === 0
       ? `${forms.SUMS} lists something that is not there, or not in order.`
-      : `${wrong.slice(0, 3).join(', ')}${wrong.length > 3 ? ' and others' : ''} do not fit ${forms.SUMS}.`;
+      : `${wrong.slice(0, 3).join(', ')}${wrong.length > 3 ? ' and others' : ''} do not match ${forms.SUMS}.`;
   report({ kind: 'altered', table: forms.SUMS, record: wrong[0] ?? forms.SUMS, message });
 }
 

@@ -40,12 +40,12 @@ export function parseCertificate(text: string): Certificate {
     throw new SourceError(`the certificate is larger than ${CERTIFICATE_BYTES_MAX} bytes`);
   const { files, kind, origin, subject, version } = members(text);
   if (kind !== MARKED.kind || version !== MARKED.version)
-    throw new SourceError('this is no certificate of this version');
+    throw new SourceError('this is not a certificate of this version');
   if (!isText(subject) || !SUBJECT.test(subject) || !isText(origin) || !isOrigin(origin) || !areFiles(files))
-    throw new SourceError('the certificate has no subject, no name of a log or no files that it can have');
+    throw new SourceError('the certificate lacks a subject, the name of a log or valid files');
   const certificate = { subject, origin, files };
   if (formatCertificate(certificate) !== text)
-    throw new SourceError('the certificate is not spelled as Colibri spells it');
+    throw new SourceError('the certificate is not written as Colibri writes it');
   return certificate;
 }
 

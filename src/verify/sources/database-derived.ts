@@ -36,7 +36,7 @@ async function compare<K extends string | number>(
     if (due === actual || isExplained(one, due, actual)) continue;
     const { what, record, ...place } = about(one);
     if (due === undefined) {
-      const message = `${table} has ${what}, which the log does not have.`;
+      const message = `${table} has ${what}, but the log does not.`;
       report({ kind: 'stray', table, record, message });
       continue;
     }
@@ -96,7 +96,7 @@ async function checkTaskCalls({ from, walked, report }: Rest): Promise<void> {
     const message =
       kind === 'missing'
         ? `task_calls does not say that ${call}.`
-        : `task_calls says that ${call}, and it was not.`;
+        : `task_calls says that ${call}, but it was not.`;
     report({ kind, table: 'task_calls', record, message });
   };
   const { tasks, positions } = taskCalls.inOrder();
@@ -139,7 +139,7 @@ async function checkErasedTexts({ from, walked, report }: Rest): Promise<void> {
     const due = erasedTexts.get(String(digest));
     const record = /^[0-9a-f]{16}/.exec(String(digest))?.[0] ?? 'without a digest';
     if (due === undefined) {
-      const message = `erased_texts says that the text ${record} was erased, and no row of the log does.`;
+      const message = `erased_texts says that the text ${record} was erased, but no row of the log says so.`;
       if (isComplete) report({ kind: 'stray', table, record, message });
       continue;
     }

@@ -43,7 +43,7 @@ async function checkPayloads({ from, walked, report }: Rest): Promise<void> {
 }
 
 function hiddenRows(table: string, what: string, count: number) {
-  const message = `There are ${count} more ${what} than positions lead to.`;
+  const message = `There are ${count} more ${what} than positions account for.`;
   return { kind: 'stray', table, record: 'rows', message } as const;
 }
 

@@ -108,7 +108,7 @@ export class DatabaseSource implements Source {
       const end = rows.at(-1)?.position;
       if (end === undefined) return;
       // In a damaged file a search may come upon any row. Going on from there might never end.
-      if (!(end > last)) throw new DamagedSource('actions', `behind row ${last} comes row ${end}`);
+      if (!(end > last)) throw new DamagedSource('actions', `row ${last} is followed by row ${end}`);
       yield rows;
       last = end;
       this.#lastRow = end;

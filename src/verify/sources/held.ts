@@ -55,7 +55,7 @@ export class HeldState {
           last = { index, id, name };
           this.#rows.get(table)?.set(id, text);
         } else {
-          const message = `${name} is there twice or misplaced.`;
+          const message = `${name} appears twice or is misplaced.`;
           faults.push({ kind: 'stray', table: table.name, record: name, message });
         }
       }

@@ -32,7 +32,7 @@ export async function readNotes(folder: Folder, faults: Finding[]) {
     unused.delete(id);
     files.push(name);
     if (key === undefined) {
-      faults.push(fileFinding('stray', name, `${name} is of a key that ${KEYS} does not list.`));
+      faults.push(fileFinding('stray', name, `${name} belongs to a key that ${KEYS} does not list.`));
       continue;
     }
     const note = (await folder.text(name)) ?? '';

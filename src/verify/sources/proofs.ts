@@ -30,15 +30,15 @@ export function checkProofFile(
   const { origin, size, root } = open(checkpoint, key);
   const row = members(exactText(extra ?? new Uint8Array()));
   if (extra === undefined || row.position !== index + 1)
-    throw new FormatError('it carries no audit row along, or another one, so there is nothing it proves');
+    throw new FormatError('it contains no audit row, or the wrong one, so it proves nothing');
   verifyInclusion({ index, size, leafHash: leafHash(sha256Hex(extra)), root, proof });
   const kept = against === undefined ? { size, root } : open(against, key);
   if (kept.size !== size)
     throw new FormatError(
-      `the checkpoint you gave is of ${kept.size} rows and the proof's of ${size}: only a bundle of the whole log can compare them`,
+      `the checkpoint you gave covers ${kept.size} rows, and the proof's covers ${size}: only a bundle of the whole log can compare them`,
     );
   if (kept.root !== root)
-    throw new FormatError(`the checkpoint you gave is of another history of the same ${size} rows`);
+    throw new FormatError(`the checkpoint you gave belongs to another history of the same ${size} rows`);
   const subject = auditRow(index + 1);
   const [stage, tool, actor, at] = [row.stage, row.tool, row.actor, row.at].map((value) =>
     isText(value) ? value : '?',
@@ -49,7 +49,7 @@ export function checkProofFile(
 
 function open(note: string, key: string): Checkpoint {
   const head = openCheckpoint(note, [parseVerifierKey(key)]);
-  if (head.size === 0) throw new FormatError('the checkpoint is of no rows at all');
+  if (head.size === 0) throw new FormatError('the checkpoint covers no rows');
   return head;
 }
 

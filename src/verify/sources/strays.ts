@@ -31,7 +31,7 @@ export async function reportStrayTexts(there: TextsThere, walked: Walked, report
     report({ kind: 'stray', table: 'texts', record, message: `The text ${record} belongs to no call.` });
   }
   if (unnamed.length > 0) return;
-  const message = `${walked.texts} texts are named by calls and ${there.count} are there: one is named twice, or was put in where no search leads.`;
+  const message = `${walked.texts} texts are named by calls, but ${there.count} are there: one is named twice, or was inserted where no search finds it.`;
   report({ kind: 'stray', table: 'texts', record: 'rows', message });
 }
 

@@ -98,18 +98,19 @@ async function readEntries(zip: ZipBytes): Promise<ReadonlyMap<string, Entry>> {
     offset + directory.length !== zip.size ||
     !isSame(await readAt(zip, offset, directory.length), directory)
   )
-    throw new SourceError(`the directory of the zip says something else than its entries: ${UNPACK}`);
+    throw new SourceError(`the directory of the zip does not match its entries: ${UNPACK}`);
   return entries;
 }
 
-const UNPACK = 'if another program packed it, unpack the zip with another program and verify the folder';
+const UNPACK = 'if another program made the zip, unpack it with that program and verify the folder';
 
 async function readEntry(zip: ZipBytes, header: Uint8Array, offset: number): Promise<Entry> {
   const view = viewOf(header);
   const bytes = await readAt(zip, offset + LOCAL_BYTES, Math.min(view.getUint16(26, true), NAME_MAX));
   const name = String.fromCharCode(...bytes);
   // A name that leads out of the folder ends here, before anything is opened under it.
-  if (!isEntryName(name)) throw new SourceError(`${JSON.stringify(name)} is no name for a file in a bundle`);
+  if (!isEntryName(name))
+    throw new SourceError(`${JSON.stringify(name)} is not a name for a file in a bundle`);
   const [crc, packed, size] = [14, 18, 22].map((at) => view.getUint32(at, true));
   const entry = { name, crc: crc ?? 0, packed: packed ?? 0, size: size ?? 0, offset };
   if (!isSame(header, localHeader(entry).subarray(0, LOCAL_BYTES)))

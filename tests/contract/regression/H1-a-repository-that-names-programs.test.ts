@@ -191,7 +191,7 @@ describe('H1: no program that a repository names is run', () => {
       writeFileSync(config, before);
       writeFileSync(ref, tip);
       expect(takeMarks()).toBe('');
-      expect({ ok, remarks }).toEqual({ ok: true, remarks: [expect.stringContaining('is not there now')] });
+      expect({ ok, remarks }).toEqual({ ok: true, remarks: [expect.stringContaining('no longer exists')] });
       if (TRAPS.includes(name)) expect(marked).toContain('evil');
     },
   );
@@ -392,7 +392,7 @@ describe('H1: no program that a repository names is run', () => {
 
       renameSync(`${config}.honest`, config);
       expect(ok).toBe(true);
-      expect(remarks).toEqual([expect.stringMatching(/git were not looked at: git did not answer within/)]);
+      expect(remarks).toEqual([expect.stringMatching(/git were not checked: git did not answer within/)]);
     },
   );
 
@@ -420,7 +420,7 @@ describe('H1: no program that a repository names is run', () => {
       renameSync(colibri.path('remembered'), remembered);
 
       expect(verdicts.map(({ anchored_by }) => anchored_by)).toEqual(verdicts.map(() => ['git']));
-      expect(unread.remarks).toContainEqual(expect.stringMatching(/git were not looked at: .*bad config/s));
+      expect(unread.remarks).toContainEqual(expect.stringMatching(/git were not checked: .*bad config/s));
     },
   );
 
@@ -451,7 +451,7 @@ describe('H1: no program that a repository names is run', () => {
       rmSync(alternates);
       expect(ok).toBe(true);
       expect(remarks).toEqual([
-        expect.stringMatching(/git were not looked at: git failed: .*attempting to allocate/s),
+        expect.stringMatching(/git were not checked: git failed: .*attempting to allocate/s),
       ]);
     },
   );

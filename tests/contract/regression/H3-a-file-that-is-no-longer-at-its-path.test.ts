@@ -35,8 +35,8 @@ const CASES: readonly Case[] = [
     },
     /colibri\.db (?:is gone|was replaced)/,
   ],
-  ['is emptied', ({ dbPath }) => truncateSync(dbPath), /colibri\.db was cut short/],
-  ['is cut short', ({ dbPath }) => truncateSync(dbPath, 8_192), /colibri\.db was cut short/],
+  ['is emptied', ({ dbPath }) => truncateSync(dbPath), /colibri\.db was truncated/],
+  ['is cut short', ({ dbPath }) => truncateSync(dbPath, 8_192), /colibri\.db was truncated/],
   ['is made read-only', ({ dbPath }) => chmodSync(dbPath, 0o400), /colibri\.db was made read-only/],
   ['loses its -wal', ({ dbPath }) => rmSync(`${dbPath}-wal`), /colibri\.db-wal is gone/],
   ['loses its -shm', ({ dbPath }) => rmSync(`${dbPath}-shm`), /colibri\.db-shm is gone/],
@@ -48,12 +48,12 @@ const CASES: readonly Case[] = [
   [
     'has its -wal emptied',
     ({ dbPath }) => truncateSync(`${dbPath}-wal`),
-    /colibri\.db-wal was cut short|The disk failed/,
+    /colibri\.db-wal was truncated|The disk failed/,
   ],
   [
     'has its -wal cut to its header',
     ({ dbPath }) => truncateSync(`${dbPath}-wal`, 32),
-    /colibri\.db-wal was cut short|The disk failed/,
+    /colibri\.db-wal was truncated|The disk failed/,
   ],
   [
     'has its folder swapped for a link to an empty one',
@@ -148,7 +148,7 @@ proves(
 
     const answer = await create(server, 'after');
 
-    expect(answer.error?.message).toMatch(/ERR_STORAGE_UNCERTAIN: .*colibri\.db was cut short/);
+    expect(answer.error?.message).toMatch(/ERR_STORAGE_UNCERTAIN: .*colibri\.db was truncated/);
     expect(await server.waitForExit()).toEqual({ code: 74, signal: null });
   },
 );
@@ -167,7 +167,7 @@ for (const [what, happen] of CASES.filter(([what]) => /^is (?:deleted|overwritte
         const exit = await (stop === 'SIGTERM' ? server.waitForExit() : server.closeInput());
 
         expect(exit).toEqual({ code: 74, signal: null });
-        expect(server.stderr).toMatch(/colibri\.db (?:is gone|was replaced|was cut short)/);
+        expect(server.stderr).toMatch(/colibri\.db (?:is gone|was replaced|was truncated)/);
         rmSync(folderOf(colibri), { recursive: true, force: true });
       }
     },
@@ -199,7 +199,7 @@ for (const [what, left] of Object.entries(LEFT))
       const answer = await create(server, 'after');
       const exit = await server.waitForExit();
 
-      expect(answer.error?.message).toMatch(/colibri\.db-wal was cut short/);
+      expect(answer.error?.message).toMatch(/colibri\.db-wal was truncated/);
       expect(exit).toEqual({ code: 74, signal: null });
     },
     { concurrent: true },

@@ -179,7 +179,7 @@ test('V14: a certificate is readable, and one that was tampered with says so fir
   expect(whole.stdout).toMatch(/ada: created/);
   expect(whole.stdout).toContain('It is not finished: it is backlog.');
   expect(forged.code).toBe(1);
-  expect(forged.stdout).toMatch(/^It does not hold, so nothing that it says is proved\. /);
+  expect(forged.stdout).toMatch(/^This file is not valid, so nothing in it is proved\. /);
   expect(forged.stdout).not.toMatch(/First|because|Signed by|checkpointed|anchored|Pushed|in the log/i);
   expect(data).toMatchObject({ ok: false });
 });
@@ -249,7 +249,7 @@ test('P8: init says what it means that the database was removed, and an adoption
 
   expect(again.stdout).toMatch(/was the log colibri\/[0-9a-f]{32} and is gone\./);
   expect(again.stdout).toContain(
-    'nothing of it is signed until you accept the loss: colibri checkpoint --adopt',
+    'nothing in it is signed until you accept the loss: colibri checkpoint --adopt',
   );
   expect(adopted.code).toBe(0);
   expect(verdict.stdout).toMatch(/The owner adopted the log at #\d+/);

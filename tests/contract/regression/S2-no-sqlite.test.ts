@@ -11,7 +11,7 @@ import { proves } from '../proves.ts';
 // A build without node_modules, on a Node without SQLite: as after an install that left the package out.
 
 const SENTENCE =
-  /^There is no usable SQLite: Node [\d.]+ has no node:sqlite, and @photostructure\/sqlite is not installed\. Use Node 24\.19 or newer, or install Colibri again: [^\n]+ x64 and arm64\.$/;
+  /^There is no usable SQLite: Node [\d.]+ has no node:sqlite, and @photostructure\/sqlite is not installed\. Use Node 24\.19 or newer, or reinstall Colibri: [^\n]+ x64 and arm64\.$/;
 
 /** What each command needs to get as far as the database. */
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {

@@ -31,7 +31,7 @@ export function boardView(log: Ask, openId: OpenId): View {
         return [
           abandoned.tasks.length > 0 &&
             note(
-              'The holders of abandoned tasks were gone or silent when this was seen, ',
+              'The holders of abandoned tasks were gone or silent when this was checked, ',
               time(abandoned.at),
               '. No log can prove that.',
             ),

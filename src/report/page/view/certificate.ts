@@ -15,7 +15,7 @@ export function certificateView(view: CertificateView, verdict: VerdictView): HT
   const count = plural(findingCount, 'finding');
   const left = findingCount - FINDINGS_MAX;
   return h('div.grid.certificate', [
-    seal('bad', `This certificate does not hold: ${count}. Nothing in it is proved.`),
+    seal('bad', `This certificate is not valid: ${count}. Nothing in it is proved.`),
     h(
       'ol.findings',
       findings
@@ -25,7 +25,7 @@ export function certificateView(view: CertificateView, verdict: VerdictView): HT
         ),
     ),
     left > 0 && note(`${number(left)} more; Checks lists them.`),
-    h('details', h('summary', 'What the file says, which nothing here proves'), h('div.grid', parts(view))),
+    h('details', h('summary', 'What the file says (not proved)'), h('div.grid', parts(view))),
   ]);
 }
 
@@ -47,11 +47,11 @@ function parts(view: CertificateView): Child[] {
 }
 
 function names(): HTMLElement {
-  return note('Names are what each client said of itself; nothing proves them. Times are UTC.');
+  return note('Names are what each client called itself; they are not proved. Times are in UTC.');
 }
 
 function reasonList(reasons: readonly Thought[]): HTMLElement {
-  if (reasons.length === 0) return note('No thought comes with it.');
+  if (reasons.length === 0) return note('It contains no thought.');
   return h(
     'ol.history',
     reasons.map((thought) =>
@@ -76,7 +76,7 @@ function gate({ task, steps, reasons, seals }: CertificateView): Child[] {
     return [
       h(
         'p',
-        'It is not finished. To finish it, a thought must come first',
+        'It is not finished. Finishing it needs a thought',
         task?.isProofGrade === true && ', and a sealed session',
         '.',
       ),
@@ -86,7 +86,7 @@ function gate({ task, steps, reasons, seals }: CertificateView): Child[] {
     h('p', 'Finished by ', said(end.actor, 128), ', ', time(end.at), ' (audit row ', String(end.exit), ').'),
     h(
       'p',
-      'A task is finished only after a thought about it',
+      'A task can be finished only after a thought about it',
       last !== undefined && ': here ',
       last?.id,
       '.',
@@ -94,7 +94,7 @@ function gate({ task, steps, reasons, seals }: CertificateView): Child[] {
     task?.isProofGrade === true &&
       h(
         'p',
-        'It is proof-grade, so a sealed session was needed too',
+        'It is proof-grade, so it also needed a sealed session',
         seals[0] !== undefined && ': ',
         seals[0]?.id,
         '.',
@@ -123,9 +123,9 @@ function rests({ rows, size, keys, anchors, subject }: VerdictView): HTMLElement
     h('ul.grounds', [
       h(
         'li',
-        `${plural(rows, 'audit row')} in this file: each leads to the root of one signed head over ${number(size)} rows, checked in this browser.`,
+        `${plural(rows, 'audit row')} in this file: each is proved to be under one signed head of ${number(size)} rows, checked in this browser.`,
       ),
-      h('li', 'Every text, argument, result and record fits the digests in those rows.'),
+      h('li', 'Every text, argument, result and record matches the digests in those rows.'),
       key !== undefined &&
         h(
           'li',
@@ -135,10 +135,10 @@ function rests({ rows, size, keys, anchors, subject }: VerdictView): HTMLElement
         ),
       ...anchors.map((anchor) => h('li', anchorState(anchor))),
       anchors.length === 0 &&
-        h('li', 'No anchor comes with it: only the key’s owner vouches that the log was not recreated.'),
+        h('li', 'It contains no anchor: only the key’s owner vouches that the log was not recreated.'),
       h(
         'li',
-        `It shows that this is in the log, not that nothing was left out${/^[TA]/.test(subject) ? ' elsewhere' : ''}. A bundle of the whole log shows both.`,
+        `It proves that this is in the log, but not that nothing was left out${/^[TA]/.test(subject) ? ' elsewhere' : ''}. A bundle of the whole log proves both.`,
       ),
     ]),
   );

@@ -45,7 +45,7 @@ function keyParts({ keys, origin }: VerdictView): Child[] {
   }));
   return [
     facts({ Log: said(origin ?? '', 200) }, ...lines),
-    note('The keys came with it. Compare them with those their owner gave you another way.'),
+    note('The keys came with it. Compare them with keys that you got from their owner in another way.'),
   ];
 }
 
@@ -80,14 +80,14 @@ export function anchorState({
 }: Pick<VerdictView['anchors'][number], 'kind' | 'size' | 'time'>): string {
   const of = `the head over ${plural(size, 'row')}`;
   return kind === 'git'
-    ? `Prepared: a git commit holds ${of}. It protects you once a remote has it, which this page cannot see.`
+    ? `Prepared: a git commit holds ${of}. It protects you once a remote has it, which this page cannot check.`
     : `Time-stamped: a token claims that ${of} existed at ${claimed ?? 'a time it does not name'}. Its authority was not checked here.`;
 }
 
 /** What others may hold, the newest first. Whether they do is for the reader to find out. */
 function anchors(all: VerdictView['anchors']): Child[] {
   const none =
-    'It names none that could be used. A checkpoint you kept elsewhere shows that nothing before it was rewritten: compare it here.';
+    'It names no usable anchor. If you kept a checkpoint elsewhere, compare it here: it shows that nothing before it was rewritten.';
   if (all.length === 0) return [note(none)];
   const rows = all
     .slice(-ANCHORS_MAX)
@@ -103,8 +103,8 @@ function anchors(all: VerdictView['anchors']): Child[] {
   return [
     table('Anchors', ['Rows', 'Kind', 'State', 'Claims', 'Not checked here; to check it'], rows),
     note(
-      'Prepared: whether a remote has the commit, this page cannot see. Time-stamped: the authority was not checked.',
+      'Prepared: this page cannot check whether a remote has the commit. Time-stamped: the authority was not checked.',
     ),
-    left > 0 && note(`and ${number(left)} older ones, treated alike`),
+    left > 0 && note(`and ${number(left)} older ones`),
   ];
 }

@@ -123,7 +123,7 @@ function callParts(call: Call, thought: Thought | undefined): Child[] {
     facts(columns(call, 'tool', 'actor', 'at', 'outcome', 'error'), {
       task: call.task !== '' && linkTo(call.task),
     }),
-    note('The actor is what the client said of itself. Times are UTC.'),
+    note('The actor is what the client called itself. Times are in UTC.'),
     thought === undefined && call.text !== '' && h('pre', said(call.text)),
   ];
 }
@@ -152,7 +152,7 @@ function listed(text: string): string {
 }
 
 function proofPart(proof: CallDetail['proof']): HTMLElement {
-  if (proof === undefined) return seal('partly', 'No signed head that is here covers it.');
+  if (proof === undefined) return seal('partly', 'No signed head here covers it.');
   const head = `the root of the signed head over ${number(proof.size)} rows.`;
   return proof.holds
     ? seal('good', `${number(proof.steps)} hashes lead from its last row to ${head}`)

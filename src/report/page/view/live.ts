@@ -10,15 +10,16 @@ import { redrawing } from './view.ts';
 // What the page says of a log that it follows: what it checked itself, and what it only has from the server.
 
 const CODE =
-  'The code of this page came from the server that it checks. A server that lies could send code that lies: this page cannot replace a verify.html that you have on disk. For that, export a bundle.';
+  'The code of this page came from the server that it checks. A dishonest server could send dishonest code, so this page cannot replace a verify.html from a source you trust. To be sure, export a bundle and open it there.';
 
 /** The first thing anyone sees of a live log. */
 export function liveConclusion(state: LiveState, isReachable: boolean): Conclusion {
   const { head, rows, alarm, reason, server } = state;
   const checked = checkedHere(state);
-  if (alarm !== undefined) return ['bad', 'This is not the log it was', said(alarm, 1_000), checked, CODE];
+  if (alarm !== undefined)
+    return ['bad', 'This is not the same log as before', said(alarm, 1_000), checked, CODE];
   if (!isReachable)
-    return ['partly', 'The server does not answer', 'What is shown is what it said last.', checked, CODE];
+    return ['partly', 'The server does not answer', 'This page shows what it sent last.', checked, CODE];
   if (head === undefined)
     return ['partly', 'Nothing can be shown', said(reason ?? 'Nothing is signed.', 1_000), CODE];
   const [first] = server.verdict?.findings ?? [];
@@ -32,7 +33,7 @@ export function liveConclusion(state: LiveState, isReachable: boolean): Conclusi
       CODE,
     ];
   const unsigned = rows - head.size;
-  const more = unsigned > 0 && `${plural(unsigned, 'newer row')} not signed by anybody, and not shown.`;
+  const more = unsigned > 0 && `${plural(unsigned, 'newer row')} not signed, and not shown.`;
   const isJudged = server.verdict !== undefined && server.failed === undefined;
   return [
     isJudged && unsigned === 0 ? 'good' : 'partly',
@@ -46,8 +47,8 @@ export function liveConclusion(state: LiveState, isReachable: boolean): Conclusi
 function checkedHere({ head, firstSize, heads, proved }: LiveState): string | false {
   if (head === undefined) return false;
   const grown =
-    heads > 1 && `; ${number(heads)} heads since row ${number(firstSize)} each extend the one before`;
-  return `Checked in this browser: ${plural(proved, 'row')} sent so far, each proved under a head that the key ${head.keyId} signed${grown || ''}.`;
+    heads > 1 && `; ${number(heads)} heads since row ${number(firstSize)} each extend the previous one`;
+  return `Checked in this browser: ${plural(proved, 'row')} sent so far, each proved under a head signed by the key ${head.keyId}${grown || ''}.`;
 }
 
 /** The bars of a live log: one that is checked here, the others the server's word with their age. */
@@ -58,13 +59,13 @@ export function liveRanges({
   const { verdict } = server;
   const size = Math.max(head?.size ?? 0, verdict?.size ?? 0);
   return [
-    ...(head === undefined ? [] : [['Signed through, checked here', head.size, size, ''] as const]),
+    ...(head === undefined ? [] : [['Signed through (checked here)', head.size, size, ''] as const]),
     ...(verdict === undefined
       ? []
       : ([
-          ['Intact through, says the server', verdict.intactThrough, size, ''],
-          ['Replayed through, says the server', verdict.replayedThrough, size, ageOf(server)],
-          ['Anchored through, says the server', verdict.anchoredThrough, size, ''],
+          ['Intact through (claimed by the server)', verdict.intactThrough, size, ''],
+          ['Replayed through (claimed by the server)', verdict.replayedThrough, size, ageOf(server)],
+          ['Anchored through (claimed by the server)', verdict.anchoredThrough, size, ''],
         ] as const)),
   ];
 }
@@ -88,9 +89,9 @@ export function liveGrounds({ alarm, server }: LiveState): Grounds {
   return {
     isWrong: alarm !== undefined || (server.verdict?.findingCount ?? 0) > 0,
     lines: [
-      'Each task, thought and call shown was checked in this browser: its rows lead to the signed head, and its texts fit their digests.',
-      'That nothing was left out or is newer, the counts, and which tasks are listed are the word of the server.',
-      'The key came with the log. Compare it under Checks with the one its owner gave you.',
+      'This browser checked each task, thought and call it shows: the rows are under the signed head, and the texts match their digests.',
+      'For the counts, which tasks are listed, and that nothing is missing or newer, you rely on the server.',
+      'The key came with the log. Compare it under Checks with the key you got from its owner.',
       CODE,
     ],
   };
@@ -108,7 +109,7 @@ export function liveChecks(compare: Parameters<typeof compareBox>[0]) {
   };
   const element = h('div.grid', [
     card('Checked in this browser', here),
-    card('The word of the server', server),
+    card('Claimed by the server', server),
     card('Keys', h('div.grid', keys, compareBox(compare))),
     card('Anchors', anchors),
   ]);
@@ -128,9 +129,9 @@ function hereParts({ proved, heads, head, alarm }: LiveState): Child[] {
   const state = alarm !== undefined ? 'wrong' : proved === 0 ? 'unchecked' : 'holds';
   const held = h('span', { 'data-state': state }, CHECK_STATES[state]);
   const rows = [
-    ['Every row sent leads to the root of the newest signed head', held, number(proved)],
-    ['Every head is signed and extends the one before', held.cloneNode(true), number(heads)],
-    ['Payloads, texts and records fit the digests in their rows', held.cloneNode(true), ''],
+    ['Every row sent is under the newest signed head', held, number(proved)],
+    ['Every head is signed and extends the previous one', held.cloneNode(true), number(heads)],
+    ['Payloads, texts and records match the digests in their rows', held.cloneNode(true), ''],
   ];
   return [
     head === undefined
@@ -143,7 +144,7 @@ function hereParts({ proved, heads, head, alarm }: LiveState): Child[] {
 function serverParts(state: VerdictState): Child[] {
   const { verdict } = state;
   const intro = note(
-    'A whole verification reads every row, which this page does not. The server ran “colibri verify”; this is what it said.',
+    'A full verification reads every row, which this page does not. The server ran “colibri verify”; this is its result.',
   );
   if (verdict === undefined) return [intro, h('p', ageOf(state))];
   const { findings, findingCount, remarks } = verdict;
@@ -175,8 +176,8 @@ function serverParts(state: VerdictState): Child[] {
 function keyFacts({ head }: LiveState): HTMLElement {
   if (head === undefined) return note('No key has signed this log.');
   const whose = head.isCreator
-    ? 'the key that created the log: the name of the log is made of it'
-    : 'not the key that created the log; whether that one trusts it, the server’s verification tells';
+    ? 'the key that created the log; the log’s name is derived from it'
+    : 'not the key that created the log; the server’s verification says whether it is trusted';
   return facts({ Key: head.keyId, Which: whose, 'Its text': h('code.break', head.key) });
 }
 
@@ -191,7 +192,7 @@ const STATES: Readonly<Record<ServerAnchor['state'], string>> = {
 function anchorTable(anchors: readonly ServerAnchor[]): HTMLElement {
   if (anchors.length === 0)
     return note(
-      'There is none, says the server. An anchor outside this machine shows that nothing before it was rewritten.',
+      'The server says that there is none. An anchor outside this machine shows that nothing before it was rewritten.',
     );
   return h('div', [
     note('As the server sees them; not checked here.'),

@@ -22,7 +22,7 @@ export function sessionsView(log: Pick<Log, 'sessions' | 'session'>, openId: (id
   const older = h('button', { click: () => void turn(SESSIONS_PAGE) }, 'Older →');
   const chooser = h('div.row.filters', field('Session', select), newer, older, place);
   const none = note(
-    'There are no sessions. An auditor opens one with audit_session_start and seals it with merkle_finalize.',
+    'There are no sessions. An agent opens one with audit_session_start and seals it with merkle_finalize.',
   );
   const redrawList = redrawing(select);
   const redrawDetail = redrawing(detail);
@@ -115,17 +115,17 @@ function sealState(session: Session, root: TreeNode | undefined): HTMLElement {
   const { isSealed, isWrong, isDoubtful, leaves, sealed } = session;
   const row = `audit row ${number(session.position)}`;
   if (isWrong) return seal('bad', 'A finding names this session. See Checks.');
-  if (!isSealed) return seal('partly', 'Open: nothing is sealed yet; the root is the one so far.');
+  if (!isSealed) return seal('partly', 'Open: nothing is sealed yet. This is the root so far.');
   if (leaves.length < sealed)
     return seal(
       'partly',
       `Sealed by ${row}; ${number(leaves.length)} of its ${plural(sealed, 'record')} are here.`,
     );
   if (root?.hash !== session.merkle_root)
-    return seal('bad', 'The seal does not fit the records that are here. See Checks.');
+    return seal('bad', 'The seal does not match the records that are here. See Checks.');
   return isDoubtful
-    ? seal('partly', 'The root fits the records, but other findings may concern the seal. See Checks.')
-    : seal('good', `The seal holds: ${row} names this very root.`);
+    ? seal('partly', 'The root matches the records, but other findings may concern the seal. See Checks.')
+    : seal('good', `The seal is valid: ${row} names this root.`);
 }
 
 function treeParts(session: Session, root: TreeNode, openPosition: OpenPosition): HTMLElement {

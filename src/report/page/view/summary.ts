@@ -27,7 +27,7 @@ export function summaryView(log: Pick<Log, 'summary'>, grounds: () => Grounds, o
       const { isWrong, lines } = grounds();
       redraw([summary, isWrong], () => [
         isWrong &&
-          seal('bad', 'Something here is not as it was written. What is shown may be wrong; see Checks.'),
+          seal('bad', 'Something here is not as it was written, so what is shown may be wrong. See Checks.'),
         ...summaryParts(summary, openId),
         card('What this rests on', h('ul.grounds', ...lines.map((line) => h('li', line)))),
       ]);
@@ -42,7 +42,7 @@ function summaryParts(summary: Summary, openId: OpenId): Child[] {
   const all = sessions.sealed + sessions.open;
   const rest = `of ${number(total)}; ${number(tasks.open)} open, ${number(tasks.cancelled)} cancelled`;
   const refused = counts.refused === 0 ? 'none refused' : `${number(counts.refused)} refused or failed`;
-  const unproved = note('Names are what each client said of itself; nothing proves them.');
+  const unproved = note('Names are what each client called itself; they are not proved.');
   return [
     h('div.grid.columns.figures', [
       figure(tasks.finished, 'task', 'finished', rest),
@@ -55,7 +55,7 @@ function summaryParts(summary: Summary, openId: OpenId): Child[] {
     h('div.grid.columns', [
       card('Recently finished', recent(summary.finished, openId, 'No task was finished.')),
       card('Who did what', unproved, countTable('Agent', summary.agents)),
-      card('Open and moving', recent(summary.moving, openId, 'Nothing is open.')),
+      card('Open, recently changed', recent(summary.moving, openId, 'Nothing is open.')),
       card('Projects', countTable('Project', summary.projects)),
       card('Commits named by thoughts', commits(summary.commits, openId)),
     ]),
@@ -69,7 +69,7 @@ function figure(value: number, one: string, what: string, more: string): HTMLEle
 
 function spanOf({ first, last, countedBy }: Summary): Child[] {
   if (first === '') return ['No calls.'];
-  const clock = ' UTC, by the clock of the machine that kept the log.';
+  const clock = ' UTC, by the clock of the machine that wrote the log.';
   const who =
     countedBy === 'browser'
       ? ' Counted in this browser.'
@@ -99,7 +99,7 @@ function countTable(what: string, all: readonly (Counts & { readonly name: strin
   const heads = COLUMNS.map((name) => `${name[0]?.toUpperCase()}${name.slice(1)}`);
   return h('div', [
     table(`${what}s`, [what, ...heads], rows),
-    left > 0 && note(`${number(left)} more with fewer calls are not listed.`),
+    left > 0 && note(`${number(left)} more, with fewer calls, are not listed.`),
   ]);
 }
 

@@ -98,7 +98,7 @@ function countOf(shown: number, { total, all, next }: CallPage): string {
   if (total !== undefined)
     return total === all ? plural(all, 'call') : `${number(total)} of ${plural(all, 'call')}`;
   const beginning = shown === 0 ? 'No call matches' : `${plural(shown, 'call')} shown`;
-  return next === undefined ? `${beginning}; that is all.` : `${beginning}; there may be more.`;
+  return next === undefined ? `${beginning}. That is all.` : `${beginning}. There may be more.`;
 }
 
 function moreOf(shown: number, { total }: CallPage): string {

@@ -32,7 +32,7 @@ export function verdictBanner() {
   return {
     element,
     idle() {
-      const line = 'Open a bundle or a certificate, and this page says how far it can be relied on.';
+      const line = 'Open a bundle or a certificate, and this page shows how far you can rely on it.';
       set(['idle', 'Nothing is open', line]);
     },
     progress(done: number, total: number) {
@@ -72,22 +72,22 @@ function conclusion(verdict: VerdictView): Conclusion {
   }
   if (rows === 0) return ['partly', 'The log is empty', 'There is nothing in it to check.'];
   if (checkpointedThrough === 0) {
-    const unsigned = 'Nothing in it is signed: the person who handed it over can have made all of it.';
-    return ['partly', 'Intact in itself, but not signed', agreement(verdict), unsigned];
+    const unsigned = 'Nothing in it is signed: the person who gave it to you could have made all of it up.';
+    return ['partly', 'Consistent, but not signed', agreement(verdict), unsigned];
   }
   const heading = whole ? `Intact through row ${number(intactThrough)}` : `Intact: ${subject}`;
   const [those, them] = verdict.keys.length === 1 ? ['The key', 'it'] : ['The keys', 'them'];
-  const keys = `${those} came with it. Before you rely on ${them}, compare ${them} under Checks with what you got another way.`;
+  const keys = `${those} came with it. Before you rely on ${them}, compare ${them} under Checks with what you got from another source.`;
   return ['good', heading, agreement(verdict), signedLine(verdict), anchorLine(verdict), keys];
 }
 
 function agreement({ whole, rows, size, subject, replayedThrough, intactThrough }: VerdictView): string {
   if (!whole)
-    return `${subject} comes with ${plural(rows, 'audit row')}, and each of them is in the log of ${number(size)} rows that the signed head names.`;
+    return `${subject} comes with ${plural(rows, 'audit row')}, and each of them is in the log of ${number(size)} rows that the signed head covers.`;
   const all = `All ${number(rows)} audit rows and every record they wrote agree with each other.`;
   return replayedThrough === intactThrough
-    ? `${all} Every call, run again by the rules, gives what the log says.`
-    : `${all} Calls up to row ${number(replayedThrough)}, run again by the rules, give what the log says.`;
+    ? `${all} Every call, run again through the rules, gives what the log says.`
+    : `${all} Calls up to row ${number(replayedThrough)}, run again through the rules, give what the log says.`;
 }
 
 function signedLine({ keys, checkpointedThrough, intactThrough, whole }: VerdictView): string {
@@ -100,8 +100,8 @@ function signedLine({ keys, checkpointedThrough, intactThrough, whole }: Verdict
 function anchorLine({ anchors }: VerdictView): string {
   const newest = anchors.at(-1);
   return newest === undefined
-    ? 'No anchor comes with it: only the key’s owner vouches that the whole log was not recreated.'
-    : `${anchors.length === 1 ? 'An anchor is' : 'Anchors are'} named for the first ${number(newest.size)} rows. This page has no network and did not look; Checks says how to.`;
+    ? 'It contains no anchor: only the key’s owner vouches that the whole log was not recreated.'
+    : `${anchors.length === 1 ? 'An anchor is' : 'Anchors are'} named for the first ${number(newest.size)} rows. This page uses no network and did not check them; Checks says how to.`;
 }
 
 /** Intact, replayed, checkpointed and anchored, each through a row, as bars of one length. */
@@ -120,7 +120,7 @@ function rangeRows(verdict: VerdictView): Child[] {
       size,
       signers.length > 0 ? `by ${signers.join(', ')}` : '',
     ),
-    range('Anchored through', anchoredThrough, size, 'this page has no network and looks nothing up'),
+    range('Anchored through', anchoredThrough, size, 'not checked: this page uses no network'),
     named !== undefined && range('Named by an anchor, not checked here', named.size, size),
   ];
 }

@@ -28,7 +28,7 @@ export async function compare(opened: OpenedSource, given: string): Promise<Comp
 function compareKey({ verdict }: OpenedSource, text: string): Comparison {
   const own = verdict.checkpointed.find(({ key }) => key === text);
   return own === undefined
-    ? { tone: 'bad', message: 'The key you gave has signed nothing here: somebody else signed this.' }
+    ? { tone: 'bad', message: 'The key you gave has signed nothing here: someone else signed this.' }
     : { tone: 'good', message: `The key you gave has signed the first ${own.through} rows of this log.` };
 }
 

@@ -88,7 +88,7 @@ export function liveLog(base: string): { readonly log: Log; poll(): Promise<Live
   function accept({ head: sent, rows, consistency, origin: name, reason }: Preamble): void {
     state = { ...without(state, 'reason'), rows, ...(reason !== undefined && { reason }) };
     if (sent === undefined) {
-      if (head !== undefined) throw new Alarm(`The log was signed, and is not any more: ${reason}`);
+      if (head !== undefined) throw new Alarm(`The log was signed before, but is not signed now: ${reason}`);
       return;
     }
     const key = keyIn(sent.key);
@@ -96,7 +96,7 @@ export function liveLog(base: string): { readonly log: Log; poll(): Promise<Live
     if (opened === undefined || opened.origin !== name)
       throw new Alarm('The server sent a head that its key has not signed');
     if (origin !== undefined && origin !== name)
-      throw new Alarm(`The server shows another log than before: ${name} instead of ${origin}`);
+      throw new Alarm(`The server now shows another log: ${name} instead of ${origin}`);
     const { size, root } = opened;
     if (head !== undefined) mustExtend(head, { size, root }, consistency);
     const isNew = head?.size !== size;
@@ -114,18 +114,18 @@ export function liveLog(base: string): { readonly log: Log; poll(): Promise<Live
     const key = keyIn(head?.key);
     // A text is the one that a record names where it fits the digest; the record itself is proved by its rows.
     const others = sent.filter(fitsDigest);
-    if (others.length < sent.length) throw new Alarm('The server sent a text that does not fit its digest');
+    if (others.length < sent.length) throw new Alarm('The server sent a text that does not match its digest');
     const opened = await openSource({ certificate: new Blob([certificate]) }, () => undefined, {
       trusted: key === undefined ? [] : [key],
       texts: new Map(others.map(({ digest, text }) => [digest, text])),
     });
     const [finding] = opened.verdictView.findings;
-    if (finding !== undefined) throw new Alarm(`What the server sent does not hold: ${finding.message}`);
+    if (finding !== undefined) throw new Alarm(`A check of what the server sent failed: ${finding.message}`);
     // Under another head than the one that was compared, nothing would be shown by it.
     const isUnderHead = opened.verdict.judged.some(
       ({ note, status }) => status === 'consistent' && note === head?.note,
     );
-    if (!isUnderHead) throw new Alarm('What the server sent is proved under another head than the newest');
+    if (!isUnderHead) throw new Alarm('The server sent a proof that is not under the newest head');
     state = { ...state, proved: state.proved + opened.read.size };
     return opened;
   }
@@ -233,7 +233,7 @@ function without<T extends object, K extends keyof T>(value: T, name: K): Omit<T
 function mustExtend(old: Head, { size, root }: Pick<Head, 'size' | 'root'>, proof: readonly string[]): void {
   if (size < old.size)
     throw new Alarm(
-      `${old.size} rows were signed, and now there are ${size}: rows were taken away while this page was open`,
+      `${old.size} rows were signed, but now there are ${size}: rows were removed while this page was open`,
     );
   try {
     verifyConsistency({ size1: old.size, root1: old.root, size2: size, root2: root, proof });
@@ -266,7 +266,7 @@ async function compareLive(
   if (KEY.test(text))
     return text === head.key
       ? { tone: 'good', message: `The key you gave has signed the head over ${head.size} rows.` }
-      : { tone: 'bad', message: 'Another key than the one you gave has signed the newest head.' };
+      : { tone: 'bad', message: 'The newest head was signed by another key than the one you gave.' };
   const [note, key] = [`${text}\n`, keyIn(head.key)];
   const claimed = headIn(note);
   if (claimed === undefined)
@@ -277,7 +277,7 @@ async function compareLive(
   if (kept.size > head.size)
     return {
       tone: 'bad',
-      message: `Your checkpoint is of ${kept.size} rows, and the log has ${head.size}: its newest rows are gone.`,
+      message: `Your checkpoint covers ${kept.size} rows, but the log has ${head.size}: its newest rows are gone.`,
     };
   const { preamble } = await ask('since', { from: kept.size, to: head.size });
   try {
@@ -290,6 +290,9 @@ async function compareLive(
       message: `Your checkpoint agrees with the first ${kept.size} audit rows of this log.`,
     };
   } catch {
-    return { tone: 'bad', message: `Your checkpoint is of another history of the first ${kept.size} rows.` };
+    return {
+      tone: 'bad',
+      message: `Your checkpoint belongs to another history of the first ${kept.size} rows.`,
+    };
   }
 }

@@ -40,14 +40,17 @@ type CheckName = ReturnType<typeof checkOf>;
 
 /** What is checked, in the order it is shown. */
 const CHECKS: readonly (readonly [CheckName, what: string])[] = [
-  ['rows', 'Each audit row has its form and place, and begins or ends one call'],
-  ['chain', 'Every row continues the one before it'],
-  ['heads', 'The rows are those that the log’s keys have signed'],
-  ['payloads', 'What calls were given and answered is what the rows say'],
-  ['texts', 'Every text fits its digest, or was erased on the record'],
+  ['rows', 'Each audit row is well formed and in its place, and begins or ends one call'],
+  ['chain', 'Every row is linked to the previous one'],
+  ['heads', 'The log’s keys have signed exactly these rows'],
+  ['payloads', 'Arguments and results match the digests in the rows'],
+  ['texts', 'Every text matches its digest, or its erasure is recorded'],
   ['state', 'Tasks, thoughts and sessions are exactly what the log last wrote'],
-  ['replay', 'Every call, run again by the rules, gives what the log says'],
-  ['anchors', 'Each anchor is whole and names a checkpoint that is here; who holds it is not checked here'],
+  ['replay', 'Every call, run again through the rules, gives what the log says'],
+  [
+    'anchors',
+    'Each anchor is complete and names a checkpoint that is here; who has a copy is not checked here',
+  ],
   ['files', 'Everything that belongs here is here, and nothing else'],
 ];
 
