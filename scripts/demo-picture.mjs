@@ -12,7 +12,7 @@ const PICTURE = `${ROOT}docs/images/demo.png`;
 const STYLES = { 1: 'font-weight:bold', 2: 'color:#8b949e', 31: 'color:#ff7b72', 32: 'color:#56d364' };
 
 const printed = runOnTerminal('node dist/cli.js demo');
-await photograph(`<pre>$ npm run demo\n${toHtml(printed)}</pre>`);
+await photograph(`<pre>$ npx -y colibri-mcp demo\n${toHtml(printed)}</pre>`);
 
 function runOnTerminal(command) {
   const { status, stdout } = spawnSync('script', ['-qec', `stty cols ${COLUMNS}; ${command}`, '/dev/null'], {

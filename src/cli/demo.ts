@@ -26,7 +26,7 @@ export const demo = command({
     checkWork(run);
     showFound(run, 'altered', 'a thought is edited afterwards', (db) => db.exec(EDIT_THOUGHT));
     showFound(run, 'rewritten', 'history is rewritten and every hash recomputed', rewriteHistory);
-    run.title('A person looks at it');
+    run.title('A person opens the report');
     run.command(['report', '-o', report], 'colibri report writes one file for any browser');
     const ok = steps.every(({ fine }) => fine);
     const conclude = () => {
@@ -112,7 +112,7 @@ const WORK: readonly (readonly [text: string, tool: string, args: JsonObject, re
   ['asks for review', 'task_update', { task_id, status: 'review', progress: 90 }],
   ['“done” before the seal is refused', 'task_update', { task_id, status: 'done' }, 'ERR_PROOF_REQUIRED'],
   ['seals the session', 'merkle_finalize', { session_id }],
-  ['now “done” is accepted', 'task_update', { task_id, status: 'done' }],
+  ['“done” is now accepted', 'task_update', { task_id, status: 'done' }],
   ['the session verifies', 'audit_verify_chain', { session_id }],
 ];
 
@@ -144,16 +144,16 @@ function checkWork(run: DemoRun): void {
   run.step(status === 0, 'colibri verify finds nothing wrong', ranges);
   const bundle = join(run.folder, 'bundle');
   run.command(['export', '-o', bundle], 'colibri export writes a bundle that anyone can check', bundle);
-  run.command(['verify', bundle], 'the bundle verifies by itself');
+  run.command(['verify', bundle], 'the bundle verifies on its own');
   const certificate = join(run.folder, 'T-0001.json');
   const text = 'colibri prove writes the task’s completion certificate';
   run.command(['prove', task_id, '-o', certificate], text, certificate);
-  run.command(['verify', certificate], 'the certificate verifies by itself');
+  run.command(['verify', certificate], 'the certificate verifies on its own');
 }
 
 /** Changes a copy of the file, as anybody can who can write to it. The verifier must find that. */
 function showFound(run: DemoRun, finding: string, title: string, apply: (db: SqliteConnection) => void) {
-  run.title(`Somebody tampers with a copy: ${title}`);
+  run.title(`Someone tampers with a copy: ${title}`);
   const copy = join(run.folder, finding);
   makePrivateFolder(copy);
   cpSync(join(run.folder, 'data'), copy, { recursive: true });

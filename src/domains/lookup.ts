@@ -157,7 +157,7 @@ export async function readLeaves(tx: Reader, session: number, onlyTask: number |
   for await (const page of sessionRecords(tx, session, onlyTask)) {
     for (const { id, hash } of page) {
       if (hash === null || !isHash(hash) || !Number.isSafeInteger(id))
-        throw new Error(`record ${id} of session ${session} is damaged; audit_verify_chain tells more`);
+        throw new Error(`record ${id} of session ${session} is damaged; audit_verify_chain has the details`);
       hashes.push(hash);
     }
   }

@@ -93,7 +93,7 @@ async function searchRoot(
       const fileName = spelled.includes('SKILL.md') ? 'SKILL.md' : spelled[0];
       if (fileName !== undefined && depth > 0 && (await load({ path, fileName }))) continue;
       if (fileName !== undefined && depth === 0)
-        scan.skip(join(path, fileName), 'not in a folder of its own below the skills folder');
+        scan.skip(join(path, fileName), 'not in its own folder below the skills folder');
       for (const name of names.filter((other) => !spelled.includes(other))) {
         disk.spend(scan.budget, 'entries', 1);
         const place = join(path, name);

@@ -29,7 +29,7 @@ export function assertPresent(path: string): void {
   // A folder that cannot be entered says nothing about what is in it.
   if (found.startsWith(UNREACHABLE)) throw new UnusableStorage(`${path} ${found}.`);
   throw new UnusableStorage(
-    `There is no database at ${path}. Run "colibri init" in your project, then start a client or add a task: the first call creates the database. To use another database, set COLIBRI_DB_PATH.`,
+    `There is no database at ${path} yet. The first call creates it: start a client, or add a task with "colibri add". In a folder that is not a project, run "colibri init" first, or set COLIBRI_DB_PATH.`,
   );
 }
 

@@ -40,7 +40,7 @@ function findings({ findings: all, findingCount }: VerdictView): Child[] {
 function keyParts({ keys, origin }: VerdictView): Child[] {
   if (keys.length === 0) return [note('No key has signed what is here.')];
   const lines = keys.map(({ id, key, through, vouched }) => ({
-    [`Key ${id}`]: `signed through row ${number(through)}${vouched ? '' : ', joined by itself'}`,
+    [`Key ${id}`]: `signed through row ${number(through)}${vouched ? '' : ', joined automatically'}`,
     'Its text': h('code.break', key),
   }));
   return [
