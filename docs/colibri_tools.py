@@ -12,6 +12,8 @@ WRITING_TOOLS = {
     "owner_adopt": ["reason"],
     "owner_erase": ["reason"],
     "owner_trust": [],
+    "owner_transfer": [],
+    "owner_receive": [],
     "key_join": [],
 }
 
@@ -209,6 +211,10 @@ class ToolRules:
             self.trusted.append((row["position"], args["key"]))
         if row["tool"] == "owner_adopt" and "lost" in args:
             self.given_up.append((row["position"], args["lost"]["size"]))
+        if row["tool"] == "owner_transfer" and answer["result"] != {"to": args["to"], "rows": row["position"]}:
+            self.finding(where, "its answer is not that of a transfer")
+        if row["tool"] == "owner_receive" and answer["result"] != {"from": args["from"]}:
+            self.finding(where, "its answer is not that of a receipt")
         if row["tool"] == "owner_erase":
             self.check_erasure(where, row, args, answer["result"])
         return []

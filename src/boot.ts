@@ -7,6 +7,7 @@ import { READING_TOOLS } from './domains/rules.ts';
 import { asError, type ColibriError } from './errors.ts';
 import { readHead, UNSIGNED } from './log/append.ts';
 import { createAuditLog, recoverOpenCalls } from './log/audit-log.ts';
+import { destinationOf, TransferredError } from './log/transfer.ts';
 import { type Backing, composeCall } from './middleware/compose.ts';
 import { capabilitiesFor } from './modes.ts';
 import { makePrivateFolder, openFolders } from './private-files.ts';
@@ -34,6 +35,8 @@ interface BootDeps {
   readonly onUncertain: (error: ColibriError) => void;
   /** What the try before this one came to. */
   readonly before?: Booted | undefined;
+  /** To go on with a log that was transferred here, which nothing else may. */
+  readonly receives?: boolean;
 }
 
 /** Open, recover. Never starts over on an empty file where there is one it cannot read. */
@@ -46,12 +49,17 @@ export async function bootStorage(deps: BootDeps): Promise<Booted> {
   } catch (thrown) {
     const { dbPath } = deps.config;
     const { message } = asError(thrown);
-    const saysAll = thrown instanceof NoEngineError || message.includes(dbPath);
+    const saysAll =
+      thrown instanceof NoEngineError || thrown instanceof TransferredError || message.includes(dbPath);
     const said = saysAll ? message : `${dbPath} cannot be opened (${message}). ${REMEDY}`;
     const locked = `${dbPath} is locked by another process. Colibri keeps trying until it is free. If this continues, look for a suspended process.`;
     // A server that cannot be reached may be there again later, too.
     const waiting = deps.config.server === undefined ? locked : `${message} Colibri keeps trying.`;
-    const reason = isLocked(thrown) ? waiting : `${said} Then start Colibri again.`;
+    const reason = isLocked(thrown)
+      ? waiting
+      : thrown instanceof TransferredError
+        ? message
+        : `${said} Then start Colibri again.`;
     if (reason !== deps.before?.degraded) deps.diagnostics.error(`degraded: ${reason}`);
     return { ...without, degraded: reason, isLocked: isLocked(thrown) };
   }
@@ -77,7 +85,11 @@ async function withDatabase(deps: BootDeps): Promise<Booted> {
   });
   try {
     // A log that cannot be read must not be found out by the first call.
-    await opened.read(readHead);
+    await opened.read(async (tx) => {
+      const { position, isTransferred } = await readHead(tx);
+      if (isTransferred === true && deps.receives !== true)
+        throw new TransferredError(await destinationOf(tx, position));
+    });
     if (!opened.facts.writable) {
       diagnostics.warn(`${dbPath} cannot be written: calls are served and recorded on stderr only`);
       return { storage: opened, opened, sink: createStderrSink(deps, opened) };
@@ -91,7 +103,8 @@ async function withDatabase(deps: BootDeps): Promise<Booted> {
     const sink = createAuditLog(log);
     signer?.onJoin(joiner({ storage, sink, signer }, deps));
     await signer?.join();
-    const explained = await recoverOpenCalls(log, READING_TOOLS);
+    // Nothing may come before the row that receives a log.
+    const explained = deps.receives === true ? 0 : await recoverOpenCalls(log, READING_TOOLS);
     if (explained > 0)
       diagnostics.warn(`${explained} call(s) of a process that died were recorded as crashed`);
     live = true;

@@ -7,7 +7,7 @@ import { findWorktree } from './git-folder.ts';
 import { LIMITS } from './limits.ts';
 import { MODES } from './modes.ts';
 import { redactText } from './secrets.ts';
-import { parseAddress } from './storage/address.ts';
+import { type Address, parseAddress } from './storage/address.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -177,10 +177,7 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     dbId: server?.id ?? file.dbPath,
     server,
     /** Files that belong to the database are kept beside this path. */
-    besideDb:
-      server === undefined
-        ? file.dbPath
-        : resolve(workspace, '.colibri', server.database.replace(/\W/g, '_')),
+    besideDb: server === undefined ? file.dbPath : besideOf(workspace, server),
     project: read('COLIBRI_PROJECT'),
     /** When set, only these projects exist. */
     projects: names && Object.freeze(names),
@@ -209,6 +206,11 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     throw new ColibriError(code, complaints.join('\n'), { complaints });
   }
   return config;
+}
+
+/** Where the files are kept that belong to a database on a server. */
+export function besideOf(workspace: string, { database }: Address): string {
+  return resolve(workspace, '.colibri', database.replace(/\W/g, '_'));
 }
 
 function readVariable<N extends Variable>(env: Environment, name: N, complaints: string[]) {

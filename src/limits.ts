@@ -19,6 +19,8 @@ export const LIMITS = Object.freeze({
   reasonCharsMax: 2_000,
   thoughtCharsMax: 5_000,
   nameCharsMax: 128,
+  /** How a database is called: the path of a file, or the name of one on a server. */
+  placeCharsMax: 4_096,
   labelsMax: 20,
   labelCharsMax: 64,
   dependenciesMax: 100,

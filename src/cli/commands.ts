@@ -21,6 +21,7 @@ import { serveMcp } from './serve-mcp.ts';
 import { sessions } from './sessions.ts';
 import { show } from './show.ts';
 import { stats } from './stats.ts';
+import { transfer } from './transfer.ts';
 import { trust } from './trust.ts';
 import { verify } from './verify.ts';
 import { add, assign, done, move, think } from './work.ts';
@@ -51,6 +52,7 @@ export const COMMANDS: readonly Command[] = [
   verify,
   checkpoint,
   trust,
+  transfer,
   anchor,
   backup,
   exportBundle,

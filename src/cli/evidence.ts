@@ -59,10 +59,20 @@ export function collectEvidence(config: Config, dbPath: string, origin: string |
   const anchors: AnchorState[] = [];
   const outside = { folder, evidence, findings, remarks, anchors };
   const id = dbPath === config.dbPath ? config.dbId : dbPath;
-  checkPath(new PathMemory(config.configDir, id), dbPath, origin, outside);
+  const paths = new PathMemory(config.configDir, id);
+  checkPath(paths, dbPath, origin, outside);
   if (folder?.exists === true) addLastSigned(folder, outside);
   addAnchors(config, dbPath, outside);
-  return outside;
+  const last = paths.endsWith();
+  return last === undefined ? outside : { ...outside, evidence: throughTransfer(evidence, last, dbPath) };
+}
+
+/** What was signed and anchored since the log was transferred elsewhere is of rows that are only there. */
+function throughTransfer(evidence: readonly StampedEvidence[], note: string, dbPath: string) {
+  const sizeOf = (text: string) => headIn(text)?.size ?? 0;
+  const where = `the head that ${dbPath} ended with when its log was transferred`;
+  const before = evidence.filter((one) => sizeOf(one.note) <= sizeOf(note));
+  return [...before, { source: 'last-signed', where, note } satisfies Evidence];
 }
 
 /** The key folder that this user has, or would have, for a log. The name may come from a stranger's file. */

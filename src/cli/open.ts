@@ -1,18 +1,36 @@
 import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { type Booted, bootStorage } from '../boot.ts';
 import { wiredTools } from '../catalogue.ts';
 import { systemClock } from '../clock.ts';
-import { type Config, packageVersion } from '../config.ts';
+import { besideOf, type Config, packageVersion, VARIABLES } from '../config.ts';
 import { createDiagnostics, type Diagnostics } from '../diagnostics.ts';
 import { ownerTools } from '../domains/owner/tools.ts';
 import { type BatchFigures, composeCall } from '../middleware/compose.ts';
 import { capabilitiesFor } from '../modes.ts';
+import { parseAddress } from '../storage/address.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { assertDatabase, openStorage, storageRuntime } from '../storage/open.ts';
 import type { Tool } from '../tool.ts';
 import type { LogSigner } from '../trust/signer.ts';
 import { EXIT, UsageError } from './command.ts';
 import type { Output } from './output.ts';
+
+/** The settings, for a database that was named on the command line: a URL or a file. */
+export function configAt(config: Config, given: string): Config {
+  const isUrl = /^\w+:\/\//.test(given);
+  const server = isUrl ? parseAddress(given) : undefined;
+  // A URL may hold a password, and says where a database is.
+  if (isUrl && server === undefined)
+    throw new UsageError(`The URL is not understood; allowed: ${VARIABLES.COLIBRI_DATABASE_URL.takes}.`);
+  const { dbProblem: _, ...others } = config;
+  if (server === undefined) {
+    const dbPath = resolve(given);
+    return { ...others, server, dbPath, dbId: dbPath, besideDb: dbPath, isDefaultPath: false };
+  }
+  const besideDb = besideOf(config.workspace, server);
+  return { ...others, server, dbPath: server.shown, dbId: server.id, besideDb, isDefaultPath: false };
+}
 
 type Work<Given, T> = (given: Given) => Promise<T>;
 
@@ -44,7 +62,7 @@ function sayWhere({ isProject, isDefaultPath, dbPath, mode }: Config, out: Outpu
 }
 
 /** The five stages on the configured database, for a person at the command line. */
-export type Stages = Pick<Booted, 'storage' | 'signer'> & {
+export type Stages = Pick<Booted, 'storage' | 'signer' | 'degraded'> & {
   readonly call: ReturnType<typeof composeCall>['call'];
 };
 
@@ -54,12 +72,13 @@ async function withStages<T>(
   diagnostics: Diagnostics,
   toolsOf: (booted: Booted, figures: BatchFigures) => readonly Tool[],
   work: Work<Stages, T>,
+  receives = false,
 ): Promise<T> {
   const onUncertain = (error: Error) => {
     diagnostics.error(error.message);
     process.exitCode = EXIT.uncertain;
   };
-  const booted = await bootStorage({ config, clock: systemClock, diagnostics, onUncertain });
+  const booted = await bootStorage({ config, clock: systemClock, diagnostics, onUncertain, receives });
   const { opened, storage, signer } = booted;
   try {
     const tools = new Map<string, Tool>();
@@ -72,7 +91,12 @@ async function withStages<T>(
       ready: () => Promise.resolve(booted),
     });
     for (const tool of toolsOf(booted, figures)) tools.set(tool.name, tool);
-    return await work({ call, storage, signer });
+    return await work({
+      call,
+      storage,
+      signer,
+      ...(booted.degraded !== undefined && { degraded: booted.degraded }),
+    });
   } finally {
     await signer?.stop();
     await opened?.close();
@@ -91,16 +115,25 @@ export async function withTools<T>(config: Config, out: Output, work: Work<Stage
 
 export type OwnerStages = Stages & { readonly signer: LogSigner };
 
-/** Runs `work` with the owner's acts on a database that is there and whose log can be signed. */
-export async function withOwner<T>(config: Config, out: Output, work: Work<OwnerStages, T>): Promise<T> {
+/**
+ * Runs `work` with the owner's acts on a database that is there and whose log can be signed. Only with `receives` is that
+ * one whose log was transferred.
+ */
+export async function withOwner<T>(
+  config: Config,
+  out: Output,
+  work: Work<OwnerStages, T>,
+  receives = false,
+): Promise<T> {
   if (capabilitiesFor(config.mode).database !== 'file')
     throw new UsageError(`Nothing is signed in mode ${config.mode}. Unset COLIBRI_MODE for this command.`);
   assertDatabase(config);
   await storageRuntime();
   const failures: string[] = [];
   const diagnostics = createDiagnostics((...parts) => failures.push(parts.join(' ')), 'error');
-  return await withStages(config, diagnostics, ownerTools, async (stages) => {
-    const { signer } = stages;
+  const run = async (stages: Stages) => {
+    const { signer, degraded } = stages;
+    if (degraded !== undefined) throw new Error(degraded);
     if (signer === undefined)
       throw new Error([...failures, `${config.dbPath} cannot be written, so nothing was signed.`].join('\n'));
     // Why the log is not signed is part of the command's own answer.
@@ -108,7 +141,8 @@ export async function withOwner<T>(config: Config, out: Output, work: Work<Owner
     for (const failure of failures)
       if (refused === undefined || !failure.includes(refused)) out.error(failure);
     return await work({ ...stages, signer });
-  });
+  };
+  return await withStages(config, diagnostics, ownerTools, run, receives);
 }
 
 /** From now on, Ctrl-C, SIGTERM and a closed output stop the command, and it can still close its files. */

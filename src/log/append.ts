@@ -8,6 +8,7 @@ import {
   type Transaction,
 } from '../storage/engine.ts';
 import { type AuditRow, GENESIS, RULES_VERSION, storeRow, UNSAID } from './row.ts';
+import { destinationOf, isReceipt, isTransfer, TransferredError } from './transfer.ts';
 import { closeBlocks } from './tree.ts';
 
 /** The last row of the log, or what comes before the first. */
@@ -15,6 +16,8 @@ export interface Head {
   readonly position: number;
   readonly chainHash: string;
   readonly at: string;
+  /** The owner has transferred the log: it goes on elsewhere, and nothing may follow here. */
+  readonly isTransferred?: boolean;
 }
 
 /** Decides under the write lock whether what is there may be signed over, and signs what a commit adds. */
@@ -29,9 +32,10 @@ export interface HeadKeeper {
 export const EMPTY_LOG: Head = { position: 0, chainHash: GENESIS, at: '' };
 
 export async function readHead(tx: Reader): Promise<Head> {
-  const sql = 'SELECT position, chain_hash, at FROM audit_rows ORDER BY position DESC LIMIT 1';
-  const row = await tx.get<{ position: number; chain_hash: string; at: string }>(sql);
-  return row === undefined ? EMPTY_LOG : { position: row.position, chainHash: row.chain_hash, at: row.at };
+  const sql = `SELECT position, chain_hash, at, stage, tool, outcome FROM audit_rows ORDER BY position DESC LIMIT 1`;
+  const row = await tx.get<AuditRow & { readonly chain_hash: string }>(sql);
+  if (row === undefined) return EMPTY_LOG;
+  return { position: row.position, chainHash: row.chain_hash, at: row.at, isTransferred: isTransfer(row) };
 }
 
 /** Signs nothing: for a database in memory, and where there is no key. */
@@ -102,6 +106,7 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
   // Machines that share a database share its clock.
   const clock = { now: () => tx.now() ?? writer.clock.now() };
   let head = await keeper.open(tx);
+  const destination = head.isTransferred === true ? await destinationOf(tx, head.position) : undefined;
   /** The last row that is in the database, and not only among those that will be. */
   let flushed = head.position;
   let earliest = lowerBound(head, clock.now());
@@ -120,6 +125,7 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
 
   /** Appends one row and answers its position. */
   function append(fields: NewRow): number {
+    if (head.isTransferred === true && !isReceipt(fields)) throw new TransferredError(destination);
     const position = head.position + 1;
     // Each field by its name: spread over one another, the fields cost an eighth of the whole call.
     const row: AuditRow = {
@@ -144,7 +150,7 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
     };
     const { text, content_hash, chain_hash } = storeRow(row, head.chainHash);
     keep('actions', position, text, Buffer.from(content_hash, 'hex'), Buffer.from(chain_hash, 'hex'));
-    head = { position, chainHash: chain_hash, at: row.at };
+    head = { position, chainHash: chain_hash, at: row.at, isTransferred: isTransfer(row) };
     earliest = row.at;
     contentHashes.push(content_hash);
     seen.set(fields.actor, row.at);

@@ -4,6 +4,7 @@ import { asError, ColibriError, didYouMean } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import type { CallSource } from '../log/row.ts';
 import { takeTexts } from '../log/texts.ts';
+import { TransferredError } from '../log/transfer.ts';
 import { capabilitiesFor, type RuntimeMode } from '../modes.ts';
 import { redactText } from '../secrets.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
@@ -236,8 +237,11 @@ async function writeSome(stages: Stages, calls: readonly Call[]): Promise<readon
 /** Stages 4 and 5 of calls that write nothing: they read one snapshot, and their rows are one commit. */
 async function readSome(stages: Stages, calls: readonly Call[]): Promise<readonly Ended[]> {
   const ended = await readTogether(stages, calls);
-  await recordExits(stages, ended);
-  return ended;
+  const transferred = await recordExits(stages, ended);
+  if (transferred === undefined) return ended;
+  // What was read is of the past: the log goes on elsewhere.
+  const isAnswered = ({ tool }: Call) => tool === undefined || tool.family === 'system';
+  return ended.map(([call, settled]) => [call, isAnswered(call) ? settled : { error: transferred }]);
 }
 
 async function readTogether(stages: Stages, calls: readonly Call[]): Promise<readonly Ended[]> {
@@ -310,14 +314,23 @@ export function objectionTo(tool: Tool, { mode, degraded }: Admission): ColibriE
   return new ColibriError('ERR_INIT_FAILED', `Colibri runs without its database: ${reason}`, { reason });
 }
 
-/** Stage 5 outside the transaction of a handler: a failure is logged and changes no answer. */
-async function recordExits({ sink, clock, log }: Stages, ended: readonly Ended[]): Promise<void> {
+/**
+ * Stage 5 outside the transaction of a handler: a failure is logged and changes no answer, unless it is that the log is no
+ * longer the one that others will find. Answers that.
+ */
+async function recordExits(
+  { sink, clock, log }: Stages,
+  ended: readonly Ended[],
+): Promise<TransferredError | undefined> {
   const events = ended.map(([{ entered }, settled]) => exitEvent(clock, entered, settled, []));
   try {
     await sink.exit(events);
+    return undefined;
   } catch (thrown) {
+    if (thrown instanceof TransferredError) return thrown;
     for (const { tool, correlationId } of events)
       log(`the end of ${tool} (${correlationId}) could not be recorded:`, asError(thrown).message);
+    return undefined;
   }
 }
 

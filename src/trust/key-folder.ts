@@ -214,12 +214,28 @@ export class PathMemory {
   /** Remembers under both names. Writes only what is new: each write is an fsync. */
   write(origin: string): void {
     if (this.#written === origin) return;
-    for (const [file, path] of this.#files) {
-      if (readJson(file).origin === origin) continue;
-      makePrivateFolder(dirname(file));
-      replaceFile(file, `${JSON.stringify({ path, origin })}\n`);
-    }
+    this.#replace(origin);
     this.#written = origin;
+  }
+
+  /** Remembers that the log was transferred elsewhere: here it ends with this signed head. */
+  noteTransferred(origin: string, note: string): void {
+    this.#replace(origin, note);
+  }
+
+  /** The signed head that the log ends with here, since it was transferred elsewhere. */
+  endsWith(): string | undefined {
+    const notes = [...this.#files.keys()].map((file) => readJson(file).transferred);
+    return notes.find((note) => typeof note === 'string');
+  }
+
+  #replace(origin: string, transferred?: string): void {
+    for (const [file, path] of this.#files) {
+      const known = readJson(file);
+      if (known.origin === origin && known.transferred === transferred) continue;
+      makePrivateFolder(dirname(file));
+      replaceFile(file, `${JSON.stringify({ path, origin, transferred })}\n`);
+    }
   }
 }
 

@@ -3,6 +3,8 @@ import { isHash } from '../integrity/digest.ts';
 import { noteSigner, parseVerifierKey, type VerifierKey } from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
 import { EMPTY_LOG, type Head } from '../log/append.ts';
+import type { AuditRow } from '../log/row.ts';
+import { isTransfer } from '../log/transfer.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { KeyFolder, PathMemory } from './key-folder.ts';
 import { type Remembered, readRemembered } from './memory.ts';
@@ -49,18 +51,18 @@ export async function readView(tx: Reader) {
   const heads: readonly HeadRow[] = rows.flatMap((row) => (row.key === null ? [] : [row]));
   const { position } = first;
   const last: Head =
-    position === null ? EMPTY_LOG : { position, chainHash: first.last_chain_hash, at: timeIn(first.text) };
+    position === null ? EMPTY_LOG : { position, chainHash: first.last_chain_hash, ...saidIn(first.text) };
   // Colibri gives no name that is not a text.
   return { origin: first.origin === null ? undefined : String(first.origin), heads, last };
 }
 
 /** Not the database's own reading of it: a forged text that is not JSON must not stop every call. */
-function timeIn(text: string): string {
+function saidIn(text: string): Pick<Head, 'at' | 'isTransferred'> {
   try {
-    const { at }: { readonly at?: unknown } = JSON.parse(text);
-    return typeof at === 'string' ? at : '';
+    const row: Partial<AuditRow> = JSON.parse(text);
+    return { at: typeof row.at === 'string' ? row.at : '', isTransferred: isTransfer(row) };
   } catch {
-    return '';
+    return { at: '' };
   }
 }
 
@@ -186,7 +188,7 @@ export async function requireSigned(
     const sql = 'SELECT chain_hash, text FROM audit_rows WHERE position = ?';
     type Stored = { readonly chain_hash: string; readonly text: string };
     const read = last.position === position ? undefined : await tx.get<Stored>(sql, position);
-    const row = read ? { position, chainHash: read.chain_hash, at: timeIn(read.text) } : last;
+    const row = read ? { position, chainHash: read.chain_hash, ...saidIn(read.text) } : last;
     if (position > 0 && (row.position !== position || !isSigned(row)))
       throw REFUSALS.rewritten(dbPath, position);
   };

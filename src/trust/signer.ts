@@ -199,7 +199,9 @@ export class LogSigner implements HeadKeeper {
   /** Files the newest head for good and answers it. Undefined where nothing is signed. */
   async keep(): Promise<string | undefined> {
     const mark = await this.storage.write(async (tx) => {
-      await this.close(tx, await this.open(tx), [], true);
+      const head = await this.open(tx);
+      // What was transferred elsewhere stays as it was then.
+      if (head.isTransferred !== true) await this.close(tx, head, [], true);
       return this.#base?.head;
     });
     if (mark === undefined) return undefined;

@@ -78,10 +78,19 @@ export async function verify(source: Source, options: VerifyOptions): Promise<Ve
     report(finding);
   }
   await guarded(report, undefined, () => walk.end(options.now));
-  const { links, acts, firstUnreplayed, texts } = walk;
+  const { links, acts, transfer, firstUnreplayed, texts } = walk;
   const size = whole ? links.position : (head?.size ?? 0);
   const { isShared } = source;
-  const log = { whole, origin, size, marks: links.marks, firstBreak: links.firstBreak, acts, isShared };
+  const log = {
+    whole,
+    origin,
+    size,
+    marks: links.marks,
+    firstBreak: links.firstBreak,
+    acts,
+    transfer,
+    isShared,
+  };
   const judged = judgeHeads(heads, kept, evidence, keys.trusted, log, report);
   await guarded(report, undefined, () => source.checkRest(walk.walked(records), report));
   return {

@@ -9,6 +9,7 @@ import {
   type StateTableName,
   TASKS,
 } from '../log/tables.ts';
+import { isReceipt, isTransfer } from '../log/transfer.ts';
 import { type Report, rowFinding } from './finding.ts';
 import { LastSeen } from './last-seen.ts';
 import { type Entry, Memory, type RowsById } from './memory.ts';
@@ -60,6 +61,8 @@ export class Walk {
   readonly #lastSeen = new LastSeen();
   readonly #taskCalls = new TaskCalls();
   readonly #hashes = new Map<number, string>();
+  /** Where the log was transferred last, and how the place is called that it went to. */
+  transfer: { readonly position: number; readonly to: string } | undefined;
   #payloads = 0;
   #isNewer = false;
   #isDamaged = false;
@@ -187,6 +190,7 @@ export class Walk {
     }
     const mark = this.links.marks.get(row.position);
     if (mark !== undefined) mark.at = row.at;
+    if (isReceipt(row) || row.position - 1 === this.transfer?.position) this.#checkTransfer(row);
     this.#times.follow(row.position, row.at, this.#report);
     this.#lastSeen.note(row.process, row.actor, row.at);
     if (row.stage === 'enter') this.#judgeEnter(row, read, page);
@@ -255,9 +259,23 @@ export class Walk {
       const lacks = call?.args === undefined || (exit.outcome !== 'crashed' && body === undefined);
       if (difference !== undefined || (exit.schema_valid && lacks)) this.#doubtfulExits.add(position);
     }
+    if (isTransfer(exit)) this.transfer = { position, to: String(objectIn(body?.result)?.to ?? '') };
     this.texts.end(exit, call?.args);
     if (exit.tool === 'owner_erase' && exit.outcome === 'ok' && call?.args !== undefined)
       page.erasing.push({ exit, args: call.args, digests: textsIn(objectIn(body?.result)?.digests) });
+  }
+
+  /** A log that was transferred goes on with the row that receives it, and that row follows nothing else. */
+  #checkTransfer(row: ReadRow): void {
+    const { position, tool } = row;
+    const isDue = position - 1 === this.transfer?.position;
+    if (isDue && isReceipt(row)) return;
+    // What came before it, nobody can say here.
+    if (!isDue && !(this.#source.whole && !this.#lost.has(position - 1))) return;
+    const why = isDue
+      ? `follows the transfer of the log, which only owner_receive may`
+      : `receives a log that was not transferred`;
+    this.#report(forbidden(row, `Audit row ${position} (${tool}) ${why}.`, ['tool']));
   }
 
   async #erase(erasing: Erasing): Promise<void> {

@@ -14,8 +14,9 @@ export class Playground {
   readonly #servers: ServerProcess[] = [];
   readonly #undo: (() => unknown)[] = [];
 
-  constructor(url = databaseForTest()) {
-    this.#url = url;
+  /** `null`: a file, whatever the tests run on. */
+  constructor(url: string | null | undefined = databaseForTest()) {
+    this.#url = url ?? undefined;
     this.dbPath = url ?? join(this.folder, 'data', 'colibri.db');
     for (const home of ['home', 'config', 'share']) mkdirSync(join(this.folder, home));
   }

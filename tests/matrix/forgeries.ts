@@ -5,6 +5,7 @@ import { HEAD_FORGERIES } from './forgeries/heads.ts';
 import { ROW_FORGERIES } from './forgeries/rows.ts';
 import { ARGUMENT_FORGERIES, RULE_FORGERIES } from './forgeries/rules.ts';
 import { COLUMN_FORGERIES, DERIVED_FORGERIES, STATE_FORGERIES } from './forgeries/state.ts';
+import { TRANSFER_FORGERIES } from './forgeries/transfers.ts';
 
 /** Every forgery of the matrix that begins with a database. */
 export const FORGERIES: readonly Forgery[] = [
@@ -14,6 +15,7 @@ export const FORGERIES: readonly Forgery[] = [
   ...ARGUMENT_FORGERIES,
   ...STATE_FORGERIES,
   ...ERASURE_FORGERIES,
+  ...TRANSFER_FORGERIES,
   ...COLUMN_FORGERIES,
   ...DERIVED_FORGERIES,
   ...BIT_FORGERIES,
@@ -43,4 +45,6 @@ export const SAMPLE: ReadonlySet<string> = new Set([
   'erasure: the text is still there',
   'erasure: the title of another task',
   'derived: erased_texts lacks a text',
+  'transfer: a call follows it',
+  'transfer: a log is received that nobody transferred',
 ]);

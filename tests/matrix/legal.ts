@@ -371,6 +371,24 @@ export function adopt(log: ForgedLog, source: 'mcp' | 'cli' = 'cli', lostSize?: 
   });
 }
 
+/** The log ends here and goes on elsewhere. */
+export function transfer(
+  log: ForgedLog,
+  { source = 'cli', result = {} }: { readonly source?: 'mcp' | 'cli'; readonly result?: JsonObject } = {},
+): ForgedRow {
+  const to = 'postgres:team';
+  return log.append({
+    ...{ tool: 'owner_transfer', actor: ALICE, source, args: { to } },
+    result: { to, rows: log.rows.length + 2, ...result },
+  });
+}
+
+/** It goes on. */
+export function receive(log: ForgedLog): ForgedRow {
+  const from = '/home/alice/colibri.db';
+  return log.append({ tool: 'owner_receive', actor: ALICE, source: 'cli', args: { from }, result: { from } });
+}
+
 /** What an erasure of a record takes: the texts of the calls that wrote it, and of refused ones about it. */
 export function textsOf(log: ForgedLog, record: string, task_id?: string): string[] {
   return log.rows.flatMap(({ fields, writes }) => {

@@ -99,6 +99,19 @@ describe('logs that nobody has touched give no findings on any source', () => {
     await expectSound(workshop.write(log));
   });
 
+  test('one that was transferred, received, and transferred again', async () => {
+    const log = workshop.log();
+    legal.transfer(log);
+    legal.receive(log);
+    legal.update(log, 1, { labels: ['later'] }, { cells: { labels: '["later"]' } });
+    legal.transfer(log);
+    const place = workshop.write(log);
+
+    await expectSound(place);
+
+    expect((await judgeDatabase(place)).verdict.remarks.join(' ')).toContain('transferred to postgres:team');
+  });
+
   test('one in which the owner has erased texts', async () => {
     const log = workshop.log();
     legal.erase(log, 'T-0001', 'T-0001');

@@ -8,10 +8,10 @@ const PAGE_FILE = fileURLToPath(new URL('../../dist/verify.html', import.meta.ur
 
 /** What the page's worker told the page. */
 interface Told {
-  readonly tell: string;
-  readonly message?: string;
+  readonly unreadable?: string;
   readonly answer?: {
-    readonly verdict: { readonly findings: readonly Found[]; readonly findingCount: number } & Ranges;
+    /** Of what was opened; other questions have other answers. */
+    readonly verdict?: { readonly findings: readonly Found[]; readonly findingCount: number } & Ranges;
   };
 }
 
@@ -52,7 +52,7 @@ export class MatrixPage {
     await this.#page.setInputFiles('#choose-file', path);
     await this.#page.waitForSelector('body[data-ready=true]', { timeout: 60_000 });
     const told: Told = await this.#page.evaluate(() => JSON.parse(document.body.dataset.told ?? '{}'));
-    if (told.answer === undefined) throw new Error(`the page could not open it: ${told.message}`);
+    if (told.answer?.verdict === undefined) throw new Error(`the page could not open it: ${told.unreadable}`);
     const { findings, size, intactThrough, replayedThrough, checkpointedThrough, anchoredThrough } =
       told.answer.verdict;
     return {
@@ -74,9 +74,9 @@ function listen(): void {
     constructor(url: string | URL, options?: WorkerOptions) {
       super(url, options);
       this.addEventListener('message', ({ data }: MessageEvent<Told>) => {
-        if (data.tell === 'progress') return;
-        const answer = data.answer === undefined ? {} : { answer: { verdict: data.answer.verdict } };
-        document.body.dataset.told = JSON.stringify({ tell: data.tell, message: data.message, ...answer });
+        const { unreadable, answer } = data;
+        if (unreadable === undefined && answer?.verdict === undefined) return;
+        document.body.dataset.told = JSON.stringify({ unreadable, answer: { verdict: answer?.verdict } });
       });
     }
   };

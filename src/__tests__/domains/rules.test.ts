@@ -427,6 +427,17 @@ test('owner_adopt writes no row, and answers how many rows are accepted', async 
   expect(ruled).toEqual({ rows: [], result: { adopted_rows: 3, key: 'a key' } });
 });
 
+test('owner_transfer and owner_receive write no row, and name the places', async () => {
+  const world = await World.make();
+  await world.played(created());
+
+  const left = await world.run('owner_transfer', { to: 'postgres:team' }, { source: 'cli' });
+  const arrived = await world.run('owner_receive', { from: '/a.db' }, { source: 'cli' });
+
+  expect(left).toEqual({ rows: [], result: { to: 'postgres:team', rows: 4 } });
+  expect(arrived).toEqual({ rows: [], result: { from: '/a.db' } });
+});
+
 describe('a transaction and memory', () => {
   const task = fc.integer({ min: 1, max: 6 });
   const session = fc.integer({ min: 1, max: 4 });

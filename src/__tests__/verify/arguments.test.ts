@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type * as z from 'zod';
-import { AdoptInput, EraseInput } from '../../domains/owner/tools.ts';
+import { AdoptInput, EraseInput, ReceiveShape, TransferInput } from '../../domains/owner/tools.ts';
 import { FinalizeInput, StartInput } from '../../domains/proof/tools.ts';
 import { RULES } from '../../domains/rules.ts';
 import { CreateInput, UpdateInput } from '../../domains/tasks/schema.ts';
@@ -16,6 +16,8 @@ const INPUTS = {
   merkle_finalize: FinalizeInput,
   owner_adopt: AdoptInput,
   owner_erase: EraseInput,
+  owner_transfer: TransferInput,
+  owner_receive: ReceiveShape,
 } as const;
 
 /** What every schema of an argument can be shown. */

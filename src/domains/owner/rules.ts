@@ -1,7 +1,7 @@
 import { ColibriError } from '../../errors.ts';
 import { STATE_TABLES } from '../../log/tables.ts';
 import { ask, type Call, type Ruling, type Steps } from '../rule.ts';
-import type { AdoptArgs, EraseArgs, KeyArgs } from './tools.ts';
+import type { AdoptArgs, EraseArgs, KeyArgs, ReceiveArgs, TransferArgs } from './tools.ts';
 
 /** The owner accepts the log as it is. It changes no row of state: what it says is in its arguments. */
 function* adoptLog(args: AdoptArgs, call: Call): Steps<Ruling<{ adopted_rows: number; key: string }>> {
@@ -58,10 +58,24 @@ function* addKey({ key }: KeyArgs): Steps<Ruling<{ key: string }>> {
   return { rows: [], result: { key } };
 }
 
+/** The log goes on in another database. Its own exit row is the last one here; that no other follows, the log sees to. */
+function* transferLog({ to }: TransferArgs, call: Call): Steps<Ruling<{ to: string; rows: number }>> {
+  yield {};
+  return { rows: [], result: { to, rows: call.position } };
+}
+
+/** The log goes on here, with the first row behind the transfer. */
+function* receiveLog({ from }: ReceiveArgs): Steps<Ruling<{ from: string }>> {
+  yield {};
+  return { rows: [], result: { from } };
+}
+
 /** The acts of the owner, and that of a machine that is new to a team's log, with the arguments that are texts. */
 export const OWNER_RULES = {
   owner_adopt: { texts: ['reason'], rule: adoptLog },
   owner_erase: { texts: ['reason'], rule: eraseTexts },
   owner_trust: { texts: [], rule: addKey },
+  owner_transfer: { texts: [], rule: transferLog },
+  owner_receive: { texts: [], rule: receiveLog },
   key_join: { texts: [], rule: addKey },
 } as const;

@@ -31,11 +31,22 @@ export const EraseInput = z.strictObject({
 
 const EraseOutput = z.strictObject({ record: z.string(), digests: z.array(hash) });
 
+/** A database by its name: the path of a file, or `postgres:` and the name of one on a server, never where that is. */
+const place = line(LIMITS.placeCharsMax);
+
+export const TransferInput = z.strictObject({ to: place });
+
+const TransferOutput = z.strictObject({ to: z.string(), rows: z.int() });
+
+export const ReceiveShape = z.strictObject({ from: place });
+
 const KeyShape = z.strictObject({ key: z.string().max(512) });
 
 export type KeyArgs = z.output<typeof KeyShape>;
 export type AdoptArgs = z.output<typeof AdoptInput>;
 export type EraseArgs = z.output<typeof EraseInput>;
+export type TransferArgs = z.output<typeof TransferInput>;
+export type ReceiveArgs = z.output<typeof ReceiveShape>;
 
 const tool = toolsOf('owner');
 const erasing = ruled(OWNER_RULES.owner_erase);
@@ -83,6 +94,22 @@ export function ownerTools(): Tool[] {
       input: KeyShape,
       output: KeyShape,
       ...ruled(OWNER_RULES.owner_trust),
+    }),
+    tool({
+      name: 'owner_transfer',
+      title: 'Transfer log',
+      summary: 'End the log here, to go on in another database.',
+      input: TransferInput,
+      output: TransferOutput,
+      ...ruled(OWNER_RULES.owner_transfer),
+    }),
+    tool({
+      name: 'owner_receive',
+      title: 'Receive log',
+      summary: 'Go on with a log that was transferred here.',
+      input: ReceiveShape,
+      output: ReceiveShape,
+      ...ruled(OWNER_RULES.owner_receive),
     }),
   ];
 }

@@ -76,6 +76,7 @@ const lostHead = exactly({
   root: (value) => typeof value === 'string' && isHash(value),
   key,
 });
+const place = line(LIMITS.placeCharsMax);
 const actor = line(LIMITS.nameCharsMax);
 const reason = line(LIMITS.reasonCharsMax);
 const evidence = line(LIMITS.evidenceCharsMax);
@@ -149,6 +150,8 @@ export const FORMS: Readonly<Record<number, Readonly<Record<string, Forms>>>> = 
       texts: { reason },
     },
     owner_trust: { required: ['key'], fields: { key }, texts: {} },
+    owner_transfer: { required: ['to'], fields: { to: place }, texts: {} },
+    owner_receive: { required: ['from'], fields: { from: place }, texts: {} },
     key_join: { required: ['key'], fields: { key }, texts: {} },
   },
 };

@@ -61,6 +61,8 @@ export interface WalkedLog {
   /** The first row that is missing or altered: no head beyond it can be compared. */
   readonly firstBreak: number;
   readonly acts: readonly KeyAct[];
+  /** The last row that says that the log goes on elsewhere. */
+  readonly transfer?: { readonly position: number; readonly to: string } | undefined;
   /** Whether several machines write to it, so that a key may join by itself. */
   readonly isShared?: boolean | undefined;
 }
@@ -333,6 +335,10 @@ function remarksOn(
     .filter(({ status }) => status === 'given-up' || status === 'unchecked')
     .map(({ message }) => message);
   if (log.origin === undefined) remarks.push('The log was never signed.');
+  if (log.transfer !== undefined && log.transfer.position === log.size)
+    remarks.push(
+      `The log was transferred to ${log.transfer.to} at ${auditRow(log.size)} and goes on there: nothing is added to it here.`,
+    );
   if (trusted.length === 0 && known.length > 0)
     remarks.push(
       'No key was given, so the signatures were checked with the key that the log is named after.',
