@@ -20,8 +20,12 @@ export interface Cluster {
   /** Runs SQL as the administrator and answers what it printed, a line per row. */
   sql(database: string, sql: string): string;
   urlOf(database: string, user?: string): string;
-  /** Ends it as a power cut of the process would, and starts it again. */
+  /** Ends it as a power cut of the process would. */
+  kill(): Promise<void>;
+  /** The same, and starts it again. */
   killHard(): Promise<void>;
+  /** Makes a standby the server that takes writes. */
+  promote(): Promise<void>;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -64,7 +68,11 @@ function psql(folder: string, database: string, sql: string): string {
 // The server refuses to run as root.
 const NOBODY = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-export async function startCluster(settings: Readonly<Record<string, string>> = {}): Promise<Cluster> {
+/** `primary`: it is a standby of that one. */
+export async function startCluster(
+  settings: Readonly<Record<string, string>> = {},
+  primary?: Cluster,
+): Promise<Cluster> {
   const bin = (name: string) => join(PROGRAMS ?? '', name);
   const folder = mkdtempSync(join(tmpdir(), 'colibri-pg-'));
   const data = join(folder, 'data');
@@ -81,7 +89,9 @@ export async function startCluster(settings: Readonly<Record<string, string>> = 
     if (status !== 0) throw new Error(`${program} ended with ${status}: ${stderr}`);
     return stdout;
   };
-  run('initdb', '-D', data, '-U', 'owner', '-A', 'trust', '-E', 'UTF8', '--no-sync', '--no-instructions');
+  if (primary === undefined)
+    run('initdb', '-D', data, '-U', 'owner', '-A', 'trust', '-E', 'UTF8', '--no-sync', '--no-instructions');
+  else run('pg_basebackup', '-h', primary.folder, '-U', 'owner', '-D', data, '-R', '-c', 'fast', '--no-sync');
   let server: ChildProcess | undefined;
   let databases = 0;
   const given = { fsync: 'off', ...settings, listen_addresses: '', unix_socket_directories: folder };
@@ -102,19 +112,26 @@ export async function startCluster(settings: Readonly<Record<string, string>> = 
       }
       throw new Error('PostgreSQL did not start');
     },
-    async killHard() {
+    async kill() {
       const ended = new Promise((resolve) => server?.once('exit', resolve));
       server?.kill('SIGKILL');
       await ended;
       // Its children notice that it is gone, and the shared memory must be free before the next start.
       await sleep(300);
       rmSync(join(data, 'postmaster.pid'), { force: true });
+    },
+    async killHard() {
+      await cluster.kill();
       await cluster.start();
     },
+    async promote() {
+      cluster.sql('postgres', 'SELECT pg_promote()');
+    },
     async stop() {
+      const isRunning = server?.exitCode === null && server.signalCode === null;
       const ended = new Promise((resolve) => server?.once('exit', resolve));
       server?.kill('SIGINT');
-      await ended;
+      if (isRunning) await ended;
       rmSync(folder, { recursive: true, force: true });
     },
     async createDatabase(options = '') {

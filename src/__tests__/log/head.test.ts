@@ -19,7 +19,7 @@ describe('the head', () => {
       tx.get('SELECT chain_hash, at FROM audit_rows WHERE position = 2'),
     );
 
-    expect(head).toEqual({ position: 2, chainHash: last?.chain_hash, at: last?.at });
+    expect(head).toEqual({ position: 2, chainHash: last?.chain_hash, at: last?.at, isTransferred: false });
     expect(head.at).toBe('2026-01-01T00:00:00.000Z');
   });
 });

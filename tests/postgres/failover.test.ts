@@ -1,0 +1,82 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { runColibri } from '../driver/command-line.ts';
+import type { ToolAnswer } from '../driver/message.ts';
+import { Playground } from '../driver/playground.ts';
+import { type Cluster, NO_POSTGRES, startCluster } from '../driver/postgres.ts';
+import type { ServerProcess } from '../driver/server-process.ts';
+import { openCalls, stateFindings } from '../driver/state-file.ts';
+import { tier } from '../driver/tier.ts';
+
+const idOf = ({ envelope }: ToolAnswer) => (envelope as { data?: { task_id?: string } }).data?.task_id;
+
+const create = (server: ServerProcess, title: string) =>
+  server.call('task_create', { title, project: 'p', description: 'under load' });
+
+/** A primary with a standby, and the URL that names both. */
+async function withStandby(
+  mode: 'synchronous' | 'asynchronous',
+  work: (primary: Cluster, standby: Cluster, url: string, name: string) => Promise<void>,
+): Promise<void> {
+  const primary = await startCluster();
+  let standby: Cluster | undefined;
+  try {
+    const own = await primary.createDatabase();
+    const name = own.slice(own.lastIndexOf('/') + 1);
+    standby = await startCluster({}, primary);
+    if (mode === 'synchronous') {
+      primary.sql('postgres', "ALTER SYSTEM SET synchronous_standby_names = '*'");
+      primary.sql('postgres', 'SELECT pg_reload_conf()');
+    }
+    const both = [primary, standby].map(({ folder }) => encodeURIComponent(folder)).join(',');
+    await work(primary, standby, `postgres://owner@${both}/${name}?target_session_attrs=read-write`, name);
+  } finally {
+    await standby?.stop();
+    await primary.stop();
+  }
+}
+
+describe.skipIf(NO_POSTGRES !== undefined)(`failover ${NO_POSTGRES ?? ''}`, () => {
+  test(
+    'with a synchronous standby, the servers go on by themselves, nothing acknowledged is lost, and the log verifies',
+    async () => {
+      await withStandby('synchronous', async (primary, standby, url, name) => {
+        const machines = [new Playground(url), new Playground(url)] as const;
+        const servers = await Promise.all(machines.map((machine) => machine.start({ answerMsMax: 90_000 })));
+        const acknowledged: string[] = [];
+        let isOver = false;
+        const working = servers.map(async (server, i) => {
+          for (let n = 0; !isOver; n += 1) {
+            const id = idOf(await create(server, `${i} ${n}`));
+            if (id !== undefined) acknowledged.push(id);
+            else await sleep(50);
+          }
+        });
+        await sleep(tier(2_000, 10_000));
+        await primary.kill();
+        await standby.promote();
+        const before = acknowledged.length;
+        await sleep(tier(2_000, 10_000));
+        isOver = true;
+        await Promise.all(working);
+        const after = await Promise.all(servers.map((server) => create(server, 'after')));
+        await Promise.all(servers.map((server) => server.closeInput()));
+        const here = standby.urlOf(name);
+        const { rows, findings } = machines[0].readAudit(here);
+        const verdicts = [];
+        for (const machine of machines) verdicts.push(await runColibri(machine, ['verify', '--json']));
+        const made = new Set(rows.flatMap(({ effects }) => effects.map(({ id }) => id)));
+        const [state, open] = [stateFindings(here), openCalls(here)];
+        for (const machine of machines) await machine.dispose();
+
+        expect(before).toBeGreaterThan(0);
+        expect(after.map(({ envelope }) => envelope)).toMatchObject([{ ok: true }, { ok: true }]);
+        expect(acknowledged.filter((id) => !made.has(id))).toEqual([]);
+        expect([...findings, ...state, ...open]).toEqual([]);
+        for (const { stdout } of verdicts)
+          expect(JSON.parse(stdout)).toMatchObject({ findings: [], ok: true });
+      });
+    },
+    tier(180_000, 600_000),
+  );
+});
