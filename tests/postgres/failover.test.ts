@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { runColibri } from '../driver/command-line.ts';
+import { CuttingProxy } from '../driver/cutting-proxy.ts';
 import type { ToolAnswer } from '../driver/message.ts';
 import { Playground } from '../driver/playground.ts';
 import { type Cluster, NO_POSTGRES, startCluster } from '../driver/postgres.ts';
@@ -79,4 +80,69 @@ describe.skipIf(NO_POSTGRES !== undefined)(`failover ${NO_POSTGRES ?? ''}`, () =
     },
     tier(180_000, 600_000),
   );
+
+  test('a connection that is cut in the middle of a commit: what happened is looked up, and the answer says it', async () => {
+    const cluster = await startCluster();
+    const proxy = new CuttingProxy(cluster.folder);
+    await proxy.listen();
+    const own = await cluster.createDatabase();
+    const machine = new Playground(
+      own.replace(encodeURIComponent(cluster.folder), encodeURIComponent(proxy.folder)),
+    );
+    try {
+      interface Outcome {
+        readonly where: string;
+        readonly ok: boolean | undefined;
+        readonly cut: number;
+        readonly made: number;
+        readonly again: boolean | undefined;
+        readonly said: string;
+      }
+      const outcomes: Outcome[] = [];
+      const name = own.slice(own.lastIndexOf('/') + 1);
+      const count =
+        'SELECT count(*) FROM colibri.tasks t JOIN colibri.texts x ON x.digest = t.title WHERE x.text =';
+      const server = await machine.start({ answerMsMax: 60_000 });
+      await create(server, 'first');
+      // The first commit of a call records that it began, the second what it did.
+      for (const where of ['before', 'behind'] as const)
+        for (const n of [1, 2, 1, 2]) {
+          const title = `${where} ${n} ${outcomes.length}`;
+          const cuts = proxy.cuts;
+          proxy.cutAt(where, n);
+          const { envelope } = await create(server, title);
+          const again = await create(server, `again ${title}`);
+          const made = Number(cluster.sql(name, `${count} '${title}'`).trim());
+          const cut = proxy.cuts - cuts;
+          outcomes.push({
+            where,
+            ok: envelope?.ok,
+            cut,
+            made,
+            again: again.envelope?.ok,
+            said: JSON.stringify(envelope),
+          });
+        }
+      await server.closeInput();
+      const { rows, findings } = machine.readAudit(own);
+      const verified = await runColibri(machine, ['verify', '--json']);
+
+      expect(outcomes.map(({ cut }) => cut)).toEqual(outcomes.map(() => 1));
+      for (const { where, ok, again, said, made } of outcomes) {
+        expect({ ok, again, made }).toEqual({
+          ok: where === 'behind',
+          again: true,
+          made: where === 'behind' ? 1 : 0,
+        });
+        if (where === 'before') expect(said).toContain('nothing was written');
+      }
+      expect(rows.filter(({ outcome }) => outcome === 'crashed')).toEqual([]);
+      expect([...findings, ...openCalls(own), ...stateFindings(own)]).toEqual([]);
+      expect(JSON.parse(verified.stdout)).toMatchObject({ findings: [], ok: true });
+    } finally {
+      await machine.dispose();
+      await proxy.close();
+      await cluster.stop();
+    }
+  }, 180_000);
 });
