@@ -59,6 +59,9 @@ function oneOf<const W extends readonly [string, ...string[]]>(words: W, otherwi
   return { takes: words.join(', '), otherwise, schema: z.enum(words).default(otherwise) };
 }
 
+/** A URL in the place of a path would become a folder called `postgres:`. A drive has one letter. */
+const IS_URL = /^[a-z][a-z0-9+.-]+:\/\//i;
+
 /** Each variable with what it does and what it takes; docs/reference/environment.md is generated from here. */
 export const VARIABLES = {
   COLIBRI_MODE: { means: 'which tools are available and where records are kept', ...oneOf(MODES, 'FULL') },
@@ -72,7 +75,10 @@ export const VARIABLES = {
     means: 'database file; a relative path starts at the workspace',
     takes: 'a path',
     otherwise: '.colibri/colibri.db in the workspace; in a git worktree, that of the main worktree',
-    schema: z.string().optional(),
+    schema: z
+      .string()
+      .refine((path) => !IS_URL.test(path))
+      .optional(),
   },
   COLIBRI_DATABASE_URL: {
     means: 'a team’s PostgreSQL database, instead of a file',
@@ -218,11 +224,19 @@ function readVariable<N extends Variable>(env: Environment, name: N, complaints:
   const text = env[name] || undefined;
   const { schema, takes } = VARIABLES[name];
   const { success, data } = schema.safeParse(text);
-  // A URL may hold a password, and says where a database is.
-  const shown = name === 'COLIBRI_DATABASE_URL' ? 'not understood' : JSON.stringify(redactText(text ?? ''));
-  if (!success) complaints.push(`${name} is ${shown}; allowed: ${takes}.`);
+  if (!success) complaints.push(`${name} is ${shownValue(name, text)}; allowed: ${takes}.${remedyFor(name)}`);
   // Where there is a complaint, nobody sees what was read.
   return (success ? data : schema.parse(undefined)) as z.output<(typeof VARIABLES)[N]['schema']>;
+}
+
+/** A URL may hold a password, and says where a database is. */
+function shownValue(name: Variable, text = ''): string {
+  if (name === 'COLIBRI_DATABASE_URL') return 'not understood';
+  return name === 'COLIBRI_DB_PATH' ? 'a URL' : JSON.stringify(redactText(text));
+}
+
+function remedyFor(name: Variable): string {
+  return name === 'COLIBRI_DB_PATH' ? ' Name a database on a server with COLIBRI_DATABASE_URL.' : '';
 }
 
 function warnOfUnknown(name: string): string[] {

@@ -101,6 +101,20 @@ describe('a valid value', () => {
 });
 
 describe('a value just outside', () => {
+  test.each([
+    'postgres://ada:opensesame@db.example.org/team',
+    'POSTGRESQL://db.example.org/team',
+    'file:///tmp/x',
+  ])(
+    'of COLIBRI_DB_PATH: a URL is not made a folder, is not repeated, and the right variable is named',
+    (url) => {
+      const complaint =
+        'COLIBRI_DB_PATH is a URL; allowed: a path. Name a database on a server with COLIBRI_DATABASE_URL.';
+
+      expect(() => read({ COLIBRI_DB_PATH: url })).toThrow(complaint);
+    },
+  );
+
   test.each<readonly [name: string, value: string, allowed: string]>([
     ...['full', 'Full', 'FULL ', ' FULL', 'FULL,TEST', 'READ_ONLY', 'constructor'].map(
       (mode) => ['COLIBRI_MODE', mode, 'FULL, READONLY, TEST, MINIMAL'] as const,
