@@ -7,7 +7,7 @@ import { Frontier, treeRoot } from '../../src/integrity/tree.ts';
 import { encodeSlot } from '../../src/trust/memory.ts';
 import { canonical, sha256, withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
-import { type Database, openDatabase } from '../driver/database.ts';
+import { type Database, openDatabase, withoutTriggers } from '../driver/database.ts';
 import type { Playground } from '../driver/playground.ts';
 import { anyRowText } from '../driver/row-text.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
@@ -154,14 +154,7 @@ export class LogDesk {
   /** Changes the file as somebody with an editor would: no trigger in the way, nothing left in a write-ahead log. */
   tamper(change: (db: Database) => void, path = this.dbPath): void {
     const db = openDatabase(path);
-    const triggers = db.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").all() as {
-      name: string;
-      sql: string;
-    }[];
-    db.pragma('foreign_keys = OFF');
-    for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
-    change(db);
-    for (const { sql } of triggers) db.exec(sql);
+    withoutTriggers(db, () => change(db));
     db.pragma('wal_checkpoint(TRUNCATE)');
     db.close();
   }
@@ -262,7 +255,8 @@ export function putHead(db: Database, note: string, key: string): void {
   const tree = new Frontier();
   for (const { content_hash } of rows) tree.add(content_hash);
   const { chain_hash, at } = rows.at(-1) ?? { chain_hash: '', at: '' };
-  db.prepare('INSERT OR REPLACE INTO log_heads VALUES (?, ?, ?, ?, ?, ?)').run(
+  db.prepare('DELETE FROM log_heads WHERE key = ?').run(key);
+  db.prepare('INSERT INTO log_heads VALUES (?, ?, ?, ?, ?, ?)').run(
     ...[key, size, chain_hash, at, tree.state.hashes.join(''), note],
   );
 }

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type * as z from 'zod';
 import * as proof from '../../src/domains/proof/tools.ts';
 import * as trail from '../../src/domains/trail/schema.ts';
-import { openDatabase } from '../driver/database.ts';
+import { openDatabase, withoutTriggers } from '../driver/database.ts';
 import type { ToolAnswer } from '../driver/message.ts';
 import type { Playground, StartOptions } from '../driver/playground.ts';
 import { Desk, type Refusal } from './tasks-desk.ts';
@@ -150,20 +150,12 @@ function digest(...parts: readonly Buffer[]): Buffer {
 export function tamper(path: string, ...statements: readonly string[]): void {
   const db = openDatabase(path);
   try {
-    db.pragma('foreign_keys = OFF');
-    const triggers = db.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").all() as {
-      name: string;
-      sql: string;
-    }[];
-    db.transaction(() => {
-      for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
-      for (const sql of statements) {
-        db.exec(sql);
-        if (db.prepare('SELECT changes()').pluck().get() === 0)
-          throw new Error(`this changes nothing: ${sql}`);
-      }
-      for (const { sql } of triggers) db.exec(sql);
-    }).immediate();
+    db.transaction(() =>
+      withoutTriggers(db, () => {
+        for (const sql of statements)
+          if (db.prepare(sql).run().changes === 0) throw new Error(`this changes nothing: ${sql}`);
+      }),
+    ).immediate();
   } finally {
     db.close();
   }

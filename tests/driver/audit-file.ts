@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { type Database, openDatabase } from './database.ts';
-import { rowsAt } from './postgres.ts';
 
 /** One audit row as the file holds it: the text, what the text says, and the two hashes. */
 interface AuditEntry {
@@ -115,41 +114,12 @@ function callsIn(rows: readonly AuditFields[]): AuditCall[] {
 
 /** Opens the file for reading, whatever the server is doing with it. */
 export function withDatabase<T>(path: string, read: (db: Database) => T): T {
-  if (path.startsWith('postgres:')) return read(onServer(path));
   const db = openDatabase(path, { readOnly: true });
   try {
     return db.transaction(() => read(db))();
   } finally {
     db.close();
   }
-}
-
-/** As much of a file's interface as tests of both engines need. */
-function onServer(url: string): Database {
-  const prepare = (sql: string) => {
-    const all = (...params: (string | number)[]) => {
-      const literals = params
-        .map((value) => (typeof value === 'number' ? value : `'${value.replaceAll("'", "''")}'`))
-        .values();
-      return rowsAt(
-        url,
-        sql.replaceAll('?', () => String(literals.next().value)),
-      );
-    };
-    const plucked = (...params: (string | number)[]) => all(...params).map((row) => Object.values(row)[0]);
-    const first =
-      <T>(list: (...params: (string | number)[]) => T[]) =>
-      (...params: (string | number)[]) =>
-        list(...params)[0];
-    return { all, get: first(all), pluck: () => ({ all: plucked, get: first(plucked) }) };
-  };
-  const columns =
-    "SELECT column_name AS name FROM information_schema.columns WHERE table_schema = 'colibri' AND table_name =";
-  const pragma = (said: string) => {
-    const table = /^table_info\((\w+)\)$/.exec(said)?.[1];
-    return rowsAt(url, `${columns} '${table}' AND is_generated = 'NEVER'`);
-  };
-  return { prepare, pragma } as unknown as Database;
 }
 
 function findingsOf(entries: readonly AuditEntry[]): string[] {

@@ -41,25 +41,50 @@ export function databaseForTest(): string | undefined {
 
 /** Runs a query on the database at a URL, as the administrator, and answers its rows. */
 export function rowsAt(url: string, sql: string): Record<string, unknown>[] {
-  const [folder = '', database = ''] = url.replace(/^postgres:\/\/\w+@/, '').split('/');
   // In hex: a terminal program may drop a character.
-  const hex = psql(
-    decodeURIComponent(folder),
-    database,
-    `SET search_path = colibri; SELECT encode(convert_to(coalesce(json_agg(row_to_json(q))::text, '[]'), 'UTF8'), 'hex') FROM (${sql}) q`,
+  const hex = psqlAt(
+    url,
+    `SELECT encode(convert_to(coalesce(json_agg(row_to_json(q))::text, '[]'), 'UTF8'), 'hex') FROM (${sql}) q`,
   );
   return JSON.parse(Buffer.from(hex.trim(), 'hex').toString('utf8')) as Record<string, unknown>[];
+}
+
+/** Runs statements on the database at a URL, as the administrator, and answers how many rows the last one changed. */
+export function runAt(url: string, sql: string, unguarded: boolean): number {
+  const role = unguarded ? 'SET session_replication_role = replica;' : '';
+  const said = psqlAt(url, `${role} ${sql}`, []);
+  return Number(/^[A-Z ]+?(?: 0)? (\d+)$/.exec(said.trim().split('\n').at(-1) ?? '')?.[1] ?? 0);
+}
+
+/** Copies a database that nobody uses, under the name of another that is replaced. */
+export function copyDatabase(from: string, to: string): void {
+  const name = (url: string) => partsOf(url).database;
+  for (const sql of [
+    `DROP DATABASE IF EXISTS ${name(to)}`,
+    `CREATE DATABASE ${name(to)} TEMPLATE ${name(from)}`,
+  ])
+    psql(partsOf(from).folder, 'postgres', sql);
+}
+
+function psqlAt(url: string, sql: string, options: readonly string[] = ['-q']): string {
+  const { folder, database } = partsOf(url);
+  return psql(folder, database, `SET search_path = colibri; ${sql}`, options);
+}
+
+function partsOf(url: string): { folder: string; database: string } {
+  const [folder = '', database = ''] = url.replace(/^postgres:\/\/\w+@/, '').split('/');
+  return { folder: decodeURIComponent(folder), database };
 }
 
 function urlIn(folder: string, database: string, user = 'owner'): string {
   return `postgres://${user}@${encodeURIComponent(folder)}/${database}`;
 }
 
-function psql(folder: string, database: string, sql: string): string {
+function psql(folder: string, database: string, sql: string, options: readonly string[] = ['-q']): string {
   const { status, stdout, stderr } = spawnSync(
     join(PROGRAMS ?? '', 'psql'),
-    ['-h', folder, '-U', 'owner', '-d', database, '-XAtqc', sql],
-    { encoding: 'utf8', maxBuffer: 2 ** 28, env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } },
+    ['-h', folder, '-U', 'owner', '-d', database, ...options, '-v', 'ON_ERROR_STOP=1', '-XAtf', '-'],
+    { input: sql, encoding: 'utf8', maxBuffer: 2 ** 28, env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } },
   );
   if (status !== 0) throw new Error(`psql ended with ${status}: ${stderr}`);
   return stdout;

@@ -23,7 +23,7 @@ import {
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from '../../src/storage/sqlite/schema.ts';
 import { encodeSlot } from '../../src/trust/memory.ts';
 import { LastSeen } from '../../src/verify/last-seen.ts';
-import { type Database, openDatabase } from '../driver/database.ts';
+import { type Database, openDatabase, withoutTriggers } from '../driver/database.ts';
 import { anyRowText } from '../driver/row-text.ts';
 
 // A log in the hands of somebody who knows how it is made. It is taken apart into calls, changed, and put together again
@@ -402,9 +402,11 @@ export class ForgedLog {
       db.pragma(`application_id = ${APPLICATION_ID}`);
       db.pragma(`user_version = ${SCHEMA_VERSION}`);
       db.transaction(() => this.#fill(db, made))();
-      withoutTriggers(db, () => {
-        for (const change of this.#edits) change(db);
-      });
+      db.transaction(() =>
+        withoutTriggers(db, () => {
+          for (const change of this.#edits) change(db);
+        }),
+      )();
       db.pragma('journal_mode = WAL');
     } finally {
       db.close();
@@ -704,20 +706,6 @@ const WRITING = [
 
 export function isWriting(tool: string): boolean {
   return WRITING.includes(tool) || tool.startsWith('owner_');
-}
-
-/** Runs a change with no trigger in the way, and puts every trigger back as it was. */
-function withoutTriggers(db: Database, change: () => void): void {
-  const triggers = db.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").all() as {
-    name: string;
-    sql: string;
-  }[];
-  db.pragma('foreign_keys = OFF');
-  db.transaction(() => {
-    for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
-    change();
-    for (const { sql } of triggers) db.exec(sql);
-  })();
 }
 
 function keyFolder(configDir: string, origin: string): string {

@@ -11,6 +11,7 @@ import { type Forgery, malformed } from './forgeries/forgery.ts';
 import { FORGERIES, SAMPLE } from './forgeries.ts';
 import * as legal from './legal.ts';
 import { makeCertificate } from './made-certificate.ts';
+import { ServerDatabase } from './on-server.ts';
 import { MatrixPage } from './page.ts';
 import {
   foundIn,
@@ -32,9 +33,11 @@ import { packFolder } from './zip-folder.ts';
 
 let workshop: Workshop;
 let page: MatrixPage | undefined;
+let server: ServerDatabase | undefined;
 
 beforeAll(async () => {
   workshop = await Workshop.open();
+  server = await ServerDatabase.open();
   page = FULL ? await MatrixPage.open() : undefined;
 }, 120_000);
 
@@ -42,6 +45,7 @@ afterAll(async () => {
   const forgeries = FORGERIES.length + SPOILINGS.length + CERTIFICATE_SPOILINGS.length;
   if (FULL) console.error(JSON.stringify({ forgeries, judged, node: process.version }));
   const complaints = [...((await page?.close()) ?? []), ...(await workshop.close())];
+  await server?.stop();
   expect(complaints).toEqual([]);
 });
 
@@ -169,6 +173,7 @@ describe('forged logs', () => {
       const database = await judgeDatabase(place);
       expect(foundIn(database)).toEqual(foundIn({ findings: expected }));
       workshop.keep(place, { database });
+      if (forgery.onlyInFile === undefined) await expectSameOnServer(place, database);
       const byPython = [await judgeByPython('verify-database.py', place.dbPath)];
       if (forgery.holds === 'everywhere') {
         const { folder, zip } = await workshop.bundles(place);
@@ -282,6 +287,7 @@ async function expectSound(place: Place): Promise<void> {
     replayedThrough: size,
     checkpointedThrough: size,
   });
+  await expectSameOnServer(place, database);
   const { folder, zip } = await workshop.bundles(place);
   for (const path of [folder, zip]) expectSame(await judgeBundle(place, path), database);
   await expectSameInPage(place, zip);
@@ -297,6 +303,11 @@ async function expectSound(place: Place): Promise<void> {
 function expectSame(other: Judgement, one: Judgement): void {
   expect(foundIn(other)).toEqual(foundIn(one));
   expect(rangesIn(other)).toEqual(rangesIn(one));
+}
+
+/** The same rows on a server, where PostgreSQL is installed. */
+async function expectSameOnServer(place: Place, database: Judgement): Promise<void> {
+  if (server !== undefined) expectSame(await server.judge(place), database);
 }
 
 /** The page is not told which key to believe, so it is held against a bundle that is judged like that. */

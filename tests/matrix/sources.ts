@@ -43,7 +43,7 @@ export interface Found {
 }
 
 /** How often each kind of source was judged, for the figures. */
-export const judged = { database: 0, bundle: 0, certificate: 0, page: 0, python: 0 };
+export const judged = { database: 0, server: 0, bundle: 0, certificate: 0, page: 0, python: 0 };
 
 export function placeIn(folder: string, origin: string): Place {
   return { folder, dbPath: join(folder, 'db', 'colibri.db'), configDir: join(folder, 'config'), origin };
@@ -63,7 +63,7 @@ export async function judgeDatabase(place: Place): Promise<Judgement> {
   }
 }
 
-function remembered({ configDir, origin }: Place): Evidence[] {
+export function remembered({ configDir, origin }: Place): Evidence[] {
   const folder = new KeyFolder(configDir, origin);
   const key = folder.verifierKey();
   const last = key === undefined ? undefined : readRemembered(folder.signedPath, parseVerifierKey(key));
@@ -107,7 +107,7 @@ export async function judgeCertificate(place: Place, text: string, knowsKey = tr
   return await judge(await carriedSource(() => openCertificate(text)), place, [], knowsKey);
 }
 
-async function judge(
+export async function judge(
   source: Source,
   { configDir, origin }: Place,
   evidence: readonly Evidence[],

@@ -9,6 +9,7 @@ function misled(table: string, tree = table): Forgery {
   return {
     id: `V4 a bit of a key of ${table}`,
     holds: 'database',
+    onlyInFile: 'a bit of a page',
     forge: () => [],
     damage(dbPath) {
       const [bytes, at] = interiorKey(dbPath, tree);

@@ -16,6 +16,8 @@ export interface Forgery {
   readonly isBesideRows?: true;
   /** Changes the bytes of the finished file. */
   readonly damage?: (dbPath: string, log: ForgedLog) => Found | readonly Found[];
+  /** Why a database on a server cannot hold it. */
+  readonly onlyInFile?: string;
   /** The record whose certificate shows it too. */
   readonly shownBy?: string;
 }
