@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type AuditSink, type CallSink, inTurn } from './audit-sink.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
@@ -5,6 +6,7 @@ import type { Diagnostics } from './diagnostics.ts';
 import { joiningTools } from './domains/owner/tools.ts';
 import { READING_TOOLS } from './domains/rules.ts';
 import { asError, type ColibriError } from './errors.ts';
+import { LIMITS } from './limits.ts';
 import { readHead, UNSIGNED } from './log/append.ts';
 import { createAuditLog, recoverOpenCalls } from './log/audit-log.ts';
 import { destinationOf, TransferredError } from './log/transfer.ts';
@@ -33,6 +35,8 @@ interface BootDeps {
   readonly clock: Clock;
   readonly diagnostics: Diagnostics;
   readonly onUncertain: (error: ColibriError) => void;
+  /** Of a process that stays: says when it stops. */
+  readonly stopping?: AbortSignal | undefined;
   /** What the try before this one came to. */
   readonly before?: Booted | undefined;
   /** To go on with a log that was transferred here, which nothing else may. */
@@ -103,15 +107,30 @@ async function withDatabase(deps: BootDeps): Promise<Booted> {
     const sink = createAuditLog(log);
     signer?.onJoin(joiner({ storage, sink, signer }, deps));
     await signer?.join();
+    const explain = async () => {
+      const explained = await recoverOpenCalls(log, READING_TOOLS);
+      if (explained > 0)
+        diagnostics.warn(`${explained} call(s) of a process that died were recorded as crashed`);
+    };
     // Nothing may come before the row that receives a log.
-    const explained = deps.receives === true ? 0 : await recoverOpenCalls(log, READING_TOOLS);
-    if (explained > 0)
-      diagnostics.warn(`${explained} call(s) of a process that died were recorded as crashed`);
+    if (deps.receives !== true) await explain();
     live = true;
+    if (storage.isShared === true) void explainNowAndThen(explain, deps);
     return { storage, opened: storage, sink, signer };
   } catch (error) {
     await opened.close();
     throw error;
+  }
+}
+
+/** Where machines share a database, one that is gone for good leaves its open calls to the others, and nobody may start for days. */
+async function explainNowAndThen(explain: () => Promise<void>, { stopping, diagnostics }: BootDeps) {
+  while (stopping?.aborted === false) {
+    await sleep(LIMITS.explainEveryMs, undefined, { ref: false });
+    if (stopping.aborted) return;
+    await explain().catch((thrown: unknown) =>
+      diagnostics.warn(`open calls of other machines were not looked at: ${asError(thrown).message}`),
+    );
   }
 }
 

@@ -71,6 +71,10 @@ export const LIMITS = Object.freeze({
   parentCheckMs: 1_000,
   /** Pause before another try to open a database that another process has for itself, or that cannot be reached. */
   bootRetryMs: 250,
+  /** On a server: how often a process looks after the session that says that it is there. Well below the minute after which it counts as gone. */
+  presenceMs: 15_000,
+  /** How often a process looks for open calls of machines that are gone. */
+  explainEveryMs: 60_000,
   /** The live page: headers of a request, a request as a whole, and a connection on which nothing moves. */
   pageHeaderBytesMax: 8_192,
   pageRequestMsMax: 5_000,

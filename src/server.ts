@@ -139,7 +139,7 @@ class ColibriServer {
   /** Calls that were received and have no answer yet. */
   readonly #answering = new Set<Promise<unknown>>();
   readonly #ready = createGate();
-  #isStopping = false;
+  readonly #stopping = new AbortController();
   #connection: ReturnType<typeof serveProtocol> | undefined;
 
   constructor(options: CreateServerOptions) {
@@ -210,7 +210,7 @@ class ColibriServer {
 
   /** Calls that wait for boot or for the lock are told that they will not begin. */
   async finishRunning(): Promise<void> {
-    this.#isStopping = true;
+    this.#stopping.abort();
     this.#ready.shut();
     await this.stages.close();
   }
@@ -239,7 +239,9 @@ class ColibriServer {
         diagnostics.error(error.message);
         this.abort?.(EXIT.io);
       };
-      const boot = () => bootStorage({ config, clock, diagnostics, onUncertain, before: this.booted });
+      const stopping = this.#stopping.signal;
+      const boot = () =>
+        bootStorage({ config, clock, diagnostics, onUncertain, stopping, before: this.booted });
       this.booted = await boot();
       void this.#bootWhileLocked(boot);
     }
@@ -248,10 +250,10 @@ class ColibriServer {
 
   /** Goes on trying behind the gate, which is open: nobody needs to wait for a database that another process has for itself. */
   async #bootWhileLocked(boot: () => Promise<Booted>): Promise<void> {
-    while (this.booted?.isLocked === true && !this.#isStopping) {
+    while (this.booted?.isLocked === true && !this.#stopping.signal.aborted) {
       await sleep(LIMITS.bootRetryMs, undefined, { ref: false });
       const booted = await boot();
-      if (this.#isStopping) return await booted.opened?.close();
+      if (this.#stopping.signal.aborted) return await booted.opened?.close();
       this.booted = booted;
       if (booted.opened !== undefined) this.diagnostics.info('the database is free, and open now');
     }

@@ -5,7 +5,7 @@ import { type Config, readConfig } from '../config.ts';
 import { createSkillRegistry } from '../domains/skills/registry.ts';
 import { asError } from '../errors.ts';
 import { openFolders, readWhole } from '../private-files.ts';
-import { type StorageEngine, UnusableStorage } from '../storage/engine.ts';
+import { NoLogYet, type StorageEngine, UnusableStorage } from '../storage/engine.ts';
 import { storageRuntime } from '../storage/open.ts';
 import { readView } from '../trust/own-log.ts';
 import { signability } from '../trust/signer.ts';
@@ -128,6 +128,7 @@ async function* checkDatabase(config: Config, out: Output): AsyncGenerator<Check
     else yield* await withDatabase(config, (storage) => checkLog(storage, config, size ?? 0, out));
     yield* checkFolder(config);
   } catch (error) {
+    if (error instanceof NoLogYet) return yield note('database', error.message);
     // The message about an unusable file already says what to do.
     const isSaid = error instanceof UnusableStorage || server !== undefined;
     const fix = isSaid ? undefined : 'restore a good copy, or point COLIBRI_DB_PATH at another file';
@@ -177,12 +178,15 @@ async function checkLog(
   const { folder, refused } = await signability(storage, config);
   const { trouble, unverified } = await lookForTrouble(config, storage, out, ROWS_ASIDE_MAX);
   const { schemaVersion, engine } = storage.facts;
+  const { means, weakness } = storage.acknowledged ?? {};
   const signed = Math.max(0, ...heads.map(({ size }) => size));
   return [
     ok(
       'database',
       `${chosen(config)}, schema ${schemaVersion}, ${bytes === undefined ? engine : `${bytes} bytes`}`,
     ),
+    ...(means === undefined ? [] : [ok('server', `a call that was answered is ${means}`)]),
+    ...(weakness === undefined ? [] : [wrong('server', weakness.risk, weakness.remedy)]),
     last.position === 0
       ? note('log', 'empty')
       : ok('log', `${origin ?? 'without a name'}, ${last.position} rows, signed through ${signed}`),

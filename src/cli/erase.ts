@@ -55,7 +55,7 @@ export const erase = command({
         if (!answer.ok) throw new Error(answer.error.message);
         done.push({ record, texts: (answer.data as { digests: string[] }).digests.length });
       }
-      const inTheWay = `Another process still reads an older state of ${config.dbPath}, so the file and its write-ahead log still contain what was erased.`;
+      const inTheWay = `Another process still reads an older state of ${config.dbPath}, so ${config.server === undefined ? 'the file and its write-ahead log' : 'its tables'} still contain what was erased.`;
       const isGone = await storage.purge().catch((thrown: unknown) => asError(thrown).message);
       return { erased: done, problem: isGone === true ? undefined : isGone === false ? inTheWay : isGone };
     });
@@ -65,15 +65,22 @@ export const erase = command({
       purged: problem === undefined,
       ...(problem !== undefined && { problem, remedy: REMEDY }),
       also_in: [...new Set(plans.flatMap(({ copies }) => copies))],
-      limits: limitsOf(plans),
+      limits: [...limitsOf(plans), ...(config.server === undefined ? [] : [ON_SERVER])],
     };
-    const print = () => printTold(told, config.dbPath, out);
+    const rebuilt =
+      config.server === undefined
+        ? 'the index and the file were rebuilt and the write-ahead log cut off'
+        : 'the tables and their indexes were rebuilt';
+    const print = () => printTold(told, `Nothing of it is left in ${config.dbPath}: ${rebuilt}.`, out);
     return out.data(told, print, problem === undefined);
   },
 });
 
 const REMEDY =
   'The erasure is recorded. Wait until verifications, exports and other programs have closed the file, then run the same command again to finish.';
+
+const ON_SERVER =
+  'The server keeps it where Colibri cannot reach: in its write-ahead log and the archive of that, on standbys until they follow, and in base backups and dumps. Its administrator lets them expire.';
 
 /** What the command cannot do. */
 function limitsOf(plans: readonly Plan[]): string[] {
@@ -232,17 +239,11 @@ interface Told {
   readonly limits: readonly string[];
 }
 
-function printTold({ erased, problem, limits }: Told, dbPath: string, out: Output): void {
+function printTold({ erased, problem, limits }: Told, done: string, out: Output): void {
   out.line();
   for (const { record, texts } of erased)
     out.line(`${record} is erased: ${texts} ${texts === 1 ? 'text' : 'texts'}, recorded as owner_erase.`);
-  if (problem === undefined)
-    out.line(
-      out.paint(
-        'green',
-        `Nothing of it is left in ${dbPath}: the index and the file were rebuilt, and the write-ahead log was truncated.`,
-      ),
-    );
+  if (problem === undefined) out.line(out.paint('green', done));
   else {
     out.error(problem);
     out.error(REMEDY);

@@ -128,7 +128,7 @@ export async function withOwner<T>(
   if (capabilitiesFor(config.mode).database !== 'file')
     throw new UsageError(`Nothing is signed in mode ${config.mode}. Unset COLIBRI_MODE for this command.`);
   assertDatabase(config);
-  await storageRuntime();
+  if (config.server === undefined) await storageRuntime();
   const failures: string[] = [];
   const diagnostics = createDiagnostics((...parts) => failures.push(parts.join(' ')), 'error');
   const run = async (stages: Stages) => {

@@ -112,6 +112,8 @@ export interface StorageEngine {
   /** Whether the process of this name can no longer end a call that it began so long ago. */
   isGone(tx: Reader, process: string, ageMs: number): Promise<boolean>;
   readonly facts: StorageFacts;
+  /** What it means that a call was acknowledged, where that depends on how a server is set up. */
+  readonly acknowledged?: Acknowledged | undefined;
   /** Whether several machines write to it, each with a key of its own. */
   readonly isShared?: boolean | undefined;
   /** How long the calls of a batch may take together before they are committed, where the engine has an opinion. */
@@ -144,6 +146,9 @@ export class NoEngineError extends Error {}
 /** Why a database cannot be Colibri's, in one sentence with what to do. */
 export class UnusableStorage extends Error {}
 
+/** Nothing is wrong with the place, and there is no log in it yet. */
+export class NoLogYet extends UnusableStorage {}
+
 /** How many differences of a schema are told. */
 export const FOREIGN_TOLD_MAX = 5;
 
@@ -158,6 +163,13 @@ export class ForeignSchema extends ColibriError {
     super('ERR_INIT_FAILED', sentence, { reason: told[0] });
     this.problems = problems;
   }
+}
+
+export interface Acknowledged {
+  /** Where the call is by then, as the end of a sentence. */
+  readonly means: string;
+  /** What could still lose it, and how to set the server so that nothing does. */
+  readonly weakness?: { readonly risk: string; readonly remedy: string };
 }
 
 /** What `server_health` shows about the open database. */

@@ -1,8 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
-import { type Cluster, NO_POSTGRES, startCluster } from '../driver/postgres.ts';
+import { type Cluster, NO_POSTGRES, rowsAt, startCluster } from '../driver/postgres.ts';
 import { stateFindings } from '../driver/state-file.ts';
 
 describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? ''}`, () => {
@@ -10,7 +13,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
   let colibri: Playground;
 
   beforeAll(async () => {
-    cluster = await startCluster();
+    cluster = await startCluster({ fsync: 'on' });
     colibri = new Playground(await cluster.createDatabase());
   });
 
@@ -64,6 +67,121 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
     const { code, stderr } = await runColibri(colibri, args);
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+
+  test.each([
+    ['ALTER SYSTEM RESET ALL', 0, 'on the disk of the server; no standby is waited for'],
+    [
+      "ALTER SYSTEM SET synchronous_standby_names = 'berlin'",
+      0,
+      'on the disks of the server and of its synchronous standbys',
+    ],
+    ["ALTER SYSTEM SET synchronous_commit = 'remote_write'", 0, 'in the memory of its synchronous standbys'],
+    ["ALTER SYSTEM SET synchronous_commit = 'local'", 0, 'synchronous standbys are not waited for'],
+    ['ALTER SYSTEM SET fsync = off', 1, 'fsync is off: a power cut may lose what was acknowledged'],
+    ['ALTER SYSTEM RESET ALL', 0, 'on the disk of the server'],
+  ])('doctor says what an answered call is worth after %s', async (sql, code, said) => {
+    cluster.sql('postgres', sql);
+    cluster.sql('postgres', 'SELECT pg_reload_conf()');
+
+    const doctor = await runColibri(colibri, ['doctor', '--json']);
+
+    const checks = JSON.parse(doctor.stdout) as { what: string; found: string }[];
+    const told = (what: string) => checks.filter((one) => one.what === what).map(({ found }) => found);
+    expect(told('server').join(' ')).toContain(said);
+    expect(told('database')).toEqual([
+      expect.stringMatching(
+        /^postgres:db1 .*PostgreSQL \d+\.\d+, synchronous_commit (on|local|remote_write)$/,
+      ),
+    ]);
+    expect(doctor.code).toBe(code);
+    expect(doctor.stdout).not.toContain('berlin');
+  });
+
+  test('an erased text is gone from the tables, from search, from the bytes of the tables and from what the planner remembers', async () => {
+    const url = await cluster.createDatabase();
+    const name = url.slice(url.lastIndexOf('/') + 1);
+    const machine = new Playground(url);
+    const server = await machine.start();
+    for (let n = 0; n < 3; n += 1)
+      await server.call('task_create', {
+        title: 'Xylophone quartet',
+        description: 'glockenspiel',
+        project: 'p',
+      });
+    cluster.sql(name, 'ANALYZE');
+    const before = await server.call('task_list', { search: 'xylophone' });
+    const planner =
+      "SELECT count(*) FROM pg_stats WHERE CAST(most_common_vals AS text) ~* 'xylophone|glockenspiel'";
+    expect(Number(cluster.sql(name, planner))).toBeGreaterThan(0);
+
+    const erased = [];
+    for (const id of ['T-0001', 'T-0002', 'T-0003'])
+      erased.push(
+        await runColibri(machine, ['erase', id, '--reason', 'They asked for it.', '--yes', '--json']),
+      );
+    const after = await server.call('task_list', { search: 'xylophone' });
+    await server.closeInput();
+    const verified = await runColibri(machine, ['verify', '--json']);
+    cluster.sql(name, 'CHECKPOINT');
+    const files = rowsAt(
+      url,
+      `SELECT pg_relation_filepath(c.oid) AS path FROM pg_class c WHERE relname ~ '^(texts|task_words)'
+         OR oid IN (SELECT reltoastrelid FROM pg_class WHERE relname IN ('texts', 'task_words'))`,
+    ).flatMap(({ path }) => (path === null ? [] : [join(cluster.folder, 'data', String(path))]));
+    const bytes = files.map((path) => readFileSync(path, 'latin1').toLowerCase()).join('');
+    await machine.dispose();
+
+    expect(before.envelope).toMatchObject({ data: { total_count: 3 } });
+    for (const { code, stdout } of erased) {
+      expect(JSON.parse(stdout)).toMatchObject({
+        purged: true,
+        limits: expect.arrayContaining([expect.stringContaining('write-ahead log and the archive of that')]),
+      });
+      expect(code).toBe(0);
+    }
+    expect(after.envelope).toMatchObject({ data: { total_count: 0 } });
+    expect(files.length).toBeGreaterThan(2);
+    expect(bytes).not.toMatch(/xylophone|glockenspiel/);
+    expect(cluster.sql(name, planner).trim()).toBe('0');
+    expect(JSON.parse(verified.stdout)).toMatchObject({ ok: true, findings: [] });
+  });
+
+  test('the commands of docs/guides/team.md do what it says', async () => {
+    const machines = [new Playground(cluster.urlOf('team')), new Playground(cluster.urlOf('team'))] as const;
+    const bin = machines[0].path('bin');
+    mkdirSync(bin);
+    const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+    writeFileSync(join(bin, 'colibri'), `#!/bin/sh\nexec "${process.execPath}" "${cli}" "$@"\n`, {
+      mode: 0o755,
+    });
+    const env = {
+      ...machines[0].environment,
+      PATH: `${bin}:${cluster.programs}:${process.env.PATH}`,
+      ...{ PGHOST: cluster.folder, PGUSER: 'owner' },
+    };
+    const play = (block: string) =>
+      spawnSync('sh', ['-ec', block], { cwd: machines[0].folder, env, encoding: 'utf8' });
+    const guide = readFileSync(new URL('../../docs/guides/team.md', import.meta.url), 'utf8');
+    const [setup = '', trust = '', ...others] = [...guide.matchAll(/```sh\n([^`]*)```/g)].map(
+      ([, block = '']) => block.replaceAll('postgres://owner@db.example.org/team', cluster.urlOf('team')),
+    );
+
+    const made = play(setup);
+    await (await machines[1].start()).call('task_create', { title: 'from another machine', project: 'p' });
+    const { checkpointed_by: keys } = JSON.parse(
+      (await runColibri(machines[0], ['verify', '--json'])).stdout,
+    );
+    const joined = keys.find((one: { vouched: boolean }) => !one.vouched).key.split('+')[1];
+    const trusted = play(trust.replace('1a2b3c4d', joined));
+    const strict = await runColibri(machines[0], ['verify', '--require-vouched']);
+    for (const machine of machines) await machine.dispose();
+
+    expect(made).toMatchObject({ status: 0, stderr: '' });
+    expect(made.stdout).toContain('There is no log of Colibri in postgres:team yet.');
+    expect(trusted).toMatchObject({ status: 0, stderr: '' });
+    expect(strict.code).toBe(0);
+    expect(others).toEqual([]);
   });
 
   test('a second machine joins by itself, both sign in turn, and each verifies until the first vouches for the second', async () => {

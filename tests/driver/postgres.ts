@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { appendFileSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,6 +15,8 @@ export const NO_POSTGRES =
 /** A cluster of its own in a temporary folder. It listens on a socket in that folder and nowhere else. */
 export interface Cluster {
   readonly folder: string;
+  /** Where psql, createdb and the others are. */
+  readonly programs: string;
   /** Makes an empty database and answers its URL. */
   createDatabase(options?: string): Promise<string>;
   /** Runs SQL as the administrator and answers what it printed, a line per row. */
@@ -120,11 +122,14 @@ export async function startCluster(
   let server: ChildProcess | undefined;
   let databases = 0;
   const given = { fsync: 'off', ...settings, listen_addresses: '', unix_socket_directories: folder };
+  // In its file, so that ALTER SYSTEM can change them.
+  const lines = Object.entries(given).map(([name, value]) => `${name} = '${value}'\n`);
+  appendFileSync(join(data, 'postgresql.conf'), lines.join(''));
   const cluster: Cluster = {
     folder,
+    programs: PROGRAMS ?? '',
     async start() {
-      const options = Object.entries(given).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-      server = spawn(bin('postgres'), ['-D', data, ...options], {
+      server = spawn(bin('postgres'), ['-D', data], {
         ...NOBODY,
         env: environment,
         cwd: folder,

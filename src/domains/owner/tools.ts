@@ -59,7 +59,7 @@ const erase: typeof erasing.handle = async (args, call, tx) => {
   return erased;
 };
 
-/** The texts that a task is still found by. */
+/** The texts that a task is still found by, title first; '' for one that is erased. */
 async function wordsLeft(tx: Reader, task: number): Promise<string[]> {
   const sql = 'SELECT title, description FROM tasks WHERE id = ?';
   const row = await tx.get<Pick<TaskRow, 'title' | 'description'>>(sql, task);

@@ -27,6 +27,7 @@ interface Client {
   connect(): Promise<unknown>;
   end(): Promise<void>;
   on(event: 'error' | 'end', listener: (error?: Error) => void): void;
+  on(event: 'notice', listener: (notice: { readonly detail?: string }) => void): void;
   readonly connection: { readonly stream: { cork(): void; uncork(): void; destroy(): void } };
 }
 
@@ -123,6 +124,9 @@ function translate(sql: string) {
   return made;
 }
 
+/** Notices that are kept for whoever asks for them. */
+const TOLD_MAX = 20;
+
 const BIGGEST = 9_223_372_036_854_775_807n;
 
 /** A value as the server reads it. Beyond what 64 bits hold, every number is the largest. */
@@ -136,11 +140,16 @@ export class Session {
   readonly #client: Client;
   #lost: LostConnection | undefined;
   #isCorked = false;
+  /** Details of what the server said beside its answers. */
+  #told: string[] = [];
 
   private constructor(client: Client) {
     this.#client = client;
     client.on('error', () => this.#lose());
     client.on('end', () => this.#lose());
+    client.on('notice', ({ detail }) => {
+      if (detail !== undefined && this.#told.length < TOLD_MAX) this.#told.push(detail);
+    });
   }
 
   /** Opens a session on the first host that takes writes, or on the first at all where reading is enough. */
@@ -246,6 +255,13 @@ export class Session {
     } catch (error) {
       throw this.#lost ?? cleaned(error);
     }
+  }
+
+  /** Runs a statement and answers the details of what the server said beside it. */
+  async told(sql: string): Promise<readonly string[]> {
+    this.#told = [];
+    await this.script(sql);
+    return this.#told;
   }
 
   async takesWrites(): Promise<boolean> {

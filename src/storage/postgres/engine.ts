@@ -3,7 +3,9 @@ import { asError, ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Address } from '../address.ts';
 import {
+  type Acknowledged,
   ForeignSchema,
+  NoLogYet,
   type Reader,
   SCHEMA_VERSION,
   type StorageEngine,
@@ -12,9 +14,8 @@ import {
   type Transaction,
   UnusableStorage,
 } from '../engine.ts';
-import { isGone, isOnThisMachine } from '../process-identity.ts';
 import { type Answer, codeOf, isLost, Session } from './driver.ts';
-import { HELD, nameLock } from './presence.ts';
+import { nameLock } from './presence.ts';
 import { MARK, NAMESPACE, SCHEMA } from './schema.ts';
 import { findProblems } from './self-check.ts';
 import { compareStructure, DEFINITIONS, type Definition } from './structure.ts';
@@ -38,7 +39,7 @@ export async function openPostgres(options: PostgresOptions): Promise<StorageEng
     const writable = !readOnly && (await session.takesWrites());
     if (writable) await createSchema(session, address);
     else if ((await markOf(session)) === undefined)
-      throw unusable(`There is no Colibri log in ${address.shown}. Start a client that uses it.`);
+      throw new NoLogYet(`There is no Colibri log in ${address.shown}. Start a client that uses it.`);
     const problems = compareStructure(await session.ask<Definition>(DEFINITIONS));
     // Who only reads may look at anything, and says what is wrong with it.
     if (problems.length > 0 && !readOnly) throw new ForeignSchema(address.shown, problems);
@@ -58,13 +59,20 @@ function lostWhileOpening({ shown }: Address, cause: unknown): ColibriError {
 
 const unusable = (sentence: string) => new UnusableStorage(sentence);
 
+/** What a server is, and what its commits are worth. */
+interface Server {
+  readonly name: string;
+  readonly acknowledged: Acknowledged;
+}
+
 /** What the server is, if it can be used: texts in UTF-8, and commits that are kept. */
-async function examine(session: Session, { shown }: Address): Promise<string> {
-  const [server] = await session.ask<{ version: string; encoding: string; commits: string }>(
+async function examine(session: Session, { shown }: Address): Promise<Server> {
+  const [server] = await session.ask<Settings & { version: string; encoding: string }>(
     `SELECT current_setting('server_version') AS version, current_setting('server_encoding') AS encoding,
-       current_setting('synchronous_commit') AS commits`,
+       current_setting('synchronous_commit') AS commits, current_setting('fsync') AS fsync,
+       current_setting('synchronous_standby_names') <> '' AS has_standbys`,
   );
-  const { version = '', encoding = '', commits = '' } = server ?? {};
+  const { version = '', encoding = '', commits = '', fsync = '', has_standbys = 0 } = server ?? {};
   if (encoding !== 'UTF8')
     throw unusable(
       `${shown} keeps texts as ${encoding}. Create a database with ENCODING 'UTF8' and name that.`,
@@ -73,8 +81,36 @@ async function examine(session: Session, { shown }: Address): Promise<string> {
     throw unusable(
       `${shown} confirms commits before they are on disk (synchronous_commit is off), so Colibri could not promise that anything is stored. Set it to on for the server, the database or the role.`,
     );
-  return `PostgreSQL ${version.split(' ')[0]}, synchronous_commit ${commits}`;
+  return {
+    name: `PostgreSQL ${version.split(' ')[0]}, synchronous_commit ${commits}`,
+    acknowledged: acknowledgedBy({ commits, fsync, has_standbys }),
+  };
 }
+
+interface Settings {
+  readonly commits: string;
+  readonly fsync: string;
+  readonly has_standbys: number;
+}
+
+function acknowledgedBy({ commits, fsync, has_standbys }: Settings): Acknowledged {
+  const means =
+    has_standbys === 1
+      ? (WITH_STANDBYS[commits] ?? ON_DISK)
+      : `${ON_DISK}; no standby is waited for, so a failover may lose it`;
+  if (fsync === 'on') return { means };
+  const risk = 'fsync is off: a power cut may lose what was acknowledged and damage the database';
+  return { means, weakness: { risk, remedy: 'set fsync to on and restart the server' } };
+}
+
+const ON_DISK = 'on the disk of the server';
+
+const WITH_STANDBYS: Readonly<Record<string, string>> = {
+  on: 'on the disks of the server and of its synchronous standbys',
+  remote_apply: 'on the disks of the server and of its synchronous standbys, and can be read there',
+  remote_write: 'on the disk of the server and in the memory of its synchronous standbys',
+  local: `${ON_DISK}; synchronous standbys are not waited for, so a failover may lose it`,
+};
 
 async function markOf(session: Session): Promise<string | undefined> {
   const sql = "SELECT obj_description(to_regclass('colibri.log'), 'pg_class') AS mark";
@@ -116,6 +152,7 @@ const RECONNECT_PAUSE_MS = 200;
 
 class PostgresEngine implements StorageEngine {
   readonly facts: StorageFacts;
+  readonly acknowledged: Acknowledged;
   readonly isShared = true;
   readonly batchMsMax = LIMITS.remoteBatchMsMax;
   readonly #options: PostgresOptions;
@@ -128,14 +165,16 @@ class PostgresEngine implements StorageEngine {
   /** Whether everything this process saw committed is durable. */
   #isSynced = false;
   #failed: ColibriError | undefined;
+  #presence: NodeJS.Timeout | undefined;
 
-  constructor(options: PostgresOptions, writer: Session, writable: boolean, server: string) {
+  constructor(options: PostgresOptions, writer: Session, writable: boolean, server: Server) {
     this.#options = options;
     this.#writer = writer;
+    this.acknowledged = server.acknowledged;
     this.facts = Object.freeze({
       path: options.address.shown,
       schemaVersion: SCHEMA_VERSION,
-      engine: server,
+      engine: server.name,
       journal: 'wal',
       writable,
     });
@@ -275,15 +314,16 @@ class PostgresEngine implements StorageEngine {
       await other.script('BEGIN; SELECT 1');
       const after = await pid().catch(() => undefined);
       await other.script('ROLLBACK');
-      if (before === after) this.#idleReaders.push(other);
-      else
+      if (before !== after)
         throw unusable(
           `${address.shown} is behind a pooler that shares sessions between transactions. Connect to the server itself, or to a pooler in session mode.`,
         );
+      this.#idleReaders.push(other);
     } catch (error) {
       await other.close();
       throw error;
     }
+    if (this.#options.process !== undefined) this.#stayPresent();
   }
 
   async #holdName(session: Session): Promise<void> {
@@ -292,11 +332,18 @@ class PostgresEngine implements StorageEngine {
       await session.ask('SELECT pg_try_advisory_lock(?, ?) AS held', ...nameLock(process));
   }
 
-  async isGone(tx: Reader, process: string, ageMs: number): Promise<boolean> {
-    if (isOnThisMachine(process)) return isGone(process, ageMs);
-    if (!isGone(process, ageMs)) return false;
-    const held = await tx.get(HELD, ...nameLock(process));
-    return held === undefined;
+  /** A process on another machine has been silent for a while, by the clock of the server, and its session is gone. */
+  async isGone(tx: Reader, process: string): Promise<boolean> {
+    return !(await tx.isPresent(process));
+  }
+
+  /** A process that makes no call for an hour is still there: its session is looked after, also when the server was restarted. */
+  #stayPresent(): void {
+    this.#presence = setInterval(() => {
+      const turn = this.#lastWrite.then(() => this.#connected());
+      this.#lastWrite = turn.catch(() => undefined);
+    }, LIMITS.presenceMs);
+    this.#presence.unref();
   }
 
   /** A commit that nobody called `soon` is durable when it returns. What others committed may not be. */
@@ -323,12 +370,32 @@ class PostgresEngine implements StorageEngine {
     if (this.#failed !== undefined) throw this.#failed;
   }
 
-  /** What a server keeps of deleted rows, in free space, its log and its backups, only its owner can remove. */
+  /**
+   * Writes the tables anew that hold texts and words, and what the planner remembers of them. Only who owns them may. What the
+   * server keeps in its own log, on standbys and in backups is out of reach.
+   */
   async purge(): Promise<boolean> {
-    const { shown } = this.#options.address;
-    throw new Error(
-      `The server of ${shown} may still hold the bytes in free space, in its log and in backups. Its owner removes them, with VACUUM FULL first`,
-    );
+    const { address } = this.#options;
+    const session = await Session.open(address, { longReads: true });
+    try {
+      const [owned] = await session.ask<{ owned: number }>(OWNS_TABLES);
+      if (owned?.owned !== 1)
+        throw unusable(
+          `This role does not own the tables of ${address.shown}, so their free space still holds what was erased. Let their owner run: VACUUM (FULL, ANALYZE) ${PURGED.join(', ')}.`,
+        );
+      let isDone = true;
+      for (const table of PURGED) {
+        const said = await session.told(`VACUUM (FULL, ANALYZE, VERBOSE) ${table}`);
+        // "0 dead row versions cannot be removed yet", in the language of the server.
+        isDone &&= !said.some((detail) => /^[1-9]/.test(detail));
+      }
+      return isDone;
+    } catch (error) {
+      if (codeOf(error) === '55P03') return false;
+      throw this.#refusal(error);
+    } finally {
+      await session.close();
+    }
   }
 
   async selfCheck(tx: Reader): Promise<StorageProblem[]> {
@@ -338,6 +405,7 @@ class PostgresEngine implements StorageEngine {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    clearInterval(this.#presence);
     await this.#lastWrite;
     for (const session of [this.#writer, ...this.#idleReaders.splice(0)]) await session.close();
   }
@@ -386,6 +454,11 @@ class PostgresEngine implements StorageEngine {
 
 /** The row that whoever writes must hold. It never changes, so that it never grows old versions. */
 const LOCK = 'SELECT id FROM log WHERE id = 1 FOR UPDATE';
+
+/** Where texts and their words are. */
+const PURGED = [`${NAMESPACE}.texts`, `${NAMESPACE}.task_words`];
+
+const OWNS_TABLES = `SELECT pg_has_role(relowner, 'USAGE') AS owned FROM pg_class WHERE oid = '${PURGED[0]}'::regclass`;
 
 function assertLocked({ rows }: Answer): void {
   if (rows.length !== 1) throw new Error('the name of the log is gone');

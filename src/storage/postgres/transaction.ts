@@ -3,7 +3,7 @@ import { isOnThisMachine, isPresent } from '../process-identity.ts';
 import { Changes } from './changes.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
 import { type Answer, codeOf, isLost, type Session } from './driver.ts';
-import { HELD, nameLock } from './presence.ts';
+import { nameLock, PRESENT } from './presence.ts';
 import { indexedWords } from './words.ts';
 
 /** One consistent view, or the only writer: whoever opens it has begun its transaction. */
@@ -30,7 +30,7 @@ export class PostgresReader implements Reader {
   /** By its session, wherever it is; by the process itself where that can be seen. */
   async isPresent(process: string): Promise<boolean> {
     if (isOnThisMachine(process)) return isPresent(process);
-    return (await this.get(HELD, ...nameLock(process))) !== undefined;
+    return (await this.get(PRESENT, ...nameLock(process), process)) !== undefined;
   }
 
   protected async ask(sql: string, params: SqlList, rowMode?: 'array'): Promise<Answer> {
