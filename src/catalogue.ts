@@ -54,6 +54,7 @@ export function wiredTools(
       storage: () => booted()?.opened?.facts,
       degraded: () => booted()?.degraded,
       log: () => booted()?.signer?.state(),
+      signers: async (tx) => await booted()?.signer?.signers(tx),
       toolNames: () => tools.filter(capabilitiesFor(mode).admits).map(({ name }) => name),
       batches: () => ({ ...batches }),
       skills: () => skills.list(),

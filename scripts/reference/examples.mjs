@@ -150,6 +150,7 @@ function storyDeps(source, clock, names) {
           'colibri/3f0c2b7a9d1e48563f0c2b7a9d1e4856+5f1a7d0c+AVixi8EbGZ0rM0vT9d1sQm0vTqk1h8Jc5tE3uYw2bX4L',
         ],
       }),
+      signers: async () => undefined,
       toolNames: () => names,
       skills: registry.list,
     },

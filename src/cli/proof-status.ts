@@ -2,7 +2,7 @@ import type { Config } from '../config.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { keyIn, openIfValid, originOfKey } from '../trust/opening.ts';
-import { type HeadRow, readView } from '../trust/own-log.ts';
+import { type HeadRow, readLogKeys, readView } from '../trust/own-log.ts';
 import { signability } from '../trust/signer.ts';
 import type { Finding } from '../verify/finding.ts';
 import { Cells } from '../verify/sources/database-cells.ts';
@@ -28,14 +28,18 @@ export async function readSignedLog(config: Config, storage: StorageEngine) {
   // What is lost or forged outside the log is for `colibri verify` to report.
   const { evidence, remarks } = collectEvidence(config, config.dbPath, origin);
   const own = ownKey(config, origin);
-  const newest = await storage.read((tx) => newestHead(tx, own));
-  const key = own ?? keyIn(newest?.key);
+  // Where machines share a log, any of their keys may have signed its newest rows.
+  const signers = storage.isShared === true ? await storage.read(readLogKeys) : [];
+  const newest = await storage.read((tx) => newestHead(tx, keyIn(signers[0]?.key) ?? own));
+  const key = storage.isShared === true ? keyIn(newest?.key) : (own ?? keyIn(newest?.key));
   const anchors = evidence.flatMap((one) => anchorHead(one, key, newest?.key));
   const { refused: message } = own === undefined ? {} : await signability(storage, config);
   const refusal: Finding[] =
     message === undefined ? [] : [{ kind: 'bad-head', table: 'log_heads', record: config.dbPath, message }];
   return {
     key,
+    /** Which keys signed, where machines share the log. */
+    signers,
     /** The newest head of rows that are there. */
     newest,
     /** Heads that are kept elsewhere, the smallest first. */

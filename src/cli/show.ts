@@ -4,6 +4,7 @@ import type { Config } from '../config.ts';
 import { select } from '../export/selection.ts';
 import { formatId, SESSIONS, type StateTable } from '../log/tables.ts';
 import type { Reader, Row } from '../storage/engine.ts';
+import { keyId } from '../trust/opening.ts';
 import { textFrom } from '../untrusted.ts';
 import { auditRow, type Finding } from '../verify/finding.ts';
 import type { JsonObject } from '../verify/rules/payloads.ts';
@@ -78,6 +79,10 @@ async function collect(tx: Reader, signed: SignedLog, table: StateTable, id: num
     anchored: anchors.length > 0,
     /** Audit rows that the signed head covers under which it was proved. */
     checkpoint,
+    /** The keys that signed the row that wrote it, where machines share the log. */
+    ...(signed.signers.length > 0 && {
+      signed_by: signed.signers.filter(({ through }) => through >= writer),
+    }),
     /** The oldest anchor of each kind under which it was proved. */
     anchors,
     findings,
@@ -153,6 +158,9 @@ function draw(shown: Shown, out: Output): void {
   const say = (colour: Colour, mark: string, text: string) => out.line(`${out.paint(colour, mark)}: ${text}`);
   if (checkpoint === null) say('yellow', '○ not signed', `no signed head covers ${writer} as it is`);
   else say('green', '● checkpointed', `${writer} is under the signed head of ${checkpoint} rows`);
+  for (const { key, vouched } of shown.signed_by ?? [])
+    if (vouched) say('green', '● signed', `by key ${keyId(key)}, which is vouched for`);
+    else say('yellow', '○ signed', `by key ${keyId(key)}, which nobody has vouched for`);
   for (const { source, where, size } of anchors) {
     const anchor = `${ANCHOR_NAMES[source]}, the checkpoint of ${size} rows, ${where}`;
     say('green', '◆ anchored', anchor);

@@ -8,7 +8,7 @@ import { isTransfer } from '../log/transfer.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { KeyFolder, PathMemory } from './key-folder.ts';
 import { type Remembered, readRemembered } from './memory.ts';
-import { isOrigin, openIfValid, treeIn } from './opening.ts';
+import { isOrigin, keyIn, openIfValid, originOfKey, treeIn } from './opening.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';
 
 export const HEAD_COLUMNS = ['key', 'size', 'chain_hash', 'at', 'frontier', 'checkpoint'] as const;
@@ -155,15 +155,48 @@ export function headsOf({ heads }: LogView, { signer, retired }: OwnLog, peers: 
 
 /** Keys that rows between two positions name as keys of the log, by the calls that put them on the record. */
 export async function keysOnRecord(tx: Reader, after: number, through: number): Promise<string[]> {
+  return (await keyActs(tx, after, through)).map(({ key }) => key);
+}
+
+async function keyActs(tx: Reader, after: number, through: number) {
   const named = KEY_ACTS.map(() => tx.dialect.contains('a.text')).join(' OR ');
-  const rows = await tx.all<{ body: string }>(
-    `SELECT p.body FROM actions a JOIN action_payloads p ON p.position = a.position
+  const rows = await tx.all<{ text: string; body: string }>(
+    `SELECT a.text, p.body FROM actions a JOIN action_payloads p ON p.position = a.position
      WHERE a.position > ? AND a.position <= ? AND (${named}) ORDER BY a.position`,
     after,
     through,
     ...KEY_ACTS.map((tool) => `"stage":"enter","tool":"${tool}"`),
   );
-  return rows.flatMap(({ body }) => /"key":"([^"]+)"/.exec(body)?.[1] ?? []);
+  return rows.flatMap(({ text, body }) => {
+    const key = /"key":"([^"]+)"/.exec(body)?.[1];
+    return key === undefined ? [] : { key, isJoining: text.includes('"tool":"key_join"') };
+  });
+}
+
+/** A key whose signed head is in a log, how far that reaches, and whether somebody has vouched for the key. */
+export interface LogKey {
+  readonly key: string;
+  readonly through: number;
+  readonly vouched: boolean;
+}
+
+/**
+ * Which keys signed the rows of a log that machines share, by what the log says of them; the newest first. The key that the
+ * log is named after needs nobody to vouch for it. `colibri verify` checks all of it.
+ */
+export async function readLogKeys(tx: Reader): Promise<LogKey[]> {
+  const { origin, heads, last } = await readView(tx);
+  const acts = await keyActs(tx, 0, last.position);
+  const isVouched = (key: string) =>
+    originOfKey(key) === origin || acts.some((act) => act.key === key && !act.isJoining);
+  const isOnRecord = (key: string) => isVouched(key) || acts.some((act) => act.key === key);
+  return heads
+    .filter(({ key, checkpoint }) => {
+      const opening = keyIn(key);
+      return isOnRecord(key) && opening !== undefined && openIfValid(checkpoint, [opening]) !== undefined;
+    })
+    .map(({ key, size }) => ({ key, through: size, vouched: isVouched(key) }))
+    .sort((a, b) => b.through - a.through);
 }
 
 const KEY_ACTS = ['key_join', 'owner_trust', 'owner_adopt'];

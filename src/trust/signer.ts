@@ -17,12 +17,14 @@ import {
   headsOf,
   isHeadOf,
   keysOnRecord,
+  type LogKey,
   type LogPlace,
   type LogView,
   loadOwnLog,
   type OwnLog,
   openHead,
   ownLogIn,
+  readLogKeys,
   readView,
   regrow,
   requireRemembered,
@@ -194,6 +196,11 @@ export class LogSigner implements HeadKeeper {
       refused: this.#refused,
       keys: own === undefined ? [] : [own.signer.verifierKey, ...own.retired],
     };
+  }
+
+  /** Which keys signed, where machines share the log. */
+  async signers(tx: Reader): Promise<LogKey[] | undefined> {
+    return this.#options.storage.isShared === true ? await readLogKeys(tx) : undefined;
   }
 
   /** Files the newest head for good and answers it. Undefined where nothing is signed. */

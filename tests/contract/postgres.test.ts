@@ -200,11 +200,31 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
     const strict = await runColibri(first, ['verify', '--require-vouched', '--json']);
     const { findings, remarks, checkpointed_by: keys } = JSON.parse(strict.stdout);
     const joined = keys.find((one: { vouched: boolean }) => !one.vouched).key;
+    const shown = [await runColibri(first, ['show', 'T-0011']), await runColibri(second, ['show', 'T-0011'])];
     const trusted = await runColibri(first, ['trust', joined.split('+')[1]]);
     const after = await runColibri(first, ['verify', '--require-vouched', '--json']);
+    const later = await runColibri(second, ['show', 'T-0011', '--json']);
+    const asked = await runColibri(second, ['call', 'server_health', '{}']);
     const complaints = [...(await first.dispose()), ...(await second.dispose())];
 
-    expect(health.envelope).toMatchObject({ data: { status: 'ok' } });
+    const signed_by = (second: boolean) =>
+      [true, second].map((vouched) => expect.objectContaining({ key: expect.any(String), vouched }));
+    expect(health.envelope).toMatchObject({
+      data: { status: 'ok', log: { signed_by: expect.arrayContaining(signed_by(false)) } },
+    });
+    expect(JSON.parse(asked.stdout).data).toMatchObject({
+      log: { signed_by: expect.arrayContaining(signed_by(true)) },
+    });
+    // The task was made by the second machine, after the first had gone.
+    for (const { stdout, code } of shown) {
+      expect(stdout).toContain('● checkpointed');
+      expect(stdout).toContain(`○ signed: by key ${joined.split('+')[1]}, which nobody has vouched for`);
+      expect(code).toBe(0);
+    }
+    expect(JSON.parse(later.stdout)).toMatchObject({
+      checkpointed: true,
+      signed_by: expect.arrayContaining([expect.objectContaining({ key: joined, vouched: true })]),
+    });
     for (const { stdout, code } of verdicts) {
       expect(JSON.parse(stdout)).toMatchObject({ findings: [], checkpointed_by: { length: 2 } });
       expect(code).toBe(0);

@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseAddress } from '../../src/storage/address.ts';
 import { openPostgres } from '../../src/storage/postgres/engine.ts';
@@ -6,6 +8,7 @@ import type { Finding } from '../../src/verify/finding.ts';
 import { DatabaseSource } from '../../src/verify/sources/database.ts';
 import { ShortReads } from '../../src/verify/sources/short-reads.ts';
 import { verify } from '../../src/verify/verify.ts';
+import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 import { type Cluster, NO_POSTGRES, rowsAt, startCluster } from '../driver/postgres.ts';
 
@@ -118,6 +121,50 @@ describe.skipIf(NO_POSTGRES !== undefined)(
 
       expect(tried).toBeGreaterThan(80);
       expect(missed).toEqual([]);
+    }, 300_000);
+
+    test('is found out by every machine that signed since: an older dump that was restored', async () => {
+      const url = await cluster.createDatabase();
+      const name = url.slice(url.lastIndexOf('/') + 1);
+      const machines = [new Playground(url), new Playground(url)];
+      const work = async (title: string) => {
+        for (const one of machines) {
+          const server = await one.start();
+          await server.call('task_create', { title, project: 'p' });
+          await server.closeInput();
+        }
+      };
+      const run = (program: string, ...args: string[]) => {
+        const connection = ['-h', cluster.folder, '-U', 'owner'];
+        const { status, stderr } = spawnSync(join(cluster.programs, program), [...connection, ...args], {
+          encoding: 'utf8',
+        });
+        if (status !== 0) throw new Error(`${program}: ${stderr}`);
+      };
+      await work('before');
+      const dump = machines[0]?.path('dump') ?? '';
+      run('pg_dump', '-Fc', '-f', dump, name);
+      await work('after');
+      cluster.sql('postgres', `DROP DATABASE ${name}`);
+      cluster.sql('postgres', `CREATE DATABASE ${name}`);
+      run('pg_restore', '-d', name, dump);
+
+      const verdicts = [];
+      for (const one of machines) verdicts.push(await runColibri(one, ['verify', '--json']));
+      const health = [];
+      for (const one of machines) {
+        const server = await one.start();
+        health.push((await server.call('server_health')).envelope);
+        await server.closeInput();
+      }
+      for (const one of machines) await one.dispose();
+
+      for (const { code, stdout } of verdicts) {
+        expect(JSON.parse(stdout)).toMatchObject({ findings: [{ kind: 'older-copy' }] });
+        expect(code).toBe(1);
+      }
+      for (const one of health)
+        expect(one).toMatchObject({ data: { status: 'degraded', log: { refused: expect.any(String) } } });
     }, 300_000);
 
     test.each([

@@ -6,7 +6,9 @@ import { trailTools } from '../../domains/trail/tools.ts';
 import { UNSIGNED } from '../../log/append.ts';
 import { createAuditLog } from '../../log/audit-log.ts';
 import { composeCall } from '../../middleware/compose.ts';
+import { parseAddress } from '../../storage/address.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
+import { openStorage } from '../../storage/open.ts';
 import type { SqliteDriver } from '../../storage/sqlite/driver.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 import type { Finding } from '../../verify/finding.ts';
@@ -90,7 +92,7 @@ export async function openBench(
 
 /** What the verifier finds, on connections of its own: as `colibri verify` does. */
 export async function findingsAt(path: string): Promise<Finding[]> {
-  const storage = await openSqlite({ path });
+  const storage = await openStorage({ dbPath: path, server: parseAddress(path) }, {});
   try {
     return await findingsOf(storage);
   } finally {

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { MODES, type RuntimeMode } from '../../modes.ts';
-import { createNoStorage, type StorageFacts } from '../../storage/engine.ts';
+import { createNoStorage, type Reader, type StorageFacts } from '../../storage/engine.ts';
 import { type Tool, toolsOf } from '../../tool.ts';
 import { each, texts } from '../fields.ts';
 
@@ -16,6 +16,8 @@ export interface SystemFacts {
   log():
     | { origin: string | undefined; signedThrough: number; refused: string | undefined; keys: string[] }
     | undefined;
+  /** Of a log that machines share: which keys signed its rows, and which of them somebody has vouched for. */
+  signers(tx: Reader): Promise<readonly z.output<typeof Signer>[] | undefined>;
   toolNames(): readonly string[];
   /** How calls shared their commits since the start. */
   batches(): z.output<typeof Batches>;
@@ -26,6 +28,8 @@ export interface SystemFacts {
 const NoInput = z.strictObject({});
 
 const Skipped = z.strictObject(texts('path', 'reason'));
+
+const Signer = z.strictObject({ key: z.string(), through: z.int(), vouched: z.boolean() });
 
 const Identity = {
   version: z.string(),
@@ -51,6 +55,7 @@ const HealthOutput = z.strictObject({
     signed_through: z.int(),
     refused: z.string().optional(),
     keys: z.array(z.string()).optional(),
+    signed_by: z.array(Signer).optional(),
   }),
   middleware: z.strictObject({ stages: z.array(z.string()) }),
   batches: Batches,
@@ -93,16 +98,17 @@ export function systemTools(facts: SystemFacts): Tool[] {
       kind: 'snapshot',
       input: NoInput,
       output: HealthOutput,
-      handle: async () => ({ ...identity(), ...(await describe(facts)) }),
+      handle: async (_args, _call, tx) => ({ ...identity(), ...(await describe(facts, tx)) }),
     }),
   ];
 }
 
-async function describe(facts: SystemFacts) {
+async function describe(facts: SystemFacts, tx: Reader) {
   const [storage, log, reason] = [facts.storage(), facts.log(), facts.degraded()];
   const { schemaVersion, ...opened } = storage ?? createNoStorage().facts;
   const names = facts.toolNames();
   const { skills, skipped } = await facts.skills();
+  const signers = await facts.signers(tx);
   // Either the database or the signing of its log is not as it should be.
   const isDegraded = reason !== undefined || log?.refused !== undefined;
   return {
@@ -119,6 +125,7 @@ async function describe(facts: SystemFacts) {
       signed_through: log?.signedThrough ?? 0,
       ...(log?.refused !== undefined && { refused: log.refused }),
       ...(log !== undefined && { keys: [...log.keys] }),
+      ...(signers !== undefined && { signed_by: signers.map((one) => ({ ...one })) }),
     },
     middleware: { stages: STAGES },
     batches: facts.batches(),
