@@ -282,12 +282,49 @@ describe('completion', () => {
     expect(await complete('colibri', 'move', 'T-1', 'rev')).toEqual(['review']);
   });
 
-  test.each(['zsh', 'fish'])('of %s names every command', async (shell) => {
-    const [script, help] = [await run('completion', shell), await run('--help')];
-    const names = [...help.stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name = '']) => name);
+  const hasShell = (shell: string) => spawnSync(shell, ['--version']).status === 0;
+  /** The script of a shell in a file, and what the shell says when it runs these lines. */
+  const inShell = async (shell: string, lines: (script: string) => string) => {
+    const path = colibri.path(`completion.${shell}`);
+    writeFileSync(path, (await run('completion', shell)).stdout);
+    const args = shell === 'zsh' ? ['-f', '-c'] : ['--no-config', '-c'];
+    const env = { ...colibri.environment, TERM: 'dumb' };
+    return spawnSync(shell, [...args, lines(path)], { encoding: 'utf8', env, timeout: 20_000 }).stdout;
+  };
 
-    expect(names.length).toBeGreaterThan(20);
-    for (const name of names) expect(script.stdout).toContain(name);
+  test.skipIf(!hasShell('fish'))('of fish does the same (skipped where there is no fish)', async () => {
+    const ask = (words: string) =>
+      inShell('fish', (script) => `source ${script}; complete -C '${words}'`).then((text) =>
+        text
+          .trimEnd()
+          .split('\n')
+          .map((line) => line.split('\t')[0]),
+      );
+
+    expect(await ask('colibri se')).toEqual(['search', 'serve', 'serve-mcp', 'sessions']);
+    expect(await ask('colibri list --ass')).toEqual(['--assignee']);
+    expect(await ask('colibri add x --priority c')).toEqual(['critical']);
+    expect(await ask('colibri move T-1 rev')).toEqual(['review']);
+  });
+
+  test.skipIf(!hasShell('zsh'))('of zsh does the same (skipped where there is no zsh)', async () => {
+    // A shell on a terminal of its own, and the key that a person presses.
+    const ask = (words: string, wanted: string) =>
+      inShell(
+        'zsh',
+        (script) => `zmodload zsh/zpty; zpty shell zsh -f -i
+          zpty -w shell "autoload -U compinit; compinit -u -D; source ${script}; echo rea''dy"
+          zpty -r -m shell said '*ready*'
+          zpty -w -n shell $'${words}\\t'
+          zpty -r -m shell said '*${wanted}*' && print -r -- "$said"`,
+      );
+
+    expect(await ask('colibri sta', 'stats')).toContain('colibri stats');
+    expect(await ask('colibri list --ass', 'assignee')).toContain('colibri list --assignee');
+    expect(await ask('colibri move T-1 rev', 'review')).toContain('colibri move T-1 review');
+  });
+
+  test('there is none of other shells', async () => {
     expect((await run('completion', 'tcsh')).code).toBe(2);
   });
 });
