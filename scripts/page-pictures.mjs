@@ -1,12 +1,13 @@
-// Photographs the report, the live page and a certificate for the documents: node scripts/page-pictures.mjs
-// Needs what `npm run build` made and a Chromium; COLIBRI_CHROMIUM names one that is elsewhere. Another folder than
-// docs/images may be named; then every view is photographed, in the light, in the dark and on a phone.
+// Photographs the report, the live page, a certificate and the board for the documents: node scripts/page-pictures.mjs
+// Needs what `npm run build` made, script(1) and a Chromium; COLIBRI_CHROMIUM names one that is elsewhere. Another folder than
+// docs/images may be named; then every view is photographed, in the light, in the dark, on a phone and on paper.
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
+import { CHROMIUM, photograph, runOnTerminal } from './terminal-picture.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const CLI = join(ROOT, 'dist', 'cli.js');
@@ -70,6 +71,15 @@ function playTeam() {
   think('painter', 'T-0003', 'plan', 'Erst die neuen Artikel, dann die alten Bilder ersetzen.');
   move('builder', 'T-0005', 'todo');
   move('planner', 'T-0006', 'cancelled');
+  create('planner', '发布第二版的说明并通知所有的客户', { project: 'docs', assignee: 'builder' });
+  create('planner', 'Ship the new icons 🎨👩‍👩‍👧‍👦 everywhere', {
+    project: 'shop',
+    labels: ['photos', 'web'],
+  });
+  move('builder', 'T-0007', 'todo', 'in_progress');
+  call('builder', 'task_update', {
+    ...{ task_id: 'T-0007', status: 'blocked', blocked_reason: 'the translation is not checked yet' },
+  });
 }
 
 async function main() {
@@ -82,10 +92,8 @@ async function main() {
     env,
     stdio: ['pipe', 'pipe', 'inherit'],
   });
-  const browser = await chromium.launch({
-    executablePath: process.env.COLIBRI_CHROMIUM ?? '/usr/bin/chromium',
-    args: ['--no-sandbox', '--disable-gpu'],
-  });
+  await photographBoards();
+  const browser = await chromium.launch(CHROMIUM);
   try {
     const url = await addressOf(server);
     const page = await browser.newPage({ viewport: { width: 1120, height: 840 } });
@@ -115,6 +123,22 @@ async function main() {
   }
 }
 
+/** The board as a terminal shows it. */
+async function photographBoards() {
+  for (const columns of [80, 140]) {
+    const printed = runOnTerminal(`${process.execPath} ${CLI} board --all`, { columns, cwd: folder, env });
+    await photograph('colibri board --all', printed, join(target, `board-${columns}.png`));
+  }
+  const shown = runOnTerminal(`${process.execPath} ${CLI} show ${join(folder, 'certificate.json')}`, {
+    ...{ columns: 100, cwd: folder, env },
+  });
+  await photograph(
+    'colibri show T-0001.proof.json',
+    shown.replaceAll(folder, ''),
+    join(target, 'certificate-terminal.png'),
+  );
+}
+
 /** Every view as it is seen at a desk, in the dark and on a phone. */
 async function photographAll(page, shoot) {
   const views = { light: [1120, 840], dark: [1120, 840], phone: [390, 844] };
@@ -133,9 +157,17 @@ async function photographAll(page, shoot) {
     await shoot(`${name}-task`);
     await page.keyboard.press('Escape');
   }
-  await page.click('#tab-summary');
-  await page.emulateMedia({ media: 'print' });
-  await shoot('print-summary');
+  await page.emulateMedia({ colorScheme: 'dark' });
+  for (const tab of TABS) {
+    await page.click(`#tab-${tab}`);
+    await page.waitForTimeout(500);
+    await page.pdf({ path: join(target, `print-${tab}.pdf`), format: 'A4' });
+  }
+  await page.evaluate(() => {
+    location.hash = 'T-0001';
+  });
+  await page.waitForSelector('dialog[open]');
+  await page.pdf({ path: join(target, 'print-task.pdf'), format: 'A4' });
 }
 
 function addressOf(server) {

@@ -1,11 +1,16 @@
 import type { Config } from '../config.ts';
-import { type FoundTask, findTasks } from '../domains/tasks/tools.ts';
+import type { ThoughtRow } from '../domains/facts.ts';
+import { numberFrom } from '../domains/lookup.ts';
+import { type FoundTask, findTasks, searchThoughts } from '../domains/tasks/tools.ts';
+import { formatId, parseId, SESSIONS, TASKS, THOUGHTS } from '../log/tables.ts';
+import { normalRecordId } from './brought.ts';
 import { command, UsageError } from './command.ts';
 import { ageOf } from './dates.ts';
 import { FINISHED_ONLY, OPEN_ONLY, TASK_FILTERS, taskQuery } from './filters.ts';
 import { readProjects, withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
-import { type Column, LIST_OPTIONS, printListing, readLimit } from './table.ts';
+import { type Column, LIST_OPTIONS, partOf, printListing, readLimit } from './table.ts';
+import { viewRow } from './views.ts';
 
 const OPTIONS = { ...TASK_FILTERS, ...LIST_OPTIONS } as const;
 
@@ -27,26 +32,50 @@ export const list = command({
   },
 });
 
-/** Tasks by words. */
+/** Tasks and thoughts by words, or one by its id. */
 export const search = command({
   name: 'search',
-  usage: 'WORDS [FILTERS]',
-  summary: 'find tasks by the words in their title and description',
+  usage: 'WORDS|ID [FILTERS]',
+  summary: 'find tasks by the words in their title and description, and thoughts by theirs; or one by its id',
   details:
-    'Finds tasks that contain every word, or a word that begins with it, including finished tasks. The most recently changed come first. The filters are those of "colibri list".',
+    'Finds tasks that contain every word, or a word that begins with it, including finished tasks, and thoughts that contain every word. The most recent come first. T-1, TH-1 or A-1 alone finds that task or thought, or the task of that session. The filters are those of "colibri list"; for thoughts, they apply to the task. --csv prints the tasks.',
   options: OPTIONS,
   positionals: [1, 99],
   async run({ values, positionals, out, config }) {
-    return await listTasks(config, out, values, {
-      ...taskQuery(values, config),
-      search: positionals.join(' '),
-    });
+    const words = positionals.join(' ');
+    const query = { ...taskQuery(values, config), ...(await subjectOf(config, words)) };
+    const limit = readLimit(values, out);
+    const { rows, total_count: total } = await withDatabase(config, (storage) =>
+      storage.read((tx) => searchThoughts(tx, { ...query, limit })),
+    );
+    const name = 'thoughts';
+    const data = rows.map((row) => viewRow(THOUGHTS, { ...row }));
+    const part = { name, rows, columns: THOUGHT_COLUMNS, data, total, nothing: '', counts: 'thoughts_' };
+    return await listTasks(config, out, values, query, [partOf(part, out)]);
   },
 });
 
+/** What is searched for: words, or one record. Numbers begin at 1, so nothing has the number 0. */
+async function subjectOf(config: Config, words: string) {
+  const id = normalRecordId(words.trim());
+  const [task, thought, session] = [TASKS, THOUGHTS, SESSIONS].map((table) => parseId(table, id));
+  if (task !== undefined) return { id: task, thought: 0 };
+  if (thought !== undefined) return { id: 0, thought };
+  if (session === undefined) return { search: words };
+  const sql = 'SELECT task_id AS value FROM sessions WHERE id = ?';
+  const its = await withDatabase(config, (storage) => storage.read((tx) => numberFrom(tx, sql, session)));
+  return { id: its, thought: 0 };
+}
+
 type Query = Parameters<typeof findTasks>[1];
 
-async function listTasks(config: Config, out: Output, values: ListValues, query: Query): Promise<number> {
+async function listTasks(
+  config: Config,
+  out: Output,
+  values: ListValues,
+  query: Query,
+  more: Parameters<typeof printListing>[3] = [],
+): Promise<number> {
   const limit = readLimit(values, out);
   const { tasks, total_count, hidden, projects } = await withDatabase(config, (storage) =>
     storage.read(async (tx) => ({
@@ -70,11 +99,13 @@ async function listTasks(config: Config, out: Output, values: ListValues, query:
       columns: COLUMNS,
       data: tasks.map(({ held_by: _, ...task }) => task),
       total: total_count,
-      nothing: projects.length === 0 ? NO_TASKS : 'No task matches.',
+      nothing:
+        projects.length === 0 ? NO_TASKS : `No task${more.length > 0 ? ' and no thought' : ''} matches.`,
       leftOut: finished === 0 ? undefined : `${finished} finished or cancelled: --all shows them.`,
     },
     values,
     out,
+    more,
   );
 }
 
@@ -125,6 +156,24 @@ const COLUMNS: readonly Column<FoundTask>[] = [
   { name: 'estimate_hours', text: ({ estimate_hours = '' }) => String(estimate_hours), isData: true },
   { name: 'created_at', text: ({ created_at }) => created_at, isData: true },
   { name: 'updated_at', text: ({ updated_at }) => updated_at, isData: true },
+];
+
+/** "colibri show" prints a thought whole. */
+const CONTENT_CHARACTERS_MAX = 240;
+
+const THOUGHT_COLUMNS: readonly Column<ThoughtRow>[] = [
+  { name: 'id', text: ({ id }) => formatId(THOUGHTS, id), colour: () => 'bold' },
+  { name: 'task', text: ({ task_id }) => formatId(TASKS, task_id) },
+  { name: 'type', text: ({ type }) => type, colour: () => 'cyan' },
+  { name: 'age', text: ({ recorded_at }) => ageOf(recorded_at) },
+  { name: 'by', text: ({ recorded_by }) => recorded_by },
+  {
+    name: 'content',
+    text: ({ content }) => {
+      const start = [...content].slice(0, CONTENT_CHARACTERS_MAX).join('');
+      return start.length < content.length ? `${start}…` : content;
+    },
+  },
 ];
 
 /** Who a task is assigned to that is assigned to nobody. */

@@ -49,31 +49,56 @@ interface Listing<T> {
   /** The entries as agents see them. */
   readonly data: readonly object[];
   readonly total: number;
+  /** What the names of its counts in the JSON begin with, where another list comes first. */
+  readonly counts?: string;
   /** Said where there are none. */
   readonly nothing: string;
   /** Said of what the filters left out without being asked to. */
   readonly leftOut?: string | undefined;
 }
 
-/** Prints a list for people, or as JSON or CSV. A list that is not whole says how much more there is, and what shows it. */
-export function printListing<T>(listing: Listing<T>, { csv }: ListValues, out: Output): number {
-  const { name, rows, columns, data, total, nothing, leftOut } = listing;
-  const more = total - rows.length;
-  const rest = more > 0 ? `${more} more ${name}: --limit ${total} or --all shows them.` : '';
+/**
+ * Prints lists for people, or as JSON; the first one also as CSV, which has room for one table. A list that is not whole
+ * says how much more there is, and what shows it.
+ */
+export function printListing<T>(listing: Listing<T>, { csv }: ListValues, out: Output, more: Part[] = []) {
+  const parts = [partOf(listing, out), ...more];
   if (csv === true) {
+    const { rows, columns } = listing;
     out.csv([
       columns.map((column) => column.name),
       ...rows.map((row) => columns.map(({ text }) => textFrom(text(row)))),
     ]);
-    if (rest !== '') out.error(rest);
+    if (parts[0]?.rest) out.error(parts[0].rest);
     return 0;
   }
-  const counts = { total_count: total, returned_count: rows.length };
-  return out.data({ [name]: data, ...counts }, () => {
-    if (rows.length === 0) out.line(nothing);
-    else printTable(rows, columns, out);
-    for (const remark of [rest, leftOut ?? '']) if (remark !== '') out.line(out.paint('dim', remark));
+  const data = Object.assign({}, ...parts.map((part) => part.data));
+  return out.data(data, () => {
+    const told = parts.filter(({ isEmpty }) => !isEmpty);
+    if (told.length === 0) out.line(listing.nothing);
+    for (const [i, { print }] of told.entries()) {
+      if (i > 0) out.line();
+      print();
+    }
+    if (listing.leftOut !== undefined) out.line(out.paint('dim', listing.leftOut));
   });
+}
+
+/** One of several lists that are printed together. */
+type Part = ReturnType<typeof partOf<never>>;
+
+export function partOf<T>({ name, rows, columns, data, total, counts = '' }: Listing<T>, out: Output) {
+  const more = total - rows.length;
+  const rest = more > 0 ? `${more} more ${name}: --limit ${total} or --all shows them.` : '';
+  return {
+    isEmpty: rows.length === 0,
+    rest,
+    data: { [name]: data, [`${counts}total_count`]: total, [`${counts}returned_count`]: rows.length },
+    print() {
+      printTable(rows, columns, out);
+      if (rest !== '') out.line(out.paint('dim', rest));
+    },
+  };
 }
 
 const GAP = 2;

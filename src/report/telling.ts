@@ -42,7 +42,9 @@ export function tellCall({ row, args, result, error: refusal = {}, outside = {} 
   const thought = idAmong(/^Θ-\d{4,15}$/u, result.thought_id);
   const task = idAmong(/^T-\d{4,15}$/, args.task_id, result.task_id, changed);
   const telling = TELLINGS.get(textOf(tool)) ?? ((): Telling => ['read', 'read', tellArguments(args)]);
-  const [kind, verb, text] = telling(args, result, session);
+  const [kind, verb, did] = telling(args, result, session);
+  // What the schema refused, or a tool that there is not: nothing vouches for what it was given, so that is not kept.
+  const text = row.schema_valid === false ? HASH_ONLY : did;
   const isOk = isWhole && outcome === 'ok';
   // A full disk is a failure; everything else is a rule that refused.
   const isFault = outcome === 'error' && error.startsWith('ERR_STORAGE');
@@ -77,6 +79,8 @@ export function tellCall({ row, args, result, error: refusal = {}, outside = {} 
     text,
   };
 }
+
+const HASH_ONLY = '(its arguments are kept only as a hash)';
 
 function idAmong(form: RegExp, ...values: readonly unknown[]): string {
   return values.map(textOf).find((id) => form.test(id)) ?? '';

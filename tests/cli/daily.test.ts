@@ -185,6 +185,35 @@ describe('list and search', () => {
     });
   });
 
+  test('search finds thoughts by their words, in any case and script, on the tasks that the filters choose', async () => {
+    const found = async (...args: string[]) => {
+      const said = JSON.parse((await run('search', ...args, '--json')).stdout);
+      const [tasks, thoughts] = [said.tasks, said.thoughts] as { task_id: string; thought_id: string }[][];
+      return [tasks?.map(({ task_id }) => task_id), thoughts?.map(({ thought_id }) => thought_id)];
+    };
+    const add = (text: string) => run('think', 'T-2', text, '--type', 'decision', '--json');
+    const [first = '', second = ''] = [
+      await add('Die ÜBERGABE zuerst'),
+      await add(`${CHINESE} ${'x'.repeat(400)}`),
+    ].map(({ stdout }) => JSON.parse(stdout).thought_id as string);
+    const people = await run('search', 'die', 'zuerst');
+
+    expect(await found('übergabe', 'die', 'zuerst')).toEqual([[], [first]]);
+    expect(await found('übergabe')).toEqual([['T-0001'], [first]]);
+    expect(await found('第二版')).toEqual([['T-0002'], [second]]);
+    expect(await found('übergabe', 'zuerst', '--project', 'website')).toEqual([[], [first]]);
+    expect(await found('übergabe', 'zuerst', '--until', 'yesterday')).toEqual([[], []]);
+    expect(people.stdout).toMatch(
+      /^id +task +type +age +by +content\nΘ-\d+ +T-0002 +decision +0m +Robin Doe +Die ÜBERGABE/,
+    );
+    expect((await run('search', 'x'.repeat(99))).stdout).toMatch(/xxx…\n$/);
+    expect((await run('search', 'no such word')).stdout).toBe('No task and no thought matches.\n');
+    // By an id, as people write it.
+    expect(await found('t-2')).toEqual([['T-0002'], []]);
+    expect(await found(first.replace('Θ-000', 'th-'))).toEqual([[], [first]]);
+    expect(await found('A-999')).toEqual([[], []]);
+  });
+
   test.each([80, 140])('in %d columns every line fits and no word of a title is lost', async (columns) => {
     const { stdout } = await runColibri(colibri, ['list', '--all', '--project', 'website'], {
       env: { COLUMNS: String(columns) },

@@ -139,6 +139,10 @@ describe('board, log and show', () => {
     expect(stdout).toContain('because it must be');
     expect(only.stdout).toContain('T-0002');
     expect(only.stdout).not.toContain('T-0001');
+    await run('call', 'task_create', '{"titel":"x"}');
+    expect((await run('log', '-n', '1')).stdout).toContain(
+      'refused with INVALID_PARAMS: task_create (its arguments are kept only as a hash)',
+    );
     expect((await run('log', '--since', 'yesterday-ish')).code).toBe(2);
     expect((await run('log', '--since', '2999-01-01')).stdout).toBe('Nothing matches.\n');
     expect((await run('log', '--task', 't-2')).stdout).toBe(only.stdout);

@@ -1,8 +1,8 @@
 import { parseInstant } from '../../instant.ts';
 import { LIMITS } from '../../limits.ts';
-import { TASKS } from '../../log/tables.ts';
+import { TASKS, THOUGHTS } from '../../log/tables.ts';
 import type { Condition, Dialect, Reader, SqlValue, TaskSearch } from '../../storage/engine.ts';
-import type { TaskRow } from '../facts.ts';
+import type { TaskRow, ThoughtRow } from '../facts.ts';
 import { erasedAmong, idsFrom, marks, numberFrom, shown, shownColumns } from '../lookup.ts';
 import { type ListArgs, PAGE_DEFAULT } from './schema.ts';
 import { QUEUE } from './workflows.ts';
@@ -35,6 +35,7 @@ type ListedTask = Pick<
 
 /** What a person may ask for beyond that: who holds a task, and when it was changed last, both ends included. */
 export interface PersonFilters {
+  readonly id?: number | undefined;
   readonly held_by?: string | undefined;
   readonly changed?: { readonly since: string; readonly until: string };
 }
@@ -88,6 +89,7 @@ function conditionsOf(args: ListArgs & PersonFilters, dialect: Dialect): Asked[]
   const [after, before] = [args.created_after, args.created_before].map((text) => parseInstant(text ?? ''));
   if (after !== undefined) add('created_at > ?', after);
   if (before !== undefined) add('created_at < ?', before);
+  if (args.id !== undefined) add('id = ?', args.id);
   if (args.held_by !== undefined) add('held_by = ?', args.held_by);
   if (args.changed !== undefined) add('updated_at BETWEEN ? AND ?', args.changed.since, args.changed.until);
   return [...conditions, ...searchConditions(args.search ?? '', dialect)];
@@ -119,6 +121,49 @@ export function searchConditions(text: string, dialect: Dialect): Asked[] {
     ...(indexed.length === 0 ? [] : [{ ...search.fetched, search }]),
     ...wanted.filter((word) => !isIndexed(word)).map((word) => ({ sql: asIs, params: [word] })),
   ];
+}
+
+/**
+ * Thoughts on the tasks that match: those that hold every word of `search`, or the one with the number `thought`; the newest
+ * first, and how many there are. No index knows their words, so each text is looked at.
+ */
+export async function searchThoughts(
+  tx: Reader,
+  { id: _, search = '', thought, changed, limit = PAGE_DEFAULT, ...filters }: ThoughtFilters,
+) {
+  const words = search.split(/[\s\p{Cc}]+/u).filter((word) => word !== '');
+  const conditions: Condition[] = [
+    ...conditionsOf(filters, tx.dialect).map(({ sql, params }) => ({
+      sql: `task_id IN (SELECT id FROM tasks WHERE ${sql})`,
+      params,
+    })),
+    ...words.slice(0, LIMITS.searchWordsMax).map((word) => holdsWord(word, tx.dialect)),
+    ...(thought === undefined ? [] : [{ sql: 'id = ?', params: [thought] }]),
+    ...(changed === undefined
+      ? []
+      : [{ sql: 'recorded_at BETWEEN ? AND ?', params: [changed.since, changed.until] }]),
+  ];
+  const where = conditions.map(({ sql }) => sql).join(' AND ') || 'TRUE';
+  const params = conditions.flatMap((condition) => condition.params);
+  const rows = await tx.all<ThoughtRow>(
+    `SELECT ${shownColumns(THOUGHTS)} FROM thoughts WHERE ${where} ORDER BY id DESC LIMIT ?`,
+    ...[...params, limit],
+  );
+  const count = () => numberFrom(tx, `SELECT count(*) AS value FROM thoughts WHERE ${where}`, ...params);
+  return { rows, total_count: rows.length < limit ? rows.length : await count() };
+}
+
+type ThoughtFilters = ListArgs & PersonFilters & { readonly thought?: number | undefined };
+
+/** Engines change the case of A to Z only, so a word is looked for in every way that people write it. */
+function holdsWord(word: string, dialect: Dialect): Condition {
+  const [lower, upper] = [word.toLowerCase(), word.toUpperCase()];
+  const forms = [...new Set([word, lower, upper, `${[...upper][0]}${[...lower].slice(1).join('')}`])];
+  const ways = forms.map(() => dialect.containsInAnyCase('x.text')).join(' OR ');
+  return {
+    sql: `EXISTS (SELECT 1 FROM texts x WHERE x.digest = thoughts.content AND (${ways}))`,
+    params: forms,
+  };
 }
 
 /** A task as people and agents see it: its texts in place of their digests, and what is derived. */

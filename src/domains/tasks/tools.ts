@@ -161,6 +161,8 @@ function viewAction(action: NextAction) {
   return view;
 }
 
+export { searchThoughts } from './reads.ts';
+
 export type FoundTask = Awaited<ReturnType<typeof findTasks>>['tasks'][number];
 
 const FOUND_PAGE = 500;
