@@ -59,7 +59,8 @@ const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60
 
 /** On a terminal a wide character takes two columns, whatever the font says. */
 function inCells(text) {
-  const cell = (char) => `<span style="display:inline-block;width:2ch;overflow:hidden">${char}</span>`;
+  const cell = (char) =>
+    `<span style="display:inline-block;width:2ch;height:1.35em;overflow:hidden;vertical-align:bottom">${char}</span>`;
   const chars = Array.from(CHARACTERS.segment(text), ({ segment }) => segment);
   return chars.map((char) => (WIDE.test(char) ? cell(char) : char)).join('');
 }

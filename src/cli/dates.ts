@@ -28,11 +28,6 @@ export function readPeriod(
   return { since, until };
 }
 
-/** Whether a time is in a period. A damaged row that does not say when it was written is in every period. */
-export function isWithin({ since, until }: Period, at: unknown): boolean {
-  return typeof at !== 'string' || (at >= since && at <= until);
-}
-
 /** A period in words; nothing for all time. */
 export function describePeriod({ since, until }: Period): string {
   const [from, to] = [since, until].map((at) => at.replace('T', ' ').replace(/(?::00)?\.\d{3}Z$/, 'Z'));

@@ -3,7 +3,16 @@ import type { Config } from '../config.ts';
 import { idsFrom } from '../domains/lookup.ts';
 import { READING_TOOLS } from '../domains/rules.ts';
 import { formatId, SESSIONS, type StateTable, TASKS } from '../log/tables.ts';
-import type { Period } from '../report/glance.ts';
+import { isWithin, type Period } from '../report/glance.ts';
+import {
+  callsAfter,
+  concerning,
+  type Filter,
+  newestCalls,
+  type PastCall,
+  tasksOfSessions,
+  tellCalls,
+} from '../report/past-calls.ts';
 import { tellCall } from '../report/telling.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { readView } from '../trust/own-log.ts';
@@ -11,8 +20,7 @@ import { visibleLine } from '../untrusted.ts';
 import { isText } from '../verify/sources/forms.ts';
 import { parseRecordId } from './brought.ts';
 import { command, EXIT } from './command.ts';
-import { isWithin, PERIOD_OPTIONS, readPeriod } from './dates.ts';
-import { callsAfter, concerning, type Filter, newestCalls, type PastCall, tasksOf } from './history.ts';
+import { PERIOD_OPTIONS, readPeriod } from './dates.ts';
 import { untilStopped, withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { type ProofState, type ProvedCall, proveCalls, readSignedLog } from './proof-status.ts';
@@ -103,17 +111,14 @@ function printer(config: Config, storage: StorageEngine, out: Output) {
   const print = async (calls: readonly PastCall[]) => {
     if (calls.length === 0) return;
     const signed = await readSignedLog(config, storage);
-    const { proved, tasks } = await storage.read(async (tx) => ({
+    const { proved, told } = await storage.read(async (tx) => ({
       proved: await proveCalls(signed, tx, calls),
-      tasks: await tasksOf(
-        tx,
-        calls.map((call) => tellCall(call).task),
-      ),
+      told: await tellCalls(tx, calls),
     }));
-    for (const call of proved.calls) {
-      const task = tasks.get(tellCall(call).task);
-      if (out.json) out.value({ ...call, ...(task && { task }) });
-      else printCall(call, out, { title: task?.title });
+    for (const [i, call] of proved.calls.entries()) {
+      const { title, project } = told[i] ?? {};
+      if (!out.json) printCall(call, out, { title });
+      else out.value({ ...call, ...(title !== undefined && { task: { title, project } }) });
     }
     const findings = [...signed.refusal, ...proved.findings];
     reportNew(new Set(findings.map(({ message }) => message)), reported, out);
@@ -164,11 +169,7 @@ async function concerningProject(tx: Reader, project: string): Promise<Filter> {
   const tasks = new Set(
     (await idsFrom(tx, 'SELECT id FROM tasks WHERE project = ?', project)).map((id) => formatId(TASKS, id)),
   );
-  const tasksIn = new Map(
-    (await tx.all<{ id: number; task: number }>('SELECT id, task_id AS task FROM sessions')).map(
-      ({ id, task }) => [formatId(SESSIONS, id), formatId(TASKS, task)],
-    ),
-  );
+  const tasksIn = await tasksOfSessions(tx);
   return (call) => {
     const { task, session } = tellCall(call);
     return call.args.project === project || tasks.has(task || (tasksIn.get(session) ?? ''));

@@ -1,5 +1,6 @@
 import type { Config } from '../config.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
+import type { PastCall } from '../report/past-calls.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { keyIn, openIfValid, originOfKey } from '../trust/opening.ts';
 import { type HeadRow, readLogKeys, readView } from '../trust/own-log.ts';
@@ -9,7 +10,6 @@ import { Cells } from '../verify/sources/database-cells.ts';
 import { isPosition } from '../verify/sources/forms.ts';
 import { erasingRows, type PartOptions, PartSource, withEnters } from '../verify/sources/part.ts';
 import { check, collectEvidence, ownKey, type StampedEvidence } from './evidence.ts';
-import type { PastCall } from './history.ts';
 
 /**
  * How well a call is proved. `anchored` and `checkpointed`: its rows, their attached data and what they wrote were

@@ -1,23 +1,15 @@
 import { systemClock } from '../clock.ts';
 import { shown } from '../domains/lookup.ts';
 import { heldTasks } from '../domains/tasks/holders.ts';
-import { formatId, parseId, SESSIONS, TASKS, THOUGHTS } from '../log/tables.ts';
-import {
-  COUNTED,
-  type Counts,
-  type Glance,
-  type GlancedCall,
-  glanceAt,
-  type Happened,
-  type Period,
-} from '../report/glance.ts';
-import { tellCall, textOf } from '../report/telling.ts';
+import { formatId, parseId, TASKS, THOUGHTS } from '../log/tables.ts';
+import { COUNTED, type Glance, glanceAt, type Happened, type Period } from '../report/glance.ts';
+import { callsWithin, type PastCall, tellCalls, withTexts } from '../report/past-calls.ts';
+import { tellCall } from '../report/telling.ts';
 import type { Reader } from '../storage/engine.ts';
 import { visibleLine } from '../untrusted.ts';
 import { command, EXIT } from './command.ts';
 import { describePeriod, PERIOD_OPTIONS, readPeriod } from './dates.ts';
 import { FINISHED } from './filters.ts';
-import { callsWithin, type PastCall, tasksOf, withTexts } from './history.ts';
 import { withDatabase } from './open.ts';
 import type { Output } from './output.ts';
 import { type Column, printTable, readLimit } from './table.ts';
@@ -78,35 +70,20 @@ interface Asked {
 
 /** The glance with the reasons and commits of what was finished, and where all tasks are now. */
 async function readGlance(tx: Reader, period: Period, asked: Asked) {
-  const calls: GlancedCall[] = [];
-  const add = (call: PastCall) => calls.push({ ...tellCall(call), project: textOf(call.args.project) });
+  const calls: PastCall[] = [];
   const acts: PastCall[] = [];
   for await (const call of callsWithin(tx, period)) {
     const { kind } = tellCall(call);
-    if (kind === 'owner') acts.push(call);
-    else if (kind !== 'read') add(call);
+    if (kind !== 'read') (kind === 'owner' ? acts : calls).push(call);
   }
-  // Of the owner's acts the reason is told; of the others no text is.
-  for (const act of await withTexts(tx, acts)) add(act);
-  const sql = 'SELECT id, task_id AS task FROM sessions';
-  const sessions = new Map(
-    (await tx.all<{ id: number; task: number }>(sql)).map(({ id, task }) => [
-      formatId(SESSIONS, id),
-      formatId(TASKS, task),
-    ]),
-  );
-  const taskOf = (call: GlancedCall) => call.task || (sessions.get(call.session) ?? '');
-  const tasks = await tasksOf(tx, calls.map(taskOf));
   const { project, actor } = asked;
-  const wanted = calls.filter(
-    (call) =>
-      (actor === undefined || call.actor === actor) &&
-      (project === undefined || (tasks.get(taskOf(call))?.project ?? call.project) === project),
-  );
+  // Of the owner's acts the reason is told; of the others no text is.
+  const told = await tellCalls(tx, [...calls, ...(await withTexts(tx, acts))]);
   const glance = glanceAt(
-    wanted,
-    (id) => tasks.get(id),
-    (id) => sessions.get(id),
+    told.filter(
+      (call) =>
+        (actor === undefined || call.actor === actor) && (project === undefined || call.project === project),
+    ),
   );
   const finished = [];
   for (const one of glance.finished) finished.push({ ...one, ...(await reasonFor(tx, one.task_id, glance)) });
@@ -251,10 +228,10 @@ function printShort(text: string, out: Output): void {
   }
 }
 
-type Counted = Counts & { readonly name: string };
+type Counted = Found['by_agent'][number];
 
 /** What nobody did takes no room. The name comes last, where there is room for a long one. */
-function countColumns(head: string, totals: Counts): Column<Counted>[] {
+function countColumns(head: string, totals: Found['totals']): Column<Counted>[] {
   return [
     ...COUNTED.filter((name) => totals[name] > 0).map(
       (name): Column<Counted> => ({ name, text: (row) => String(row[name]) }),

@@ -1,23 +1,23 @@
+import { type Filter, isInPeriod } from './filter.ts';
 import type { tellCall } from './telling.ts';
 
-// A period at a glance: what was finished, started, refused, abandoned and erased, by agent and by project. Computed
-// from the calls of the period, for the command line and for the page, so that both give the same numbers.
+// What was finished, started, refused, abandoned and erased, by agent and by project: counted in one way for the command
+// line, a report and the live page, so that all give the same numbers.
 
 /** What is counted of each agent in each project. Every count is of calls, so the sums over either add up. */
 export const COUNTED = [
   ...(['created', 'started', 'finished', 'cancelled', 'refused', 'failed'] as const),
   ...(['abandoned', 'erased', 'thoughts', 'sealed'] as const),
 ] as const;
-export type Counts = Readonly<Record<(typeof COUNTED)[number], number>>;
+const ALL = [...COUNTED, 'calls'] as const;
+export type Counts = Readonly<Record<(typeof ALL)[number], number>>;
+export type NamedCounts = Counts & { readonly name: string };
 
-export type GlancedCall = Pick<
+/** A call with the task and the project that it belongs to, whichever way it names them. */
+export type CountedCall = Pick<
   ReturnType<typeof tellCall>,
-  'at' | 'actor' | 'tool' | 'task' | 'session' | 'kind' | 'verb' | 'error' | 'reason' | 'thought' | 'commit'
-> &
-  Pick<ReturnType<typeof tellCall>, 'from' | 'to' | 'takenFrom' | 'text'> & {
-    /** The project that the arguments name, for a call about no task. */
-    readonly project?: string;
-  };
+  'at' | 'actor' | 'kind' | 'verb' | 'from' | 'to' | 'takenFrom'
+> & { readonly project: string };
 
 /** A stretch of time, both ends included. Times in UTC with milliseconds: text order is time order. */
 export interface Period {
@@ -25,13 +25,110 @@ export interface Period {
   readonly until: string;
 }
 
+/** Whether a time is in a period. A damaged row that does not say when it was written is in every period. */
+export function isWithin({ since, until }: Period, at: unknown): boolean {
+  return typeof at !== 'string' || (at >= since && at <= until);
+}
+
 /** Where a call belongs that is about no task. */
 const NO_PROJECT = '—';
 
-export interface GlancedTask {
-  readonly title: string;
-  readonly project: string;
+/** What happened on one day, by one agent, in one project. */
+type Line = Record<(typeof ALL)[number], number> & Readonly<Record<'day' | 'agent' | 'project', string>>;
+
+/** A stranger may give each row an agent of its own: past so many lines, the rest is counted together. */
+const LINES_MAX = 20_000;
+/** Stands for the agents and projects that were too many to be told apart. */
+const OTHERS = '(others)';
+
+/** Counts calls by day, agent and project, so that the sums of any part of a log agree with each other. */
+export class Tally {
+  readonly #lines = new Map<string, Line>();
+  /** The times of the first and the last call. */
+  first = '';
+  last = '';
+
+  add(call: CountedCall): void {
+    const { at, actor, takenFrom, kind, verb } = call;
+    this.first ||= at;
+    this.last = at;
+    const line = this.#lineOf(call, actor);
+    line.calls += 1;
+    if (kind === 'failure') {
+      line[isRefused(call) ? 'refused' : 'failed'] += 1;
+      return;
+    }
+    if (kind === 'thought') line.thoughts += 1;
+    if (verb === 'created') line.created += 1;
+    if (verb === 'erased') line.erased += 1;
+    if (verb === 'session sealed') line.sealed += 1;
+    const step = stepOf(call);
+    if (step !== undefined) line[step] += 1;
+    // It was abandoned by whoever had it.
+    if (takenFrom !== '') this.#lineOf(call, takenFrom).abandoned += 1;
+  }
+
+  /** The lines of a period, of one agent or project where one is named. */
+  lines(filter: Omit<Filter, 'words'>): Line[] {
+    return [...this.#lines.values()].filter(
+      ({ day, agent, project }) =>
+        isInPeriod(day, filter) &&
+        (filter.agent === '' || filter.agent === agent) &&
+        (filter.project === '' || filter.project === project),
+    );
+  }
+
+  #lineOf({ at, project }: Pick<CountedCall, 'at' | 'project'>, agent: string): Line {
+    const day = at.slice(0, 10);
+    const name = JSON.stringify([day, agent, project]);
+    const known = this.#lines.get(name);
+    if (known !== undefined) return known;
+    if (this.#lines.size >= LINES_MAX && agent !== OTHERS)
+      return this.#lineOf({ at: '', project: OTHERS }, OTHERS);
+    const line = { ...nothing(), day, agent, project: project || NO_PROJECT };
+    this.#lines.set(name, line);
+    return line;
+  }
 }
+
+/** The lines that `nameOf` gives the same name, added up; the busiest first. */
+export function sumBy(lines: readonly Line[], nameOf: (line: Line) => string): NamedCounts[] {
+  const sums = new Map<string, Line[]>();
+  for (const line of lines) {
+    const own = sums.get(nameOf(line)) ?? [];
+    own.push(line);
+    sums.set(nameOf(line), own);
+  }
+  return [...sums]
+    .map(([name, own]) => ({ name, ...sumOf(own) }))
+    .sort((a, b) => b.calls - a.calls || (a.name < b.name ? -1 : 1));
+}
+
+export function sumOf(lines: readonly Counts[]): Counts {
+  const sum = nothing();
+  for (const line of lines) for (const name of ALL) sum[name] += line[name];
+  return sum;
+}
+
+function nothing() {
+  return Object.fromEntries(ALL.map((name) => [name, 0])) as Record<(typeof ALL)[number], number>;
+}
+
+function isRefused({ verb }: CountedCall): boolean {
+  return verb === 'refused' || verb === 'not admitted';
+}
+
+/** A task is started when somebody takes it up, not when work on it goes on after a stop. */
+function stepOf({ from, to }: CountedCall): 'started' | 'finished' | 'cancelled' | undefined {
+  if (to === 'done' || to === 'DONE') return 'finished';
+  if (to === 'cancelled' || to === 'CANCELLED') return 'cancelled';
+  return (to === 'in_progress' && from === 'todo') || from === 'INIT' ? 'started' : undefined;
+}
+
+type GlancedCall = CountedCall &
+  Pick<ReturnType<typeof tellCall>, 'task' | 'error' | 'reason' | 'thought' | 'commit' | 'text'> & {
+    readonly title?: string | undefined;
+  };
 
 /** What happened to one task. */
 export interface Happened {
@@ -44,127 +141,80 @@ export interface Happened {
 
 export type Glance = ReturnType<typeof glanceAt>;
 
-/** Looks at the calls of a period, in any order. `taskOf` knows the tasks, and `taskOfSession` whose session one is. */
-export function glanceAt(
-  calls: Iterable<GlancedCall>,
-  taskOf: (id: string) => GlancedTask | undefined,
-  taskOfSession: (id: string) => string | undefined,
-) {
-  const cells = new Map<string, { agent: string; project: string; counts: Record<keyof Counts, number> }>();
+/** Looks at the calls of a period, in any order: how much of everything there was, and what it was. */
+export function glanceAt(calls: Iterable<GlancedCall>) {
+  const tally = new Tally();
   const lists = { finished: [] as Happened[], started: [] as Happened[], cancelled: [] as Happened[] };
   const abandoned: (Happened & { readonly taken_over_by: string })[] = [];
   const erased: { what: string; by: string; at: string }[] = [];
-  const refusals = new Map<
-    string,
-    { code: string; reason: string; tasks: Set<string>; agents: Set<string>; count: number }
-  >();
-  const commits = new Map<string, { thoughts: Set<string>; tasks: Set<string> }>();
-
-  function count(agent: string, project: string, what: keyof Counts): void {
-    const key = JSON.stringify([agent, project]);
-    const cell = cells.get(key) ?? { agent, project, counts: noCounts() };
-    cell.counts[what] += 1;
-    cells.set(key, cell);
-  }
-
+  const refusals = new Grouped<{ code: string; reason: string; count: number }>();
+  const commits = new Grouped<{ commit: string }>();
   for (const call of calls) {
-    const { actor, at, kind, verb, from, to, error } = call;
-    const id = call.task || (taskOfSession(call.session) ?? '');
-    const task = taskOf(id);
-    const project = task?.project ?? (call.project || NO_PROJECT);
-    const happened: Happened = { task_id: id, title: task?.title ?? '', project, by: actor, at };
-    const add = (what: keyof Counts, agent = actor) => count(agent, project, what);
+    const { actor: by, at, kind, error, task: task_id, title = '', project, takenFrom } = call;
+    tally.add(call);
+    const happened: Happened = { task_id, title, project: project || NO_PROJECT, by, at };
     if (kind === 'failure') {
-      const isRefused = verb === 'refused' || verb === 'not admitted';
-      add(isRefused ? 'refused' : 'failed');
-      if (isRefused) {
-        const refusal = refusals.get(error) ?? {
-          code: error,
-          reason: '',
-          tasks: new Set(),
-          agents: new Set(),
-          count: 0,
-        };
-        refusal.count += 1;
-        refusal.reason ||= call.reason;
-        refusal.agents.add(actor);
-        if (id !== '') refusal.tasks.add(id);
-        refusals.set(error, refusal);
-      }
+      if (!isRefused(call)) continue;
+      const refusal = refusals.at(
+        error,
+        { code: error, reason: '', count: 0 },
+        { agents: by, tasks: task_id },
+      );
+      refusal.count += 1;
+      refusal.reason ||= call.reason;
       continue;
     }
-    if (verb === 'created') add('created');
-    const step = stepOf(from, to);
-    if (step !== undefined) {
-      add(step);
-      lists[step].push(happened);
-    }
-    if (call.takenFrom !== '') {
-      add('abandoned', call.takenFrom);
-      abandoned.push({ ...happened, by: call.takenFrom, taken_over_by: actor });
-    }
-    if (verb === 'erased') {
-      add('erased');
-      erased.push({ what: call.text, by: actor, at });
-    }
-    if (verb === 'session sealed') add('sealed');
-    if (kind === 'thought') {
-      add('thoughts');
-      if (call.commit !== '') {
-        const named = commits.get(call.commit) ?? { thoughts: new Set(), tasks: new Set() };
-        named.thoughts.add(call.thought);
-        named.tasks.add(id);
-        commits.set(call.commit, named);
-      }
-    }
+    const step = stepOf(call);
+    if (step !== undefined) lists[step].push(happened);
+    if (takenFrom !== '') abandoned.push({ ...happened, by: takenFrom, taken_over_by: by });
+    if (call.verb === 'erased') erased.push({ what: call.text, by, at });
+    const { commit, thought } = call;
+    if (commit !== '') commits.at(commit, { commit }, { thoughts: thought, tasks: task_id });
   }
   // The newest first.
   const byTime = <T extends { readonly at: string }>(some: T[]) =>
     some.sort((a, b) => (a.at < b.at ? 1 : -1));
-  const all = [...cells.values()];
+  const lines = tally.lines({ project: '', agent: '', since: '', until: '' });
+  const cells = sumBy(lines, ({ agent, project }) => JSON.stringify([agent, project]));
   return {
-    totals: sumOf(all),
-    by_agent: grouped(all, 'agent'),
-    by_project: grouped(all, 'project'),
-    by_agent_and_project: all.map(({ counts, ...cell }) => ({ ...cell, ...counts })),
+    totals: withoutCalls(sumOf(lines)),
+    by_agent: sumBy(lines, ({ agent }) => agent).map(withoutCalls),
+    by_project: sumBy(lines, ({ project }) => project).map(withoutCalls),
+    by_agent_and_project: cells.map(withoutCalls).map(({ name, ...counts }) => {
+      const [agent, project] = JSON.parse(name) as [string, string];
+      return { agent, project, ...counts };
+    }),
     finished: byTime(lists.finished),
     started: byTime(lists.started),
     cancelled: byTime(lists.cancelled),
     abandoned: byTime(abandoned),
     erased: byTime(erased),
-    refused: [...refusals.values()]
-      .sort((a, b) => b.count - a.count)
-      .map(({ tasks, agents, ...refusal }) => ({
-        ...refusal,
-        agents: [...agents].sort(),
-        tasks: [...tasks].sort(),
-      })),
-    commits: [...commits].map(([commit, { thoughts, tasks }]) => ({
-      ...{ commit, thoughts: [...thoughts].sort(), tasks: [...tasks].sort() },
-    })),
+    refused: refusals.all('agents', 'tasks').sort((a, b) => b.count - a.count),
+    commits: commits.all('thoughts', 'tasks'),
   };
 }
 
-/** A task is started when somebody takes it up, not when work on it goes on after a stop. */
-export function stepOf(from: string, to: string): 'started' | 'finished' | 'cancelled' | undefined {
-  if (to === 'done' || to === 'DONE') return 'finished';
-  if (to === 'cancelled' || to === 'CANCELLED') return 'cancelled';
-  return (to === 'in_progress' && from === 'todo') || from === 'INIT' ? 'started' : undefined;
+/** Reads are no part of a glance, so how many calls there were would mislead. */
+function withoutCalls<T extends Counts>({ calls: _, ...counts }: T) {
+  return counts;
 }
 
-function noCounts(): Record<keyof Counts, number> {
-  return Object.fromEntries(COUNTED.map((name) => [name, 0])) as Record<keyof Counts, number>;
-}
+/** Things by name, each with lists of what it was seen with. */
+class Grouped<T extends object> {
+  readonly #groups = new Map<string, { readonly group: T; readonly seen: Map<string, Set<string>> }>();
 
-type Cell = { readonly agent: string; readonly project: string; readonly counts: Counts };
+  at(name: string, first: T, seen: Readonly<Record<string, string>>): T {
+    const found = this.#groups.get(name) ?? { group: first, seen: new Map<string, Set<string>>() };
+    for (const [list, one] of Object.entries(seen))
+      if (one !== '') found.seen.set(list, (found.seen.get(list) ?? new Set()).add(one));
+    this.#groups.set(name, found);
+    return found.group;
+  }
 
-function sumOf(cells: readonly Cell[]): Counts {
-  const sum = noCounts();
-  for (const { counts } of cells) for (const name of COUNTED) sum[name] += counts[name];
-  return sum;
-}
-
-function grouped(cells: readonly Cell[], by: 'agent' | 'project') {
-  const names = [...new Set(cells.map((cell) => cell[by]))].sort();
-  return names.map((name) => ({ name, ...sumOf(cells.filter((cell) => cell[by] === name)) }));
+  all<Names extends string>(...names: readonly Names[]): (T & Readonly<Record<Names, readonly string[]>>)[] {
+    return [...this.#groups.values()].map(({ group, seen }) => {
+      const lists = names.map((name) => [name, [...(seen.get(name) ?? [])].sort()] as const);
+      return { ...group, ...(Object.fromEntries(lists) as Record<Names, string[]>) };
+    });
+  }
 }

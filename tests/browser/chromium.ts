@@ -147,6 +147,72 @@ export async function axeFindings(
   );
 }
 
+export const TABS = ['summary', 'board', 'trail', 'sessions', 'checks'] as const;
+
+/** Everything that axe finds in every view and in the dialogs of a task, a thought and a call; the colours in the dark as well. */
+export async function axeInAllViews(page: Page): Promise<string[]> {
+  const found: string[] = [];
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    const look = async (what: string) => {
+      const rules = colorScheme === 'dark' ? ['color-contrast'] : [];
+      found.push(...(await axeFindings(page, `${colorScheme} ${what}`, rules)));
+    };
+    for (const tab of TABS) {
+      await page.click(`#tab-${tab}`);
+      await settled(page);
+      await look(tab);
+    }
+    for (const id of ['T-0001', 'Θ-0001', 'row-1', 'T-9999']) {
+      await page.evaluate((hash) => {
+        location.hash = hash;
+      }, id);
+      await page.waitForSelector('dialog[open]');
+      await settled(page);
+      await look(id);
+      await page.keyboard.press('Escape');
+    }
+  }
+  return found;
+}
+
+/** What is left of each view, and of an open record, on paper. */
+export async function onPaper(page: Page) {
+  // A person who looks at it in the dark has white paper all the same.
+  await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+  const look = () =>
+    page.evaluate(() => {
+      const seen = (selector: string) =>
+        [...document.querySelectorAll<HTMLElement>(selector)].filter((one) => one.checkVisibility());
+      const { backgroundColor } = getComputedStyle(document.body);
+      return {
+        background: backgroundColor,
+        controls: seen('button:not(.task, .list-row, .line, .more), select, input, textarea, [role=tab]')
+          .length,
+        hidden: seen('.more').map((one) => one.textContent),
+        page: seen('main').length,
+        wide: document.documentElement.scrollWidth - innerWidth,
+        cut: seen('pre, .scroll, .detail-body').filter((one) => one.scrollHeight > one.clientHeight + 1)
+          .length,
+      };
+    });
+  await page.setViewportSize({ width: 794, height: 1_123 });
+  const views: Record<string, Awaited<ReturnType<typeof look>>> = {};
+  for (const tab of TABS) {
+    // Nobody can press what is not there.
+    await page.locator(`#tab-${tab}`).evaluate((one) => (one as HTMLElement).click());
+    await settled(page);
+    views[tab] = await look();
+  }
+  await page.evaluate(() => {
+    location.hash = 'T-0001';
+  });
+  await page.waitForSelector('dialog[open]');
+  views.task = await look();
+  const { position } = await page.$eval('dialog', (one) => ({ position: getComputedStyle(one).position }));
+  return { views, position, pdf: await page.pdf({ format: 'A4' }) };
+}
+
 /** Hands the page a folder, a zip or a certificate, as a person with a file chooser would. */
 export async function choose(page: Page, path: string) {
   await page.evaluate(() => {

@@ -11,7 +11,7 @@ import { openDatabase } from '../driver/database.ts';
 import { type Edit, forgeDatabase, HOSTILE } from '../driver/hostile-database.ts';
 import { Playground } from '../driver/playground.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
-import { axeFindings, settled, shownText, watchPage } from './chromium.ts';
+import { axeInAllViews, onPaper, settled, shownText, TABS, watchPage } from './chromium.ts';
 import { COMMIT, MANY, type PlayedLog } from './played-log.ts';
 
 /** Starts the live page of a log and answers its address. */
@@ -192,35 +192,46 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
       proving('page.usable', 'has nothing that axe finds, in the light and in the dark, and fits a phone'),
       async (page) => {
         await open(page);
-        const found: string[] = [];
-        for (const colorScheme of ['light', 'dark'] as const) {
-          await page.emulateMedia({ colorScheme });
-          for (const tab of ['summary', 'board', 'trail', 'sessions', 'checks']) {
-            await show(page, tab);
-            found.push(
-              ...(await axeFindings(
-                page,
-                `${colorScheme} ${tab}`,
-                colorScheme === 'dark' ? ['color-contrast'] : [],
-              )),
-            );
-          }
-        }
+        const found = await axeInAllViews(page);
         await page.setViewportSize({ width: 360, height: 740 });
         const wide: string[] = [];
-        for (const tab of ['summary', 'board', 'trail', 'sessions', 'checks']) {
+        for (const tab of TABS) {
           await show(page, tab);
           const excess = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
           if (excess > 0) wide.push(`${tab} by ${excess}`);
         }
-        await page.evaluate(() => {
-          location.hash = 'T-0001';
-        });
-        await page.waitForSelector('dialog[open]');
-        found.push(...(await axeFindings(page, 'task')));
 
         expect(found).toEqual([]);
         expect(wide).toEqual([]);
+      },
+    );
+
+    inTab(
+      proving('page.usable', 'is used with the keyboard alone, and printed without its controls'),
+      async (page) => {
+        await open(page);
+        await page.focus('#tab-summary');
+        await page.keyboard.press('ArrowRight');
+        await settled(page);
+        await page.locator('.task').first().focus();
+        await page.keyboard.press('Enter');
+        await page.waitForSelector('dialog[open]');
+        const opened = await shownText(page, '#detail-title');
+        await page.keyboard.press('Escape');
+        const back = await page.evaluate(() => document.activeElement?.getAttribute('data-key'));
+        await page.focus('#filter-words');
+        await page.keyboard.type('slate');
+        await settled(page);
+        const cards = await page.locator('.task').count();
+        await page.fill('#filter-words', '');
+        await settled(page);
+        const { views } = await onPaper(page);
+
+        expect(opened).toMatch(/^T-\d+$/);
+        expect(back).toBe(opened);
+        expect(cards).toBe(0);
+        for (const [name, seen] of Object.entries(views))
+          expect(seen, name).toMatchObject({ controls: 0, wide: 0, page: name === 'task' ? 0 : 1 });
       },
     );
 
@@ -368,7 +379,7 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
         const { page, complaints } = await watchPage(context);
         await page.goto(`${live.url}#board`);
         await page.waitForSelector('body[data-ready=true]');
-        for (const tab of ['summary', 'board', 'trail', 'sessions', 'checks']) await show(page, tab);
+        for (const tab of TABS) await show(page, tab);
         const bad = complaints.filter((line) => !line.startsWith(`request: ${live.url}`));
         const tone = await page.getAttribute('.verdict', 'data-tone');
         shown[name] = [

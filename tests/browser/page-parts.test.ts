@@ -215,7 +215,7 @@ describe('the calls of the page', () => {
     const row = { ...ended, at: '2026-01-31T12:00:00.000Z', actor: 'eve' };
     const told = pairRows([{ position: 2, text: JSON.stringify(row) }]);
 
-    const [call] = tellCalls(told, () => '', new Set());
+    const [call] = tellCalls(told, new Map(), () => '', new Set());
 
     expect(call).toMatchObject({ kind: 'failure', verb: 'constructor', tool: 'toString' });
     expect(structuredClone(call)).toEqual(call);
@@ -227,7 +227,9 @@ describe('the calls of the page', () => {
       const row = { stage: 'exit', tool: 'task_create', outcome: 'ok', actor: 'eve', sequence_no: 1 };
       const told = pairRows([{ position: 2, text: JSON.stringify(row) }]);
 
-      expect(tellCalls(told, () => '', new Set())).toMatchObject([{ kind: 'failure', verb: 'damaged' }]);
+      expect(tellCalls(told, new Map(), () => '', new Set())).toMatchObject([
+        { kind: 'failure', verb: 'damaged' },
+      ]);
     },
   );
 });

@@ -14,12 +14,15 @@ import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 import {
   axeFindings,
+  axeInAllViews,
   type Browser,
   choose,
+  onPaper,
   openPage,
   settled,
   shownText,
   startBrowser,
+  TABS,
   verdictOf,
   watchPage,
 } from './chromium.ts';
@@ -113,7 +116,8 @@ describe('the report', () => {
       expect(text).toMatch(/\d+\s+calls in the log\s+\d+ refused or failed/);
       expect(text).toContain(`${COMMIT.slice(0, 12)} on footing`);
       expect(text).toContain('Foundations');
-      expect(text).toMatch(/builder\s+1/);
+      // Created, started, finished.
+      expect(text).toMatch(/builder\s+5\s+3\s+1\s/);
       expect(text).toContain('painter');
       expect(text).toContain('2\nsessions sealed');
     },
@@ -173,6 +177,10 @@ describe('the report', () => {
         /Roof[\s\S]*held by builder\s+abandoned/,
       );
       expect(await shownText(page, '[data-status=gather]')).toContain('abandoned');
+      // What a card says besides: project, labels, who, and since when.
+      expect(await shownText(page, '[data-status=in_progress] .task')).toMatch(
+        /^T-0002[\s\S]*house\s+#wood\s+carpenter\s+since \d{4}-\d\d-\d\d/,
+      );
       expect(await shownText(page, '.board-view > .note')).toContain('gone or silent when this was checked');
       await page.click('[data-status=in_progress] .task');
       expect(await shownText(page, 'dialog')).toMatch(
@@ -429,23 +437,33 @@ describe('the report', () => {
     report,
     async ({ page }) => {
       await verdictOf(page);
-      const found: string[] = [];
-      const backgrounds = new Set<string>();
-
-      for (const colorScheme of ['light', 'dark'] as const) {
-        await page.emulateMedia({ colorScheme });
-        backgrounds.add(await page.evaluate(() => getComputedStyle(document.body).backgroundColor));
-        for (const tab of ['summary', 'trail', 'sessions', 'checks']) {
-          await show(page, tab);
-          const rules = colorScheme === 'dark' ? ['color-contrast'] : [];
-          found.push(...(await axeFindings(page, `${colorScheme} ${tab}`, rules)));
-        }
-      }
+      const found = await axeInAllViews(page);
+      const dark = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+      await page.emulateMedia({ colorScheme: 'light' });
+      const light = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
       await choose(page, log.certificate);
       found.push(...(await axeFindings(page, 'certificate')));
 
-      expect(backgrounds.size).toBe(2);
+      expect(dark).not.toBe(light);
       expect(found).toEqual([]);
+    },
+  );
+
+  inBrowser(
+    proving('page.usable', 'is printed without its controls, on white, and says what it leaves out'),
+    report,
+    async ({ page }) => {
+      await verdictOf(page);
+      const { views, position, pdf } = await onPaper(page);
+
+      for (const [name, seen] of Object.entries(views))
+        expect(seen, name).toMatchObject({ controls: 0, wide: 0, cut: 0, page: name === 'task' ? 0 : 1 });
+      expect(new Set(Object.values(views).map(({ background }) => background))).toEqual(
+        new Set(['rgb(255, 255, 255)']),
+      );
+      // What is fixed over the page would stand on every sheet.
+      expect(position).toBe('absolute');
+      expect(pdf.subarray(0, 5).toString()).toBe('%PDF-');
     },
   );
 
@@ -454,7 +472,7 @@ describe('the report', () => {
     await verdictOf(page);
     const wider: string[] = [];
 
-    for (const tab of ['summary', 'board', 'trail', 'sessions', 'checks']) {
+    for (const tab of TABS) {
       await show(page, tab);
       const excess = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       if (excess > 0) wider.push(`${tab} by ${excess}`);

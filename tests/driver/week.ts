@@ -1,8 +1,9 @@
+import { runColibri } from './command-line.ts';
 import type { Playground } from './playground.ts';
 import type { ServerProcess } from './server-process.ts';
 
-// A week of three agents: 150 tasks, 600 thoughts, in German, Chinese, Persian and emoji, with refusals, cancellations and
-// sealed sessions. The script keeps its own count of what it did, from the answers it got.
+// A week of three agents: 150 tasks, 600 thoughts, in German, Chinese, Persian and emoji, with refusals, cancellations,
+// takeovers and an erasure by the lead. The script keeps its own count of what it did, from the answers it got.
 
 const AGENTS = ['ada', 'bob', '小明'] as const;
 const PROJECTS = ['website', 'research', 'billing'] as const;
@@ -23,7 +24,10 @@ const TASKS_EACH = 50;
 const THOUGHTS_EACH = 4;
 
 /** What the script did, by agent and by project. */
-type Counted = 'created' | 'started' | 'finished' | 'cancelled' | 'refused' | 'thoughts';
+const COUNTED = [
+  ...(['created', 'started', 'finished', 'cancelled', 'refused', 'thoughts', 'abandoned', 'erased'] as const),
+];
+type Counted = (typeof COUNTED)[number];
 export type Tally = Map<string, Record<Counted, number>>;
 
 export interface Week {
@@ -31,6 +35,9 @@ export interface Week {
   readonly byProject: Tally;
   readonly commits: Set<string>;
   readonly finished: Map<string, { readonly by: string; readonly reason: string }>;
+  /** Tasks that were left in progress, and those that somebody else took over, with both. */
+  readonly left: { task_id: string; by: string; project: string }[];
+  readonly takenOver: { task_id: string; by: string; taken_over_by: string }[];
   /** Between the first and the second half of the week. */
   middle: string;
 }
@@ -39,6 +46,7 @@ export interface Week {
 export async function playWeek(colibri: Playground): Promise<Week> {
   const week: Week = {
     ...{ byAgent: new Map(), byProject: new Map(), commits: new Set(), finished: new Map(), middle: '' },
+    ...{ left: [], takenOver: [] },
   };
   const servers = await Promise.all(AGENTS.map((clientName) => colibri.start({ clientName })));
   const half = async (from: number, to: number) =>
@@ -49,7 +57,30 @@ export async function playWeek(colibri: Playground): Promise<Week> {
   await new Promise((resolve) => setTimeout(resolve, 20));
   await half(TASKS_EACH / 2, TASKS_EACH);
   await Promise.all(servers.map((server) => server.closeInput()));
+  await takeOver(colibri, week);
+  await eraseOne(colibri, week);
   return week;
+}
+
+/** Everybody has gone home: ada takes over what the others left. */
+async function takeOver(colibri: Playground, { left, takenOver, byAgent, byProject }: Week): Promise<void> {
+  const server = await colibri.start({ clientName: 'ada' });
+  for (const { task_id, by, project } of left.filter(({ by }) => by !== 'ada').slice(0, 5)) {
+    await server.call('task_update', { task_id, takeover: true });
+    add(byAgent, by, 'abandoned');
+    add(byProject, project, 'abandoned');
+    takenOver.push({ task_id, by, taken_over_by: 'ada' });
+  }
+  await server.closeInput();
+}
+
+/** The lead erases what should not have been written down. */
+async function eraseOne(colibri: Playground, { byAgent, byProject }: Week): Promise<void> {
+  const args = ['erase', 'TH-1', '--reason', 'a customer asked for it', '--yes'];
+  const { code, stderr } = await runColibri(colibri, args, { env: { COLIBRI_AGENT_ID: 'lead' } });
+  if (code !== 0) throw new Error(stderr);
+  add(byAgent, 'lead', 'erased');
+  add(byProject, 'website', 'erased');
 }
 
 async function workOn(
@@ -99,18 +130,13 @@ async function workOn(
     if (isFinished) move('done', 'finished');
     await server.callTogether(calls);
     if (isFinished) week.finished.set(task_id, { by: agent, reason: reasons.at(-1) ?? '' });
+    else if (isStarted) week.left.push({ task_id, by: agent, project });
   }
 }
 
 function add(tally: Tally, name: string, what: Counted): void {
-  const counts = tally.get(name) ?? {
-    created: 0,
-    started: 0,
-    finished: 0,
-    cancelled: 0,
-    refused: 0,
-    thoughts: 0,
-  };
+  const none = Object.fromEntries(COUNTED.map((one) => [one, 0])) as Record<Counted, number>;
+  const counts = tally.get(name) ?? none;
   counts[what] += 1;
   tally.set(name, counts);
 }

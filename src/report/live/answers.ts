@@ -14,7 +14,7 @@ import { Cells } from '../../verify/sources/database-cells.ts';
 import { isText, members } from '../../verify/sources/forms.ts';
 import { digestsAt, remembering } from '../../verify/sources/part.ts';
 import { type CallQuery, type Filter, HISTORY_MAX, KINDS, SESSIONS_PAGE } from '../filter.ts';
-import { sumBy, sumOf } from '../tally.ts';
+import { sumBy, sumOf } from '../glance.ts';
 import { Counting } from './counting.ts';
 import {
   type Abandoned,
@@ -85,7 +85,8 @@ export function liveAnswers(
         positions: [...standing.finished, ...standing.moving, ...commits].map(({ position }) => position),
         said: {
           ...{ tasks: standing.tasks, sessions, counts: sumOf(lines) },
-          ...{ agents: sumBy(lines, 'agent').slice(0, 200), projects: sumBy(lines, 'project').slice(0, 200) },
+          agents: sumBy(lines, ({ agent }) => agent).slice(0, 200),
+          projects: sumBy(lines, ({ project }) => project).slice(0, 200),
           ...{ first: counting.tally.first, last: counting.tally.last },
           finished: standing.finished.map(({ id }) => formatId(TASKS, id)),
           moving: standing.moving.map(({ id }) => formatId(TASKS, id)),

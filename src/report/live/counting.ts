@@ -1,6 +1,6 @@
 import type { StorageEngine } from '../../storage/engine.ts';
-import { Tally } from '../tally.ts';
-import { readCalls, rowsBetween } from './calls.ts';
+import { Tally } from '../glance.ts';
+import { callsBetween, tellCalls } from '../past-calls.ts';
 
 const WINDOW_ROWS = 1_000;
 
@@ -41,7 +41,9 @@ export class Counting {
     while (this.through < size && !this.#isStopped) {
       const [first, last] = [this.through + 1, Math.min(size, this.through + WINDOW_ROWS)];
       // A transaction for each, so that none lasts long.
-      const calls = await this.#storage.read(async (tx) => readCalls(tx, await rowsBetween(tx, first, last)));
+      const calls = await this.#storage.read(async (tx) =>
+        tellCalls(tx, await callsBetween(tx, first, last)),
+      );
       for (const call of calls) this.tally.add(call);
       this.through = last;
       await this.#pause();

@@ -12,7 +12,7 @@ import {
   searchedCall,
   wordsOf,
 } from '../filter.ts';
-import { type EndedCall, readCalls, rowsAt, rowsBetween } from './calls.ts';
+import { callsAt, callsBetween, type ToldCall, tellCalls, withTexts } from '../past-calls.ts';
 
 const WINDOW_ROWS = 1_000;
 /** A question reads on for so long and then says where it stopped. */
@@ -40,7 +40,8 @@ export async function readTrail(tx: Reader, query: CallQuery, rows: number, cloc
     const [first, last] = newestFirst
       ? [Math.max(1, at - WINDOW_ROWS + 1), at]
       : [at, Math.min(rows, at + WINDOW_ROWS - 1)];
-    const found = await readCalls(tx, await rowsBetween(tx, first, last), words.length > 0);
+    const past = await callsBetween(tx, first, last);
+    const found = await tellCalls(tx, words.length > 0 ? await withTexts(tx, past) : past);
     if (newestFirst) found.reverse();
     for (const call of found) {
       if (isBehind(call, query)) return { exits };
@@ -60,7 +61,7 @@ function page(exits: readonly number[], last: number, { newestFirst }: CallQuery
 }
 
 /** Whether the period has ended, as one goes through the log. */
-function isBehind({ at }: EndedCall, { since, until, newestFirst }: CallQuery): boolean {
+function isBehind({ at }: ToldCall, { since, until, newestFirst }: CallQuery): boolean {
   const isOutside = newestFirst
     ? !isInPeriod(at, { since, until: '' })
     : !isInPeriod(at, { since: '', until });
@@ -109,7 +110,7 @@ async function readSubject(tx: Reader, query: CallQuery, id: string): Promise<Tr
     CALLS_PAGE,
   );
   const positions = found.map(({ position }) => position);
-  const calls = await readCalls(tx, await rowsAt(tx, positions));
+  const calls = await tellCalls(tx, await callsAt(tx, positions));
   const wanted = new Set(calls.filter((call) => isWanted(call, query)).map(({ exit }) => exit));
   const last = positions.at(-1);
   const exits = positions.filter((position) => wanted.has(position));

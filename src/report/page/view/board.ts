@@ -84,8 +84,11 @@ function columnPart(column: Column, { filter, log, left, openId }: Drawing): HTM
   ]);
 }
 
+const LABELS_MAX = 4;
+
 function taskButton(task: Task, isAbandoned: boolean, openId: OpenId): HTMLElement {
   const { id, priority, isWrong, progress } = task;
+  const labelsLeft = task.labels.length - LABELS_MAX;
   return h(
     'button.task',
     { 'data-priority': priority, 'data-wrong': isWrong, 'data-key': id, click: () => openId(id) },
@@ -95,9 +98,18 @@ function taskButton(task: Task, isAbandoned: boolean, openId: OpenId): HTMLEleme
       task.isProofGrade && tag('proof'),
     ]),
     h('span', said(task.title, 100)),
+    task.status === 'blocked' &&
+      task.blocked_reason !== '' &&
+      h('span.error', said(task.blocked_reason, 100)),
+    h('span.row.note', [
+      h('span', said(task.project, 40)),
+      ...task.labels.slice(0, LABELS_MAX).map((label) => tag(`#${label.slice(0, 24)}`)),
+      labelsLeft > 0 && h('span', `+${number(labelsLeft)}`),
+    ]),
     h('span.row.note', [
       task.assignee !== 'unassigned' && said(task.assignee, 40),
       progress > 0 && progress < 100 && h('span', `${number(progress)} %`),
+      h('span', 'since ', time(task.status_since.slice(0, 10))),
     ]),
     task.held_by !== '' &&
       h('span.row.note', [

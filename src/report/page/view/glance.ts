@@ -1,4 +1,4 @@
-import { COUNTED, type Counts, type Glance, type Happened, type Period } from '../../glance.ts';
+import { COUNTED, type Counts, type Happened, type Period } from '../../glance.ts';
 import type { Summary } from '../worker/log.ts';
 import { type Child, h } from './dom.ts';
 import { card, growing, hash, lineButton, note, number, said, table, time } from './parts.ts';
@@ -14,6 +14,7 @@ export function glanceView(
     lineButton(task_id, title, { click: () => openId(task_id) }),
     h('small', said(by, 60), ', ', time(at)),
   ];
+  const together = { name: 'together', ...glance.totals };
   return card(
     titleOf(period),
     h('p', COUNTED.map((name) => `${number(glance.totals[name])} ${name}`).join(', ')),
@@ -41,8 +42,8 @@ export function glanceView(
     ]),
     h(
       'div.grid.columns',
-      counts('Agent', glance.by_agent, glance),
-      counts('Project', glance.by_project, glance),
+      countTable('Counts by agent', glance.by_agent, glance.totals, together),
+      countTable('Counts by project', glance.by_project, glance.totals, together),
     ),
   );
 }
@@ -66,10 +67,25 @@ function list<T>(
   );
 }
 
-function counts(head: string, rows: Glance['by_agent'], { totals }: Glance): HTMLElement {
-  const shown = COUNTED.filter((name) => totals[name] > 0);
-  if (shown.length === 0) return note('Nothing happened.');
-  const cells = (name: string, row: Counts) => [said(name, 60), ...shown.map((one) => number(row[one]))];
-  const lines = [...rows.map((row) => cells(row.name, row)), cells('together', totals)];
-  return table(`Counts by ${head.toLowerCase()}`, [head, ...shown], lines);
+const NAMES_MAX = 50;
+
+/** How much each agent did, or how much was done in each project. What nobody did takes no room. */
+export function countTable<C extends Partial<Counts>>(
+  label: string,
+  rows: readonly (C & { readonly name: string })[],
+  totals: C,
+  ...last: readonly (C & { readonly name: string })[]
+): HTMLElement {
+  const shown = ([...COUNTED, 'calls'] as const).filter((name) => (totals[name] ?? 0) > 0);
+  if (shown.length === 0 || rows.length === 0) return note('None.');
+  const lines = [...rows.slice(0, NAMES_MAX), ...last].map((row) => [
+    said(row.name, 60),
+    ...shown.map((name) => number(row[name] ?? 0)),
+  ]);
+  const heads = ['Name', ...shown].map((name) => `${name[0]?.toUpperCase()}${name.slice(1)}`);
+  const left = rows.length - NAMES_MAX;
+  return h('div', [
+    table(label, heads, lines),
+    left > 0 && note(`${number(left)} more with fewer calls are not listed.`),
+  ]);
 }

@@ -1,12 +1,9 @@
-import type { Counts } from '../../tally.ts';
 import type { Log, NamedCommit, Summary } from '../worker/log.ts';
 import type { Task } from '../worker/records.ts';
 import { type Child, h, type Part } from './dom.ts';
-import { glanceView } from './glance.ts';
-import { card, lineButton, note, number, said, seal, table, time, words } from './parts.ts';
+import { countTable, glanceView } from './glance.ts';
+import { card, lineButton, note, number, said, seal, time, words } from './parts.ts';
 import { type Refreshed, redrawing, type View } from './view.ts';
-
-const NAMES_MAX = 50;
 
 /** What the summary says about its own trustworthiness, besides the counts. */
 export interface Grounds {
@@ -41,7 +38,8 @@ function summaryParts(summary: Summary, openId: OpenId): Child[] {
   const total = tasks.finished + tasks.open + tasks.cancelled;
   const all = sessions.sealed + sessions.open;
   const rest = `of ${number(total)}; ${number(tasks.open)} open, ${number(tasks.cancelled)} cancelled`;
-  const refused = counts.refused === 0 ? 'none refused' : `${number(counts.refused)} refused or failed`;
+  const wrong = counts.refused + counts.failed;
+  const refused = wrong === 0 ? 'none refused' : `${number(wrong)} refused or failed`;
   const unproved = note('Names are what each client called itself; they are not proved.');
   return [
     h('div.grid.columns.figures', [
@@ -54,9 +52,9 @@ function summaryParts(summary: Summary, openId: OpenId): Child[] {
     summary.glance !== undefined && glanceView(summary.glance, openId),
     h('div.grid.columns', [
       card('Recently finished', recent(summary.finished, openId, 'No task was finished.')),
-      card('Who did what', unproved, countTable('Agent', summary.agents)),
+      card('Who did what', unproved, countTable('Agents', summary.agents, counts)),
       card('Open, recently changed', recent(summary.moving, openId, 'Nothing is open.')),
-      card('Projects', countTable('Project', summary.projects)),
+      card('Projects', countTable('Projects', summary.projects, counts)),
       card('Commits named by thoughts', commits(summary.commits, openId)),
     ]),
   ];
@@ -86,21 +84,6 @@ function recent(tasks: readonly Task[], openId: OpenId, none: string): HTMLEleme
       return h('li', lineButton(id, title, { 'data-key': `recent-${id}`, click: () => openId(id) }), last);
     }),
   );
-}
-
-const COLUMNS = ['finished', 'started', 'cancelled', 'thoughts', 'refused', 'erased', 'calls'] as const;
-
-function countTable(what: string, all: readonly (Counts & { readonly name: string })[]): HTMLElement {
-  if (all.length === 0) return note('None.');
-  const rows = all
-    .slice(0, NAMES_MAX)
-    .map((line) => [said(line.name || '–', 60), ...COLUMNS.map((name) => number(line[name]))]);
-  const left = all.length - rows.length;
-  const heads = COLUMNS.map((name) => `${name[0]?.toUpperCase()}${name.slice(1)}`);
-  return h('div', [
-    table(`${what}s`, [what, ...heads], rows),
-    left > 0 && note(`${number(left)} more, with fewer calls, are not listed.`),
-  ]);
 }
 
 function commits(all: readonly NamedCommit[], openId: OpenId): HTMLElement {

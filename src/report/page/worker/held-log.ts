@@ -13,14 +13,13 @@ import {
   searchedCall,
   wordsOf,
 } from '../../filter.ts';
-import { glanceAt, type Period } from '../../glance.ts';
+import { glanceAt, isWithin, type Period, sumBy, sumOf, Tally } from '../../glance.ts';
 import type { Abandoned } from '../../live/form.ts';
-import { sumBy, sumOf, Tally } from '../../tally.ts';
 import { compare } from './compare.ts';
 import { callDetail } from './detail.ts';
 import type { CallPage, Column, Log, Related, Summary, TaskDetail } from './log.ts';
 import type { OpenedSource } from './open.ts';
-import type { Call, Task } from './records.ts';
+import type { Task } from './records.ts';
 
 const COLUMNS = new Map(Object.entries(ARROWS).map(([workflow, arrows]) => [workflow, Object.keys(arrows)]));
 const URGENCY: readonly string[] = ['critical', 'high', 'normal', 'low'];
@@ -39,9 +38,8 @@ export function heldLog(opened: OpenedSource, { abandoned, period }: Known = {})
   const { calls, tasks, thoughts, sessions } = opened;
   const byId = new Map(tasks.map((task) => [task.id, task]));
   const projects = new Map(tasks.map(({ id, project }) => [id, project]));
-  const projectOf = ({ task }: Call) => projects.get(task) ?? '';
   const tally = new Tally();
-  for (const call of calls) tally.add({ ...call, project: projectOf(call) });
+  for (const call of calls) tally.add({ ...call, at: call.ended });
   // Made once and only when somebody searches: lowering 50,000 texts at each key would be felt.
   let searched: readonly Searched[] | undefined;
 
@@ -50,7 +48,7 @@ export function heldLog(opened: OpenedSource, { abandoned, period }: Known = {})
     if (words.length > 0) searched ??= calls.map(searchedCall);
     const found = calls.filter(
       (call, i) =>
-        isWanted({ ...call, project: projectOf(call) }, query) &&
+        isWanted(call, query) &&
         (words.length === 0 || isFound(searched?.[i] ?? { ids: [], text: '' }, words)),
     );
     const ordered = query.newestFirst ? found.reverse() : found;
@@ -97,7 +95,9 @@ export function heldLog(opened: OpenedSource, { abandoned, period }: Known = {})
     return {
       tasks: { finished: finished?.length ?? 0, cancelled: cancelled?.length ?? 0, open: open.length },
       sessions: { sealed, open: sessions.length - sealed },
-      ...{ counts: sumOf(lines), agents: sumBy(lines, 'agent'), projects: sumBy(lines, 'project') },
+      counts: sumOf(lines),
+      agents: sumBy(lines, ({ agent }) => agent),
+      projects: sumBy(lines, ({ project }) => project),
       ...{ first: tally.first, last: tally.last, finished: recent(finished), moving: recent(open) },
       commits: commits.slice(-COMMITS_MAX).reverse(),
       countedBy: 'browser',
@@ -106,19 +106,14 @@ export function heldLog(opened: OpenedSource, { abandoned, period }: Known = {})
   }
 
   /** A period at a glance, from the calls that were checked here. */
-  function glanceOf({ since, until }: Period) {
-    const own = calls
-      .filter(({ kind, ended }) => kind !== 'read' && ended >= since && ended <= until)
-      .map((call) => ({ ...call, at: call.ended }));
-    const sessionTasks = new Map(sessions.map((session) => [session.id, session.task]));
+  function glanceOf(own: Period) {
     const thoughts = calls.filter(({ kind }) => kind === 'thought');
     return {
-      since,
-      until,
+      ...own,
       at: glanceAt(
-        own,
-        (id) => byId.get(id),
-        (id) => sessionTasks.get(id),
+        calls
+          .filter(({ kind, ended }) => kind !== 'read' && isWithin(own, ended))
+          .map((call) => ({ ...call, at: call.ended, title: byId.get(call.task)?.title })),
       ),
       /** The last thing that was said on each task. */
       reasons: new Map(thoughts.map((call) => [call.task, call.text])),

@@ -1,7 +1,6 @@
 import type { CallQuery, Filter } from '../../filter.ts';
-import type { Glance, Period } from '../../glance.ts';
+import type { Counts, Glance, NamedCounts, Period } from '../../glance.ts';
 import type { Abandoned } from '../../live/form.ts';
-import type { Counts } from '../../tally.ts';
 import type { Comparison } from './compare.ts';
 import type { CallDetail } from './detail.ts';
 import type { Call, Session, Task, Thought } from './records.ts';
@@ -87,8 +86,8 @@ export interface Summary {
   readonly sessions: Readonly<Record<'sealed' | 'open', number>>;
   /** What happened in the period. */
   readonly counts: Counts;
-  readonly agents: readonly (Counts & { readonly name: string })[];
-  readonly projects: readonly (Counts & { readonly name: string })[];
+  readonly agents: readonly NamedCounts[];
+  readonly projects: readonly NamedCounts[];
   readonly first: string;
   readonly last: string;
   readonly finished: readonly Task[];

@@ -42,7 +42,7 @@ export async function openSource(
   const gone = findings.filter(({ kind, table }) => kind === 'missing' && table === 'texts');
   const missing = new Set(gone.map(({ expected }) => expected));
   const text = await records.loadTexts(source, records.digestsIn(told, state), missing, texts);
-  const calls = records.tellCalls(told, text, new Set(findings.map(({ position }) => position)));
+  const calls = records.tellCalls(told, state, text, new Set(findings.map(({ position }) => position)));
   const stateRows = [...state.values()].reduce((sum, { size }) => sum + size, 0);
   const wrong = new Set(findings.map(({ record }) => record));
   // Of part of a log, nobody can say which row of a process was its last.

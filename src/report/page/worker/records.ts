@@ -55,18 +55,25 @@ export function pairRows(rows: Iterable<SourceRow>): Told[] {
 /** One call told in a line. Every text in it is a stranger's. */
 export type Call = ReturnType<typeof tellCalls>[number];
 
-export function tellCalls(calls: readonly Told[], shown: ShowText, wrongAt: ReadonlySet<number | undefined>) {
-  const taskOfSession = new Map<string, string>();
+export function tellCalls(
+  calls: readonly Told[],
+  state: State,
+  shown: ShowText,
+  wrongAt: ReadonlySet<number | undefined>,
+) {
+  const of = (table: StateTable) => [...(state.get(table) ?? [])];
+  const taskOfSession = new Map(
+    of(SESSIONS).map(([id, { task_id }]) => [formatId(SESSIONS, id), idOf(TASKS, task_id)]),
+  );
+  const projects = new Map(of(TASKS).map(([id, { project }]) => [formatId(TASKS, id), textOf(project)]));
   return calls.map(({ position, exit, enter, row, args: given, ...end }) => {
     const texts = textFields(enter, given).map((field) => [field, shown(given[field])]);
     const args = { ...given, ...Object.fromEntries(texts) };
     const told = tellCall({ row: { ...row, at: enter.at }, args, ...end });
-    const { session } = told;
-    const task = told.task || (taskOfSession.get(session) ?? '');
-    if (session !== '' && task !== '') taskOfSession.set(session, task);
+    const task = told.task || (taskOfSession.get(told.session) ?? '');
     /** Whether a finding names one of its rows. */
     const isWrong = wrongAt.has(position) || wrongAt.has(exit);
-    const project = textOf(args.project);
+    const project = projects.get(task) ?? textOf(args.project);
     return { ...told, position, exit, task, project, ended: textOf(row.at), isWrong };
   });
 }

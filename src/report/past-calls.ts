@@ -2,13 +2,13 @@ import { marks, shown } from '../domains/lookup.ts';
 import { UNSAID } from '../log/row.ts';
 import { formatId, parseId, SESSIONS, TASKS } from '../log/tables.ts';
 import { ERASED, readTexts } from '../log/texts.ts';
-import type { Period } from '../report/glance.ts';
-import { textFields } from '../report/telling.ts';
 import type { Dialect, Reader } from '../storage/engine.ts';
 import { type JsonObject, objectIn } from '../verify/rules/payloads.ts';
-import { isText, members } from '../verify/sources/forms.ts';
+import { Cells } from '../verify/sources/database-cells.ts';
+import { isPosition, isText, members } from '../verify/sources/forms.ts';
 import { effectsOf } from '../verify/sources/rows.ts';
-import { isWithin } from './dates.ts';
+import { isWithin, type Period } from './glance.ts';
+import { tellCall, textFields, textOf } from './telling.ts';
 
 /** One call, as its two rows and their payloads tell it. Anybody may have changed the file: any field may be anything. */
 export type PastCall = Readonly<ReturnType<typeof readCall>>;
@@ -67,6 +67,18 @@ export async function newestCalls(tx: Reader, wanted: Filter, { limit, id, since
   return { calls: await withTexts(tx, taken.reverse()), more, isAll: true };
 }
 
+/** The calls that ended between two rows, both included, oldest first. */
+export async function callsBetween(tx: Reader, first: number, last: number): Promise<PastCall[]> {
+  const sql = `${CALLS} AND a.position BETWEEN ? AND ? ORDER BY a.position`;
+  return (await tx.all<Found>(sql, first, last)).map(readCall);
+}
+
+/** The calls that ended at these rows, oldest first. */
+export async function callsAt(tx: Reader, positions: readonly number[]): Promise<PastCall[]> {
+  const sql = `${CALLS} AND a.position IN (${marks(positions)}) ORDER BY a.position`;
+  return (await tx.all<Found>(sql, ...positions)).map(readCall);
+}
+
 /**
  * Every call of a period, the newest first, without its texts. A page of calls that are all earlier is the end: times do
  * not run backwards, but for a row whose clock was ahead.
@@ -101,19 +113,43 @@ export async function concerning(tx: Reader, id: string): Promise<Filter> {
     effectsOf(row).some((effect) => effect.id === id);
 }
 
-/** The tasks that calls are about, by id, as far as they are there: what each is called and which project it belongs to. */
-export async function tasksOf(tx: Reader, ids: readonly string[]) {
+/** The task of each session. */
+export async function tasksOfSessions(tx: Reader): Promise<ReadonlyMap<string, string>> {
+  const sql = 'SELECT id, task_id AS task FROM sessions';
+  const rows = await tx.all<{ id: number; task: number }>(sql);
+  return new Map(rows.map(({ id, task }) => [formatId(SESSIONS, id), formatId(TASKS, task)]));
+}
+
+export type ToldCall = Awaited<ReturnType<typeof tellCalls>>[number];
+
+/**
+ * The calls in words. The task is also that of the session which a call is about, and the project that of the task, or else
+ * the one that the arguments name.
+ */
+export async function tellCalls(tx: Reader, calls: readonly PastCall[]) {
+  const told = calls.map(tellCall);
+  const alone = told.some(({ task, session }) => task === '' && session !== '');
+  const sessions = alone ? await tasksOfSessions(tx) : new Map<string, string>();
+  const subjects = told.map(({ task, session }) => task || (sessions.get(session) ?? ''));
+  const tasks = await tasksAmong(tx, subjects);
+  return calls.map(({ position: exit, row: { sequence_no }, args }, i) => {
+    const [one, task = ''] = [told[i] as ReturnType<typeof tellCall>, subjects[i]];
+    const { title, project = textOf(args.project) } = tasks.get(task) ?? {};
+    return { ...one, position: isPosition(sequence_no) ? sequence_no : exit, exit, task, title, project };
+  });
+}
+
+/** These tasks by id, as far as they are there: what each is called and which project it belongs to. */
+async function tasksAmong(tx: Reader, ids: readonly string[]) {
   const numbers = [...new Set(ids.flatMap((id) => parseId(TASKS, id) ?? []))];
-  const tasks = new Map<string, { readonly title: string; readonly project: string }>();
-  for (let at = 0; at < numbers.length; at += PAGE) {
-    const some = numbers.slice(at, at + PAGE);
-    const rows = await tx.all<{ id: number; title: string; project: string }>(
-      `SELECT id, project, ${shown(TASKS, 'title')} FROM tasks WHERE id IN (${marks(some)})`,
-      ...some,
-    );
-    for (const { id, title, project } of rows) tasks.set(formatId(TASKS, id), { title, project });
-  }
-  return tasks;
+  const sql = `SELECT id, ${shown(TASKS, 'title')}, project FROM tasks WHERE id`;
+  const rows = await new Cells(tx).among('tasks', sql, numbers);
+  return new Map(
+    rows.map(([id, title, project]) => [
+      formatId(TASKS, Number(id)),
+      { title: textOf(title), project: textOf(project) },
+    ]),
+  );
 }
 
 /** Puts the texts back into the arguments. */
