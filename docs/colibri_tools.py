@@ -136,7 +136,7 @@ class ToolRules:
             is_seen = process in (None, row["process"])
             present = True if is_seen else answer["outside"]["holder"]["present"]
             is_restarted = held_by == row["actor"] and not present
-            is_assignee = held_by != row["actor"] == task["assignee"]
+            is_assignee = row["actor"] == task["assignee"]
             if not (takeover or is_restarted or is_assignee):
                 self.finding(where, f"{name} was moved although {held_by} held it")
             former = {"held_by": held_by, "since": since, "present": present}

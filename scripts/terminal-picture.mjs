@@ -22,7 +22,9 @@ export function runOnTerminal(command, { columns, cwd, env = process.env }) {
   if (status !== 0) throw new Error(`${command} ended with ${status}:\n${stdout}`);
   // A bar that shows progress is gone when the work is done.
   return stdout
-    .replaceAll(/[^\n]*\r\u001b\[K/g, '')
+    .split('\n')
+    .map((line) => line.slice(line.lastIndexOf(ERASED_LINE) + (line.includes(ERASED_LINE) ? ERASED_LINE.length : 0)))
+    .join('\n')
     .replaceAll('\r', '')
     .trimEnd();
 }

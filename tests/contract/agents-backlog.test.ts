@@ -1,5 +1,7 @@
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { expect } from 'vitest';
 import { runColibri } from '../driver/command-line.ts';
 import { modernMeta } from '../driver/era.ts';
@@ -22,36 +24,51 @@ interface Life {
 
 type Born = (colibri: Playground) => Promise<Life>;
 
-/** Three clients as different as there are: the old handshake, none at all, and the official SDK. */
+/** Three clients as different as there are: the official SDK of either generation, and one written by hand without a handshake. */
 const CLIENTS: Readonly<Record<string, Born>> = {
-  async 'claude-code'(colibri) {
-    const server = await colibri.start({ clientName: 'claude-code' });
-    return lifeOf(server, (tool, args) => server.call(tool, args));
+  async 'old-sdk'(colibri) {
+    const client = new OldClient({ name: 'old-sdk', version: '1.0.0' });
+    const transport = new OldTransport(commandIn(colibri));
+    await client.connect(transport);
+    return officialLife(colibri, client, transport.pid);
   },
-  async codex(colibri) {
+  async 'by-hand'(colibri) {
     const server = await colibri.start({ era: 'modern' });
-    const meta = modernMeta({ clientName: 'codex' });
+    const meta = modernMeta({ clientName: 'by-hand' });
     return lifeOf(server, (tool, args) => server.callModern(tool, args, meta));
   },
-  async 'sdk-client'(colibri) {
-    const client = new Client({ name: 'sdk-client', version: '2.0.0' });
-    const transport = new StdioClientTransport({
-      ...{ command: NODE, args: [SERVER_FILE], cwd: colibri.folder, stderr: 'ignore' },
-      env: { ...colibri.environment },
-    });
+  async 'new-sdk'(colibri) {
+    const client = new Client({ name: 'new-sdk', version: '2.0.0' });
+    const transport = new StdioClientTransport(commandIn(colibri));
     await client.connect(transport);
-    const { pid } = transport;
-    if (pid === null) throw new Error('the client has started nothing');
-    colibri.onDispose(() => client.close());
-    return {
-      call: async (name, args) => answerIn((await client.callTool({ name, arguments: { ...args } })) as Wire),
-      async kill() {
-        process.kill(pid, 'SIGKILL');
-        await client.close();
-      },
-    };
+    return officialLife(colibri, client, transport.pid);
   },
 };
+
+function commandIn({ folder, environment }: Playground) {
+  return {
+    ...{ command: NODE, args: [SERVER_FILE], cwd: folder, stderr: 'ignore' as const },
+    env: { ...environment },
+  };
+}
+
+/** What both generations of the SDK have in common. */
+interface OfficialClient {
+  callTool(call: { name: string; arguments: Record<string, unknown> }): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+function officialLife(colibri: Playground, client: OfficialClient, pid: number | null): Life {
+  if (pid === null) throw new Error('the client has started nothing');
+  colibri.onDispose(() => client.close());
+  return {
+    call: async (name, args) => answerIn((await client.callTool({ name, arguments: { ...args } })) as Wire),
+    async kill() {
+      process.kill(pid, 'SIGKILL');
+      await client.close();
+    },
+  };
+}
 
 interface Wire {
   readonly structuredContent?: unknown;

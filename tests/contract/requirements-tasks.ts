@@ -87,7 +87,7 @@ export const TASKS = {
   'tasks.hold.process':
     'Two processes of one actor are two holders while the first is there; one that is gone hands over to the other.',
   'tasks.hold.unseen': 'A holder that cannot be seen or sleeps counts as present.',
-  'tasks.hold.assignee': 'The assignee gets the hold of another, on the record.',
+  'tasks.hold.assignee': 'The assignee gets the hold from any other holder, on the record.',
   'tasks.hold.takeover':
     'takeover takes the hold at any time, moves nothing unless asked to, is on the record, and the former holder is refused.',
   'tasks.hold.person': 'From the command line the person holds the task, without a process or a lease.',

@@ -17,9 +17,9 @@ const agent = (colibri: Playground, clientName: string, options: StartOptions = 
   openDesk(colibri, { ...options, clientName });
 
 /** A task that a desk has claimed. */
-async function claimed(desk: Desk, changes: object = {}): Promise<string> {
+async function claimed(desk: Desk, changes: object = {}, moves = ['todo', 'in_progress']): Promise<string> {
   const task_id = await desk.create(changes);
-  await desk.move(task_id, 'todo', 'in_progress');
+  await desk.move(task_id, ...moves);
   return task_id;
 }
 
@@ -105,7 +105,7 @@ proves(
   'two processes of one client are two holders, until the one that holds is killed',
   async ({ colibri }) => {
     const [one, two] = [await agent(colibri, 'ada'), await agent(colibri, 'ada')];
-    const task_id = await claimed(one, { assignee: 'ada' });
+    const task_id = await claimed(one);
     const other = await claimed(one);
 
     const refused = await two.refused('task_update', { task_id, status: 'review' });
@@ -219,6 +219,26 @@ proves(
     });
     expect(others).toMatchObject({ count: 0 });
     expect(await boss.get(task_id)).not.toHaveProperty('holder');
+    await expectSound(colibri);
+  },
+);
+
+proves(
+  'tasks.hold.assignee',
+  'the assignee gets the task from another process of its own name, and back from who took it over',
+  async ({ colibri }) => {
+    const [one, two] = [await agent(colibri, 'ada'), await agent(colibri, 'ada')];
+    const bob = await agent(colibri, 'bob');
+    const task_id = await claimed(one, { assignee: 'ada', workflow: 'pipeline' }, ['GATHER']);
+
+    const handed = await two.update(task_id, { status: 'ANALYZE' });
+    await bob.update(task_id, { takeover: true });
+    const back = await one.update(task_id, { status: 'PLAN' });
+    const told = await bob.refused('task_update', { task_id, status: 'APPLY' });
+
+    expect(handed.taken_over_from).toMatchObject({ held_by: 'ada', present: true });
+    expect(back.taken_over_from).toMatchObject({ held_by: 'bob', present: true });
+    expectHeld(told, task_id, 'ada', true);
     await expectSound(colibri);
   },
 );

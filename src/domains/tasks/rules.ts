@@ -157,14 +157,14 @@ function* takeHold(
 
 /**
  * Somebody else holds the task. The hold passes to an agent that was restarted, to the assignee, and to whoever takes it
- * over; anybody else is refused. Two processes of one name are two holders, also where the task is assigned to that name.
+ * over; anybody else is refused. Two processes of one name are two holders, unless the task is assigned to that name.
  */
 function* formerHolder(task: TaskRow, takeover: boolean, call: Call): Steps<FormerHolder> {
   const { held_by, held_process, held_since } = task;
   if (held_by === null || held_since === null) throw new Error('nobody holds the task');
   const { seen } = yield* ask({ seen: ['holder', held_by, held_process] });
   const isRestarted = held_by === call.actor && !seen.present;
-  const isHandedOver = held_by !== call.actor && task.assignee === call.actor;
+  const isHandedOver = task.assignee === call.actor;
   if (!takeover && !isRestarted && !isHandedOver) throw taskHeld(task, held_by, held_since, seen);
   return { held_by, since: held_since, ...given(seen, 'last_seen'), present: seen.present };
 }
