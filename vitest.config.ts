@@ -6,6 +6,7 @@ export default defineConfig({
     include: ['src/**/*.test.ts', 'tests/**/*.test.ts'],
     // A battery of its own: npm run test:postgres.
     exclude: ['tests/postgres/**'],
+    globalSetup: ['tests/driver/set-up.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     maxWorkers: 3,

@@ -27,7 +27,7 @@ export default defineConfig({
     ...base.test,
     include: ['tests/postgres/*.test.ts', 'tests/contract/**/*.test.ts'],
     exclude: Object.keys(ABOUT_FILES).map((name) => `tests/contract/${name}`),
-    globalSetup: ['tests/driver/postgres-setup.ts'],
+    globalSetup: ['tests/driver/set-up.ts', 'tests/driver/postgres-setup.ts'],
     testTimeout: 120_000,
   },
 });

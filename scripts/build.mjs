@@ -33,7 +33,7 @@ if (realpathSync(process.argv[1] ?? '') === fileURLToPath(import.meta.url)) {
   const cli = await build({
     ...bundleOptions,
     metafile: true,
-    entryPoints: ['src/cli/main.ts'],
+    entryPoints: ['src/cli/program.ts'],
     outfile: 'dist/cli.js',
   });
   writeFileSync(new URL('../dist/verify.html', import.meta.url), await buildPage());

@@ -13,6 +13,8 @@ const STYLES = {
   ...{ 33: 'color:#e3b341', 36: 'color:#76e3ea' },
 };
 
+const ERASE_LINE = '\r\u001b[K';
+
 /** Runs a command line on a terminal that is so many columns wide. */
 export function runOnTerminal(command, { columns, cwd, env = process.env }) {
   const { status, stdout } = spawnSync('script', ['-qec', `stty cols ${columns}; ${command}`, '/dev/null'], {
@@ -23,7 +25,7 @@ export function runOnTerminal(command, { columns, cwd, env = process.env }) {
   // A bar that shows progress is gone when the work is done.
   return stdout
     .split('\n')
-    .map((line) => line.slice(line.lastIndexOf(ERASED_LINE) + (line.includes(ERASED_LINE) ? ERASED_LINE.length : 0)))
+    .map((line) => line.split(ERASE_LINE).at(-1))
     .join('\n')
     .replaceAll('\r', '')
     .trimEnd();

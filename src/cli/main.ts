@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { parseArgs } from 'node:util';
 import { packageVersion, readConfig } from '../config.ts';
 import { asError, ColibriError, didYouMean } from '../errors.ts';
@@ -10,12 +9,8 @@ import { COMMANDS, COMMON, commandHelp, generalHelp, helpHang } from './commands
 import { createOutput, type Output } from './output.ts';
 import { serveUntilEnd } from './serve-mcp.ts';
 
-const code = await main(process.argv.slice(2));
-// Whoever finds out that nobody knows what was stored has set it already.
-process.exitCode ??= code;
-
-/** Without arguments the server for a client, or help on a terminal; otherwise the named command. */
-async function main([name, ...rest]: readonly string[]): Promise<number> {
+/** Without arguments the server for a client, or help on a terminal; otherwise the named command. Answers the exit code. */
+export async function main([name, ...rest]: readonly string[]): Promise<number> {
   if (name === undefined && process.stdin.isTTY !== true) return await serveUntilEnd();
   const out = openOutput(rest.includes('--json'));
   if (name === 'help' && rest[0] !== undefined) return await main([rest[0], '--help']);

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { proving } from '../contract/proves.ts';
-import { runColibri, StayingCommand } from '../driver/command-line.ts';
+import { StayingCommand, startColibri } from '../driver/command-line.ts';
 import { openDatabase } from '../driver/database.ts';
 import { Playground } from '../driver/playground.ts';
 import { until } from '../driver/server-process.ts';
@@ -88,8 +88,8 @@ describe('the address', () => {
       const free = other.port;
       await second.ended('SIGTERM');
       const [third, given] = await start(['serve', '--json', '--port', free]);
-      const taken = await runColibri(colibri, ['serve', '--port', free]);
-      const wrong = await runColibri(colibri, ['serve', '--port', '70000']);
+      const taken = await startColibri(colibri, ['serve', '--port', free]);
+      const wrong = await startColibri(colibri, ['serve', '--port', '70000']);
       await third.ended('SIGTERM');
 
       expect(JSON.parse(served.stdout)).toEqual({ url: url.href });

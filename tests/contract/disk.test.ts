@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import { expect } from 'vitest';
 import { withDatabase } from '../driver/audit-file.ts';
-import { runColibri } from '../driver/command-line.ts';
+import { startColibri } from '../driver/command-line.ts';
 import {
   failing,
   mountMissing,
@@ -108,10 +108,10 @@ proves(
   'a command whose fsync fails says so and ends with 74, as a server does',
   async ({ colibri }) => {
     const args = ['call', 'task_create', JSON.stringify(TASK)];
-    await runColibri(colibri, args);
+    await startColibri(colibri, args);
 
     const wrapper = failing('fdatasync', 'EIO', 1, { inAllThreads: false });
-    const { code, stdout } = await runColibri(colibri, args, { wrapper });
+    const { code, stdout } = await startColibri(colibri, args, { wrapper });
 
     expect(stdout).toMatch(/ERR_STORAGE_UNCERTAIN/);
     expect(code).toBe(74);

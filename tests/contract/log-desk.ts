@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { noteSigner, signNote } from '../../src/integrity/signed-note.ts';
 import { Frontier, treeRoot } from '../../src/integrity/tree.ts';
@@ -8,7 +8,7 @@ import { encodeSlot } from '../../src/trust/memory.ts';
 import { canonical, sha256, withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { type Database, openDatabase, withoutTriggers } from '../driver/database.ts';
-import type { Playground } from '../driver/playground.ts';
+import { Playground } from '../driver/playground.ts';
 import { anyRowText } from '../driver/row-text.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
 import { proves as provesInFolder } from './proves.ts';
@@ -96,8 +96,18 @@ export class LogDesk {
     ) as string[];
   }
 
-  /** A task, thoughts on it, a sealed session, and a clean stop. */
+  /** A task, thoughts on it, a sealed session, and a clean stop. In an empty folder, the copy of a log made once. */
   async work(): Promise<void> {
+    if (!isUntouched(this.colibri)) return await this.workAnew();
+    worked ??= workedFolder();
+    for (const { path, bytes, mode } of await worked) {
+      if (bytes === undefined) mkdirSync(this.colibri.path(path), { recursive: true, mode });
+      else writeFileSync(this.colibri.path(path), bytes, { mode });
+    }
+  }
+
+  /** The work itself. */
+  async workAnew(): Promise<void> {
     const server = await this.colibri.start();
     await this.ok(server, 'task_create', { title: 'Build the thing', project: 'demo' });
     await this.ok(server, 'audit_session_start', { task_id: 'T-0001', auditor_id: 'ada' });
@@ -175,6 +185,42 @@ export class LogDesk {
     ) as number[];
   }
 }
+
+/** A folder or a file of a playground. */
+interface Entry {
+  readonly path: string;
+  readonly bytes?: Buffer;
+  readonly mode: number;
+}
+
+let worked: Promise<readonly Entry[]> | undefined;
+
+/** What the work leaves behind. */
+async function workedFolder(): Promise<readonly Entry[]> {
+  const colibri = new Playground();
+  try {
+    await new LogDesk(colibri).workAnew();
+    return readdirSync(colibri.folder, { recursive: true, withFileTypes: true }).map((entry) => {
+      const path = join(entry.parentPath, entry.name);
+      const { mode } = statSync(path);
+      return {
+        path: relative(colibri.folder, path),
+        ...(entry.isFile() && { bytes: readFileSync(path) }),
+        mode,
+      };
+    });
+  } finally {
+    await colibri.dispose();
+  }
+}
+
+/** Nothing has happened in it yet that the work would see: no log, no key, no repository. */
+function isUntouched({ folder, isOnFile }: Playground): boolean {
+  return isOnFile && readdirSync(folder, { recursive: true }).length === EMPTY_ENTRIES;
+}
+
+/** A playground begins with three folders of its user. */
+const EMPTY_ENTRIES = 3;
 
 /** The size a checkpoint speaks of. */
 export function sizeIn(note: string): number {

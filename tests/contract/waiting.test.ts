@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { runColibri } from '../driver/command-line.ts';
+import { startColibri } from '../driver/command-line.ts';
 import type { Playground } from '../driver/playground.ts';
 import { NODE, SERVER_FILE, sleepMs } from '../driver/server-process.ts';
 import { toolsMissing } from '../driver/surface.ts';
@@ -68,9 +68,9 @@ proves(
     await usedOnce(colibri);
     const lock = lockWholeFile(colibri);
 
-    const locked = await runColibri(colibri, ['verify']);
+    const locked = await startColibri(colibri, ['verify']);
     lock.release();
-    const free = await runColibri(colibri, ['verify']);
+    const free = await startColibri(colibri, ['verify']);
 
     expect(locked.code).toBe(1);
     expect(locked.stderr).toMatch(/is locked by another process and was not verified/);

@@ -1,5 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { hostedColibri } from './hosted-command.ts';
 import type { Playground } from './playground.ts';
 import { NODE, until } from './server-process.ts';
 
@@ -25,8 +26,23 @@ export interface CommandOptions {
   readonly wrapper?: readonly string[];
 }
 
-/** Runs the built `colibri` in the playground, with its private folders, as a person without a terminal would. */
+/**
+ * Runs a command of `colibri` in the playground, with its private folders, as a person without a terminal would: in a process
+ * that has loaded the command line already, unless the command or an option asks for one of its own.
+ */
 export function runColibri(
+  colibri: Playground,
+  args: readonly string[],
+  options: CommandOptions = {},
+): Promise<CommandResult> {
+  const { node, cliFile, wrapper, env } = options;
+  const isPlain = [node, cliFile, wrapper, env?.NODE_OPTIONS].every((option) => option === undefined);
+  const stays = args[0] === undefined || args[0].startsWith('serve');
+  return isPlain && !stays ? hostedColibri(colibri, args, options) : startColibri(colibri, args, options);
+}
+
+/** The same in a process of its own, from the built file: where starting, memory, signals or the end are the point. */
+export function startColibri(
   colibri: Playground,
   args: readonly string[],
   options: CommandOptions = {},

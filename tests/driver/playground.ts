@@ -39,6 +39,10 @@ export class Playground {
     return server;
   }
 
+  get isOnFile(): boolean {
+    return this.#url === undefined;
+  }
+
   path(...parts: string[]): string {
     return join(this.folder, ...parts);
   }

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { runColibri } from '../driver/command-line.ts';
+import { startColibri } from '../driver/command-line.ts';
 import { everyNode } from '../driver/other-nodes.ts';
 import { Playground } from '../driver/playground.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
@@ -72,7 +72,7 @@ describe.skipIf(!isAsked)('one database on every Node (skipped: npm run test:nod
 
   async function expectClean(): Promise<void> {
     const verdicts = await Promise.all(
-      [...nodes.values()].map((node) => runColibri(colibri, ['verify', '--json'], { node })),
+      [...nodes.values()].map((node) => startColibri(colibri, ['verify', '--json'], { node })),
     );
     for (const { code, stdout } of verdicts) {
       expect(code, stdout).toBe(0);

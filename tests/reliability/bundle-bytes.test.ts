@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
-import { runColibri } from '../driver/command-line.ts';
+import { startColibri } from '../driver/command-line.ts';
 import { seededRandom } from '../driver/random.ts';
 import { figure, tier } from '../driver/tier.ts';
 import { battery, noPython } from './battery.ts';
@@ -30,7 +30,7 @@ battery(
     for (let i = 0; i < 4; i += 1) await recorder.chapter(`chapter ${i}`);
     await server.closeInput();
     const bundle = colibri.path('bundle');
-    await runColibri(colibri, ['export', '-o', bundle]);
+    await startColibri(colibri, ['export', '-o', bundle]);
 
     const { stdout } = await promisify(execFile)('python3', [
       FLIPPER,

@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync }
 import { dirname, join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import { withDatabase } from '../driver/audit-file.ts';
-import { runColibri } from '../driver/command-line.ts';
+import { startColibri } from '../driver/command-line.ts';
 import { backup, type Database, openDatabase } from '../driver/database.ts';
 import type { Playground } from '../driver/playground.ts';
 import { sleepMs } from '../driver/server-process.ts';
@@ -37,7 +37,7 @@ battery(
     const again = await recorder.call('task_update', { task_id: 'T-0001', status: 'todo' });
     const ping = await server.call('server_ping');
     const read = await server.call('task_get', { task_id: 'T-0001' });
-    const trail = await runColibri(colibri, ['verify', '--json']);
+    const trail = await startColibri(colibri, ['verify', '--json']);
     run('mount', '-o', 'remount,size=16m', data);
     const after = await recorder.call('task_update', { task_id: 'T-0001', status: 'todo' });
     const exit = await server.closeInput();
@@ -173,7 +173,7 @@ battery('R13', 'nothing is put beside a file of another program', async (colibri
 battery('R13', 'a table that is not Colibri’s is named by verify', async (colibri) => {
   await aUsedFile(colibri, (db) => db.exec('CREATE TABLE theirs (a)'));
 
-  const { code, stdout } = await runColibri(colibri, ['verify', '--json']);
+  const { code, stdout } = await startColibri(colibri, ['verify', '--json']);
 
   expect(code).toBe(1);
   expect(JSON.parse(stdout).findings).toEqual([
@@ -226,7 +226,7 @@ for (const [name, backup] of Object.entries(BACKUPS)) {
         expect(statSync(path).size).toBeGreaterThan(0);
       }
       const last = copies.at(-1)?.path ?? '';
-      const verified = await runColibri(colibri, ['verify', '--json', last]);
+      const verified = await startColibri(colibri, ['verify', '--json', last]);
       figure('R16', {
         way: name,
         copies: copies.length,

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { afterAll, expect } from 'vitest';
 import { SQLITE_VERSION_MIN } from '../../src/storage/sqlite/driver.ts';
-import { runColibri } from '../driver/command-line.ts';
+import { startColibri } from '../driver/command-line.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
 import { figure, tier } from '../driver/tier.ts';
 import { battery, noPython, noStrace } from './battery.ts';
@@ -34,7 +34,7 @@ battery(
     const seconds = (performance.now() - beganMs) / 1_000;
     for (const server of servers) await server.closeInput();
     const verifyBegan = performance.now();
-    const verified = await runColibri(colibri, ['verify', '--json']);
+    const verified = await startColibri(colibri, ['verify', '--json']);
     const verifyMs = performance.now() - verifyBegan;
 
     const acked = recorders.flatMap((recorder) => recorder.acked);

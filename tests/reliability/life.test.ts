@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { afterAll, expect } from 'vitest';
-import { runColibri } from '../driver/command-line.ts';
+import { startColibri } from '../driver/command-line.ts';
 import type { Playground } from '../driver/playground.ts';
 import { seededRandom } from '../driver/random.ts';
 import { NODE, SERVER_FILE, sleepMs, until } from '../driver/server-process.ts';
@@ -253,7 +253,7 @@ battery(
 
     const acked = recorders.flatMap((recorder) => recorder.acked);
     const verdict = await checker?.judge({ db: colibri.dbPath, acked, settled: true });
-    const verified = await runColibri(colibri, ['verify', '--json']);
+    const verified = await startColibri(colibri, ['verify', '--json']);
     const times = colibri.readAudit().rows.map((row) => row.at);
     figure('R34', {
       clocks: CLOCKS.length,

@@ -1,4 +1,4 @@
-import { runColibri } from '../driver/command-line.ts';
+import { startColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 import type { Random } from '../driver/random.ts';
 import { FULL } from '../driver/tier.ts';
@@ -65,7 +65,7 @@ export function sample(points: readonly Point[], count: number, random: Random):
 
 /** What `colibri verify` says, as data. */
 export async function verify(colibri: Playground): Promise<unknown> {
-  const { stdout, stderr } = await runColibri(colibri, ['verify', '--json']);
+  const { stdout, stderr } = await startColibri(colibri, ['verify', '--json']);
   try {
     return JSON.parse(stdout);
   } catch {

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import { treeRoot } from '../../src/integrity/tree.ts';
 import { readAuditFile } from '../driver/audit-file.ts';
-import { runColibri } from '../driver/command-line.ts';
+import { startColibri } from '../driver/command-line.ts';
 import type { Playground } from '../driver/playground.ts';
 import { type Random, seededRandom } from '../driver/random.ts';
 import { FULL, figure, tier } from '../driver/tier.ts';
@@ -288,7 +288,7 @@ async function expectServable(colibri: Playground, run: TracedRun, random: Rando
     const server = await colibri.start({ env });
     await server.call('task_create', { title: 'after the cut', project: 'load' });
     await server.closeInput();
-    const verified = await runColibri(colibri, ['verify', '--json'], { env });
+    const verified = await startColibri(colibri, ['verify', '--json'], { env });
     const verdict = await checker?.judge({ db, acked, settled: true });
 
     expect(verdict?.findings, fate).toEqual([]);

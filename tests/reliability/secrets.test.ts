@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { runColibri } from '../driver/command-line.ts';
+import { startColibri } from '../driver/command-line.ts';
 import type { Playground } from '../driver/playground.ts';
 import { seededRandom } from '../driver/random.ts';
 import { allSecrets, type Secret } from '../driver/secrets.ts';
@@ -58,7 +58,7 @@ battery(
     expect(found).toEqual(
       expect.arrayContaining(['data/colibri.db', 'bundle/log.jsonl', 'bundle/payloads.jsonl', 'colibri log']),
     );
-    expect((await runColibri(colibri, ['verify'])).code).toBe(0);
+    expect((await startColibri(colibri, ['verify'])).code).toBe(0);
   },
 );
 
@@ -182,7 +182,7 @@ async function readEverything(colibri: Playground): Promise<[string, Buffer][]> 
   const printed: [string, Buffer][] = [];
   mkdirSync(colibri.path('vault', '.obsidian'), { recursive: true });
   for (const args of commands) {
-    const { stdout, stderr } = await runColibri(colibri, args);
+    const { stdout, stderr } = await startColibri(colibri, args);
     printed.push([`colibri ${args[0]}`, Buffer.from(stdout + stderr)]);
   }
   return printed;

@@ -1,7 +1,7 @@
 import { cpSync, existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { readAuditFile } from '../driver/audit-file.ts';
-import { runColibri } from '../driver/command-line.ts';
+import { startColibri } from '../driver/command-line.ts';
 import type { Playground } from '../driver/playground.ts';
 import { type Random, seededRandom } from '../driver/random.ts';
 import { figure, tier } from '../driver/tier.ts';
@@ -64,7 +64,7 @@ battery(
     const signed = await killedServer(colibri);
     rmSync(`${colibri.dbPath}-wal`);
 
-    const verified = await runColibri(colibri, ['verify', '--json']);
+    const verified = await startColibri(colibri, ['verify', '--json']);
     const health = await healthAfterStart(colibri);
 
     expect(verified.code).toBe(1);
@@ -95,7 +95,7 @@ battery(
     await server.killHard();
     rmSync(`${colibri.dbPath}-wal`);
 
-    const { code } = await runColibri(colibri, ['verify']);
+    const { code } = await startColibri(colibri, ['verify']);
 
     expect(code).toBe(1);
   },

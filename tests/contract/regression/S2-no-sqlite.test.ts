@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { COMMANDS } from '../../../src/cli/commands.ts';
-import { runColibri } from '../../driver/command-line.ts';
+import { startColibri } from '../../driver/command-line.ts';
 import type { Playground } from '../../driver/playground.ts';
 import { NODE } from '../../driver/server-process.ts';
 import { proves } from '../proves.ts';
@@ -57,15 +57,15 @@ proves(
 
     const names = COMMANDS.map(({ name }) => name).filter((name) => !OTHERWISE.includes(name));
     const answers = await Promise.all(
-      names.map((name) => runColibri(colibri, [name, ...(ARGUMENTS[name] ?? [])], options)),
+      names.map((name) => startColibri(colibri, [name, ...(ARGUMENTS[name] ?? [])], options)),
     );
     for (const [i, { code, stdout, stderr }] of answers.entries()) {
       const name = names[i] ?? '';
       expect([name, code, stdout]).toEqual([name, 2, '']);
       expect(stderr.slice(`colibri ${name}: `.length).trimEnd(), name).toMatch(SENTENCE);
     }
-    const called = await runColibri(colibri, ['call', 'task_list', '{}'], options);
-    const doctor = await runColibri(colibri, ['doctor', '--json'], options);
+    const called = await startColibri(colibri, ['call', 'task_list', '{}'], options);
+    const doctor = await startColibri(colibri, ['doctor', '--json'], options);
 
     expect(called.code).toBe(1);
     expect(called.stdout).toMatch(/ERR_INIT_FAILED.*There is no usable SQLite/);
