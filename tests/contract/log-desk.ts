@@ -4,6 +4,7 @@ import { join, relative } from 'node:path';
 import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { noteSigner, signNote } from '../../src/integrity/signed-note.ts';
 import { Frontier, treeRoot } from '../../src/integrity/tree.ts';
+import { PathMemory } from '../../src/trust/key-folder.ts';
 import { encodeSlot } from '../../src/trust/memory.ts';
 import { canonical, sha256, withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
@@ -104,6 +105,10 @@ export class LogDesk {
       if (bytes === undefined) mkdirSync(this.colibri.path(path), { recursive: true, mode });
       else writeFileSync(this.colibri.path(path), bytes, { mode });
     }
+    // The user remembers where the log is.
+    const configDir = this.colibri.path('config', 'colibri');
+    rmSync(join(configDir, 'paths'), { recursive: true });
+    new PathMemory(configDir, this.dbPath).write(this.head.split('\n')[0] ?? '');
   }
 
   /** The work itself. */

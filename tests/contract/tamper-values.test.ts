@@ -31,6 +31,11 @@ test('R18: nothing is found in what the server left, and no table of it is empty
   expect(actions && bench.rows(actions).length).toBeGreaterThan(300);
 });
 
+/** All of them in the full tier; otherwise a different one from column to column. */
+function oneOf<T>(all: readonly T[], turn: number): readonly T[] {
+  return FULL || all.length === 0 ? all : all.slice(turn % all.length).slice(0, 1);
+}
+
 describe.each(WHOLE)('R18: in $name', (table) => {
   const rows = () => {
     const all = spread(bench.rows(table));
@@ -42,7 +47,7 @@ describe.each(WHOLE)('R18: in $name', (table) => {
     'any other value of any column is found, with table and record',
   ), async () => {
     const tamperings = rows().flatMap((row) =>
-      table.stored.flatMap((column) => otherValues(table, column, row)),
+      table.stored.flatMap((column, i) => oneOf(otherValues(table, column, row), i)),
     );
 
     const missed = await unnoticed(table, tamperings, (tampering) => bench.tamper(table, tampering));
@@ -56,7 +61,7 @@ describe.each(WHOLE)('R18: in $name', (table) => {
     'another type and NULL are found where STRICT and NOT NULL were taken away for a moment',
     async () => {
       const tamperings = rows().flatMap((row) =>
-        table.stored.flatMap((column) => forbiddenValues(table, column, row)),
+        table.stored.flatMap((column, i) => oneOf(forbiddenValues(table, column, row), i)),
       );
 
       const missed = await unnoticed(table, tamperings, ({ change }) =>
