@@ -19,4 +19,4 @@ ENV COLIBRI_WORKSPACE=/workspace XDG_CONFIG_HOME=/config
 WORKDIR /workspace
 USER node
 ENTRYPOINT ["colibri"]
-CMD ["mcp"]
+CMD ["serve-mcp"]

@@ -150,28 +150,26 @@ export async function axeFindings(
 export const TABS = ['summary', 'board', 'trail', 'sessions', 'checks'] as const;
 
 /** Everything that axe finds in every view and in the dialogs of a task, a thought and a call; the colours in the dark as well. */
-export async function axeInAllViews(page: Page): Promise<string[]> {
+export async function axeInAllViews(page: Page, colorScheme: 'light' | 'dark'): Promise<string[]> {
   const found: string[] = [];
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme });
-    const look = async (what: string) => {
-      const rules = colorScheme === 'dark' ? ['color-contrast'] : [];
-      found.push(...(await axeFindings(page, `${colorScheme} ${what}`, rules)));
-    };
-    for (const tab of TABS) {
-      await page.click(`#tab-${tab}`);
-      await settled(page);
-      await look(tab);
-    }
-    for (const id of ['T-0001', 'Θ-0001', 'row-1', 'T-9999']) {
-      await page.evaluate((hash) => {
-        location.hash = hash;
-      }, id);
-      await page.waitForSelector('dialog[open]');
-      await settled(page);
-      await look(id);
-      await page.keyboard.press('Escape');
-    }
+  await page.emulateMedia({ colorScheme });
+  const look = async (what: string) => {
+    const rules = colorScheme === 'dark' ? ['color-contrast'] : [];
+    found.push(...(await axeFindings(page, `${colorScheme} ${what}`, rules)));
+  };
+  for (const tab of TABS) {
+    await page.click(`#tab-${tab}`);
+    await settled(page);
+    await look(tab);
+  }
+  for (const id of ['T-0001', 'Θ-0001', 'row-1', 'T-9999']) {
+    await page.evaluate((hash) => {
+      location.hash = hash;
+    }, id);
+    await page.waitForSelector('dialog[open]');
+    await settled(page);
+    await look(id);
+    await page.keyboard.press('Escape');
   }
   return found;
 }

@@ -298,7 +298,7 @@ describe('init', () => {
   });
 });
 
-test('S7: colibri serve-mcp serves, as colibri does without arguments, and ends with its input', async () => {
+test('S7: colibri serve-mcp serves, as colibri does without arguments, and ends with its input; a container starts it', async () => {
   const input = `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'server_ping' } })}\n`;
 
   for (const args of [['serve-mcp'], []]) {
@@ -307,6 +307,8 @@ test('S7: colibri serve-mcp serves, as colibri does without arguments, and ends 
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ id: 1, result: { structuredContent: { ok: true } } });
   }
+  const container = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8');
+  expect(container).toContain('\nENTRYPOINT ["colibri"]\nCMD ["serve-mcp"]\n');
 });
 
 describe('a change of a text', () => {

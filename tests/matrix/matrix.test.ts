@@ -174,8 +174,10 @@ describe('forged logs', () => {
       expect(foundIn(database)).toEqual(foundIn({ findings: expected }));
       workshop.keep(place, { database });
       if (forgery.onlyInFile === undefined) await expectSameOnServer(place, database);
-      const byPython = [await judgeByPython('verify-database.py', place.dbPath)];
-      if (forgery.holds === 'everywhere') {
+      const isEverywhere = forgery.holds === 'everywhere';
+      // Both scripts judge rows with the same module; the sample asks one of them.
+      const byPython = FULL || !isEverywhere ? [await judgeByPython('verify-database.py', place.dbPath)] : [];
+      if (isEverywhere) {
         const { folder, zip } = await workshop.bundles(place);
         for (const path of [folder, zip]) expectSame(await judgeBundle(place, path), database);
         workshop.keep(place, { database, bundle: database });
