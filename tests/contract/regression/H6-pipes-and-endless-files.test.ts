@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
 import { localHeader } from '../../../src/verify/sources/zip.ts';
 import { repository } from '../../driver/anchor-places.ts';
-import { startColibri } from '../../driver/command-line.ts';
+import { runColibri } from '../../driver/command-line.ts';
 import type { Playground } from '../../driver/playground.ts';
 import { proves } from '../proves.ts';
 
@@ -62,7 +62,7 @@ for (const [what, put] of Object.entries(ENDLESS)) {
           ['report', '-o', colibri.path('report.html')],
           ['obsidian', '--vault', colibri.path('vault')],
           ['init'],
-        ].map(async (args) => [args[0], (await startColibri(colibri, args)).code]),
+        ].map(async (args) => [args[0], (await runColibri(colibri, args)).code]),
       );
 
       expect(envelope?.ok).toBe(true);
@@ -94,7 +94,7 @@ for (const [what, put] of Object.entries(ENDLESS)) {
       const before = await colibri.start();
       await before.call('task_create', { title: 'a', project: 'p' });
       await before.closeInput();
-      const codes = await Promise.all(named.map(async (args) => (await startColibri(colibri, args)).code));
+      const codes = await Promise.all(named.map(async (args) => (await runColibri(colibri, args)).code));
       const asDatabase: unknown[] = [];
       for (const suffix of ['', '-wal', '-shm', '-journal']) {
         rmSync(`${colibri.dbPath}${suffix}`, { force: true });
@@ -102,7 +102,7 @@ for (const [what, put] of Object.entries(ENDLESS)) {
         const server = await colibri.start();
         const { error } = await server.call('task_list');
         const { code } = await server.closeInput();
-        const verified = await startColibri(colibri, ['verify']);
+        const verified = await runColibri(colibri, ['verify']);
         asDatabase.push([error?.message.split(':')[0], code, verified.code]);
         rmSync(`${colibri.dbPath}${suffix}`);
       }
@@ -133,7 +133,7 @@ proves(
     const { envelope } = await again.call('task_create', { title: 'b', project: 'p' });
     const health = await again.call('server_health');
     const { code } = await again.closeInput();
-    const verified = await startColibri(colibri, ['verify']);
+    const verified = await runColibri(colibri, ['verify']);
 
     expect(envelope?.ok).toBe(true);
     expect(JSON.stringify(health.envelope)).toContain('degraded');
@@ -156,7 +156,7 @@ proves(
     ] as const) {
       writeFileSync(path, text);
       if (bytes !== undefined) truncateSync(path, bytes);
-      const { code, stderr } = await startColibri(colibri, ['init']);
+      const { code, stderr } = await runColibri(colibri, ['init']);
       outcomes.push([code, stderr.replace(path, '')]);
       expect(statSync(path).size).toBe(bytes ?? text.length);
       expect(existsSync(colibri.path('.colibri'))).toBe(false);
@@ -186,10 +186,10 @@ proves(
       'texts.jsonl',
       'more.jsonl',
     ]) {
-      await startColibri(colibri, ['export', '-o', bundle]);
+      await runColibri(colibri, ['export', '-o', bundle]);
       writeFileSync(join(bundle, name), '', { flag: 'a' });
       truncateSync(join(bundle, name), 4 * 1_099_511_627_776);
-      const { code, stdout } = await startColibri(colibri, ['verify', bundle]);
+      const { code, stdout } = await runColibri(colibri, ['verify', bundle]);
       outcomes.push([name, code, /take more than|is longer than/.test(stdout)]);
       rmSync(bundle, { recursive: true });
     }
@@ -198,7 +198,7 @@ proves(
       localHeader({ name: `f${i}`, crc: 0, packed: 0, size: 0 }),
     );
     writeFileSync(zip, Buffer.concat([...headers, Buffer.alloc(30)]));
-    const many = await startColibri(colibri, ['verify', zip]);
+    const many = await runColibri(colibri, ['verify', zip]);
 
     expect(outcomes).toEqual(outcomes.map((outcome) => [(outcome as string[])[0], 1, true]));
     expect(many).toMatchObject({ code: 1, stdout: expect.stringContaining('more than 65535 files') });
@@ -224,7 +224,7 @@ proves(
     const counting = `#!/bin/sh\necho >> '${runs}'\nexec '${real}' "$@"\n`;
     writeFileSync(colibri.path('bin', 'openssl'), counting, { mode: 0o755 });
 
-    const { stdout } = await startColibri(colibri, ['verify', '--json'], {
+    const { stdout } = await runColibri(colibri, ['verify', '--json'], {
       env: { PATH: `${colibri.path('bin')}:${process.env.PATH}` },
     });
 
