@@ -10,7 +10,8 @@ const ABOUT_FILES: Readonly<Record<string, string>> = {
   'tamper-*.test.ts': 'copies of a file; tests/postgres/tamper.test.ts changes every column on a server',
   'tasks-tamper.test.ts': 'copies of a file; tests/postgres/tamper.test.ts changes every column on a server',
   'regression/H1-*.test.ts': 'a file in a repository of strangers',
-  'regression/H2-*.test.ts': 'the schema of a file; tests/postgres/tamper.test.ts plants triggers on a server',
+  'regression/H2-*.test.ts':
+    'the schema of a file; tests/postgres/tamper.test.ts plants triggers on a server',
   'regression/H3-*.test.ts': 'a file that is no longer at its path',
   'regression/H5-*.test.ts': 'links in the place of a file',
   'regression/H6-*.test.ts': 'pipes in the place of a file',
