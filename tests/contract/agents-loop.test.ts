@@ -119,7 +119,7 @@ proves(
     await desk.move(high, 'blocked');
     expect(await hint()).toBe('1 task is blocked; include_blocked lists them.');
     await desk.move(high, 'cancelled');
-    expect(await hint()).toBe('Nothing is left to claim: every task is finished or held by somebody else.');
+    expect(await hint()).toBe('Nothing is left to claim: every task is finished or held by someone else.');
   },
 );
 

@@ -36,7 +36,7 @@ proves(
     const less = await desk.update(above, { progress: 3 });
 
     for (const { code } of [unsealed, goingOn]) expect(code).toBe('ERR_PROOF_REQUIRED');
-    expect(unsealed.message).toContain('Θ-0001 is in no sealed session');
+    expect(unsealed.message).toContain('Θ-0001 is not in a sealed session');
     expect(goingOn.message).toContain('A-0002 is still open');
     expect(sealedAbove).toMatchObject({ status: 'done', progress: 100 });
     expect(finished.warnings).toEqual([expect.stringContaining('1 older thought')]);
