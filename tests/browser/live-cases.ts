@@ -85,7 +85,7 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
         expect(trail.at(-1)).toContain('Foundations');
         expect(session).toContain(`Leaves 1 to 16 of ${MANY}`);
         expect(session).toContain('The seal is valid');
-        expect(checks).toMatch(/leads to the root of the newest signed head\s+✓ holds\s+[1-9]/);
+        expect(checks).toMatch(/is under the newest signed head\s+✓ holds\s+[1-9]/);
         expect(checks).toMatch(/Claimed by the server[\s\S]*Replayed through\s+\d+/);
         expect(checks).toContain('prepared: only on this machine');
         expect(checks).toContain('the key that created the log');
@@ -316,8 +316,8 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
           await page.waitForSelector('.verdict[data-tone=bad]');
           const rewritten = await banner(page);
 
-          expect(shorter).toMatch(/rows were taken away while this page was open/);
-          expect(stays).toMatch(/rows were taken away while this page was open/);
+          expect(shorter).toMatch(/rows were removed while this page was open/);
+          expect(stays).toMatch(/rows were removed while this page was open/);
           expect(other).toMatch(/head that its key has not signed|another log/);
           expect(rewritten).toMatch(/it was rewritten while this page was open/);
         },
@@ -455,7 +455,7 @@ export function largeLiveCase(context: BrowserContext, large: () => Playground):
     expect(more).toBe(cards + CARDS_PAGE);
     expect(further).toBe(2 * CALLS_PAGE);
     expect(newest).toContain('T-0001');
-    expect(none).toMatch(/^No call matches; there may be more\.|^No call matches; that is all\./);
+    expect(none).toMatch(/^No call matches\. There may be more\.|^No call matches; that is all\./);
     expect(Math.max(...sizes)).toBeLessThan(3_000_000);
     expect(bytes).toBeLessThan(500_000_000);
     expect(ended).toEqual({ code: 0, signal: null });

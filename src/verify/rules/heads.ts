@@ -225,7 +225,7 @@ function compare(size: number, root: string, log: WalkedLog, where: string): [He
   if (log.firstBreak <= size)
     return ['unchecked', `${covers}, of which row ${log.firstBreak} is not as it was written.`];
   if (size > log.size) return ['cut', `${covers}, but only ${log.size} are there.`];
-  const message = `The first ${size} audit rows are not those that ${where} was made of: history was rewritten.`;
+  const message = `The first ${size} audit rows are not the ones that ${where} covers: history was rewritten.`;
   return ['rewritten', message];
 }
 
