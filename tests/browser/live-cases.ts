@@ -455,7 +455,7 @@ export function largeLiveCase(context: BrowserContext, large: () => Playground):
     expect(more).toBe(cards + CARDS_PAGE);
     expect(further).toBe(2 * CALLS_PAGE);
     expect(newest).toContain('T-0001');
-    expect(none).toMatch(/^No call matches\. There may be more\.|^No call matches; that is all\./);
+    expect(none).toMatch(/^No call matches\. There may be more\.|^No call matches\. That is all\./);
     expect(Math.max(...sizes)).toBeLessThan(3_000_000);
     expect(bytes).toBeLessThan(500_000_000);
     expect(ended).toEqual({ code: 0, signal: null });
