@@ -11,7 +11,7 @@ export const LIMITS = Object.freeze({
   /** Names that end up in every audit row. */
   actorCharsMax: 128,
   toolNameCharsMax: 64,
-  /** Answers that wait for a client that does not read, and the requests it sent meanwhile; past this nothing is read, and no call begins. */
+  /** Unread answers, together with the requests the client sent meanwhile; above this nothing is read, and no call starts. */
   unsentBytesMax: 2_097_152,
   /** Text of a task and of a thought. */
   titleCharsMax: 256,
@@ -28,7 +28,7 @@ export const LIMITS = Object.freeze({
   evidenceItemsMax: 100,
   evidenceCharsMax: 512,
   metadataBytesMax: 16_384,
-  /** A text that is shown. None came in by a longer line, so a longer one is a stranger's; it is not read, and named as left out. */
+  /** A text that is shown. No call can bring in a longer one, so it came from elsewhere; it is left out, and the output says so. */
   shownTextBytesMax: 1_048_576,
   /** Pages of the listing tools. */
   tasksPageMax: 500,
@@ -37,12 +37,12 @@ export const LIMITS = Object.freeze({
   /** Calls in the history of a task, and characters of each text in it; the whole texts are in the task and its trail. */
   historyCallsMax: 50,
   historyTextCharsMax: 200,
-  /** Words of one search; the rest of a longer text is not looked at. */
+  /** Words of one search; the rest of a longer text is ignored. */
   searchWordsMax: 64,
   searchCharsMax: 8_000,
-  /** Requests received and not answered, calls that were cancelled and have not ended among them; past this nothing is read. */
+  /** Requests without an answer, including cancelled calls that have not ended; above this nothing is read. */
   pendingRequestsMax: 2_000,
-  /** How often a server that reads nothing looks whether its client has gone. */
+  /** How often a server that is not reading checks whether its client is gone. */
   peekMs: 500,
   /** Zod issues shown for one rejected call. */
   issuesMax: 20,
@@ -56,20 +56,20 @@ export const LIMITS = Object.freeze({
   purgeWaitMsMax: 10_000,
   /** Pause between two tries for the lock, drawn at random below this; below ten times this after many tries. */
   lockRetryMsMax: 5,
-  /** Size of the write-ahead log from which on each commit tries to merge it into the file and start it over. */
+  /** Above this size, each commit tries to merge the write-ahead log into the file and start it over. */
   logBytesMax: 4_194_304,
-  /** Between these sizes a writer waits a few moments for the readers that are in the way; beyond, one of them is slow. */
+  /** Between these sizes, a writer waits briefly for readers that block the merge; above, one of them is slow. */
   logBytesPatient: 5_242_880,
   logBytesHopeless: 16_777_216,
   /** How long a stop waits for the call that is running. */
   stopWaitMsMax: 5_000,
-  /** After end of input: calls not begun by then are not begun. */
+  /** After the end of input: calls that have not started by then are refused. */
   drainMsMax: 2_000,
   /** How long a stop waits for the last signature; what is unsigned then is signed after the next start. */
   signAtStopMsMax: 1_500,
-  /** How often the server looks whether its parent is still there: where only that tells, it is gone within 3 s. */
+  /** How often the server checks that its parent process exists; without other signs, it exits within 3 s. */
   parentCheckMs: 1_000,
-  /** Pause before another try to open a database that another process has for itself, or that cannot be reached. */
+  /** Pause before another try to open a database that another process has locked, or that cannot be reached. */
   bootRetryMs: 250,
   /** On a server: how often a process looks after the session that says that it is there. Well below the minute after which it counts as gone. */
   presenceMs: 15_000,
@@ -82,11 +82,11 @@ export const LIMITS = Object.freeze({
   /** Connections, and requests that are answered at once. A browser keeps six connections, whatever the number of tabs. */
   pageConnectionsMax: 128,
   pageRequestsMax: 32,
-  /** Answers that tabs have asked for and do not read; beyond, those that wait longest are given up. */
+  /** Unread answers to tabs; above this, the oldest are dropped. */
   pageUnreadBytesMax: 33_554_432,
-  /** Read connections kept open; a further reader waits for nobody but is closed after use. */
+  /** Read connections kept open; additional ones are closed after use. */
   idleReadersMax: 2,
-  /** Time after which a long read lets the event loop turn, and the handlers of a batch their transaction be committed. */
+  /** Time after which a long read yields to the event loop, and a batch commits its transaction. */
   sliceMsMax: 10,
   /** The same for a batch on a database server, where calls wait more than they work. */
   remoteBatchMsMax: 100,

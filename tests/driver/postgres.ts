@@ -58,16 +58,6 @@ export function runAt(url: string, sql: string, unguarded: boolean): number {
   return Number(/^[A-Z ]+?(?: 0)? (\d+)$/.exec(said.trim().split('\n').at(-1) ?? '')?.[1] ?? 0);
 }
 
-/** Copies a database that nobody uses, under the name of another that is replaced. */
-export function copyDatabase(from: string, to: string): void {
-  const name = (url: string) => partsOf(url).database;
-  for (const sql of [
-    `DROP DATABASE IF EXISTS ${name(to)}`,
-    `CREATE DATABASE ${name(to)} TEMPLATE ${name(from)}`,
-  ])
-    psql(partsOf(from).folder, 'postgres', sql);
-}
-
 function psqlAt(url: string, sql: string, options: readonly string[] = ['-q']): string {
   const { folder, database } = partsOf(url);
   return psql(folder, database, `SET search_path = colibri; ${sql}`, options);
