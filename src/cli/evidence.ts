@@ -108,7 +108,10 @@ function addLastSigned(folder: KeyFolder, { evidence, findings }: Outside): void
     const last = readRemembered(folder.signedPath, key);
     const message = `${folder.signedPath} is missing or damaged, so it is not known what was signed last.`;
     if (last === undefined) findings.push(outsideFinding('lost-memory', folder.signedPath, message));
-    else if (last.size > 0) evidence.push({ source: 'last-signed', where: last.file, note: last.note });
+    else if (last.size > 0) {
+      const adoptionsSeen = folder.adoptionsSeen();
+      evidence.push({ source: 'last-signed', where: last.file, note: last.note, adoptionsSeen });
+    }
   } catch (error) {
     if (!(error instanceof RefusalError)) throw error;
     findings.push(outsideFinding('lost-key', folder.path, error.message));

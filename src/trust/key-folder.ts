@@ -111,9 +111,28 @@ export class KeyFolder {
     return `${size}:${mtimeMs}:${ino}`;
   }
 
+  /** The adoptions, by whichever machine, that this one has signed over; undefined where it never looked. */
+  adoptionsSeen(): readonly string[] | undefined {
+    const { seen } = readJson(this.#file('adoptions'));
+    return Array.isArray(seen) ? seen.filter((hash) => typeof hash === 'string') : undefined;
+  }
+
+  /** Remembers them. Writes only what is new. */
+  noteAdoptions(hashes: readonly string[]): void {
+    const before = this.adoptionsSeen();
+    const seen = [...new Set([...(before ?? []), ...hashes])];
+    if (before === undefined || seen.length > before.length)
+      replaceFile(this.#file('adoptions'), `${JSON.stringify({ seen })}\n`);
+  }
+
   /** Whether the log has the key of this machine on its record. */
   get hasJoined(): boolean {
     return readText(this.#file('joined'))?.trim() === this.verifierKey();
+  }
+
+  /** The row that put it there is gone. */
+  forgetJoined(): void {
+    rmSync(this.#file('joined'), { force: true });
   }
 
   noteJoined(): void {

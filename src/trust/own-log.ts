@@ -153,25 +153,37 @@ export function headsOf({ heads }: LogView, { signer, retired }: OwnLog, peers: 
   return { row, newest, hasOther: heads.some(isOther) };
 }
 
-/** Keys that rows between two positions name as keys of the log, by the calls that put them on the record. */
-export async function keysOnRecord(tx: Reader, after: number, through: number): Promise<string[]> {
-  return (await keyActs(tx, after, through)).map(({ key }) => key);
+/** A row that puts a key on the record of a log, or accepts the log as it is. */
+export interface RecordedAct {
+  readonly position: number;
+  readonly act: (typeof ACTS)[number];
+  readonly key: string;
+  /** The content hash of the row: what tells one adoption from any other. */
+  readonly hash: string;
 }
 
-async function keyActs(tx: Reader, after: number, through: number) {
-  const named = KEY_ACTS.map(() => tx.dialect.contains('a.text')).join(' OR ');
-  const rows = await tx.all<{ text: string; body: string }>(
-    `SELECT a.text, p.body FROM actions a JOIN action_payloads p ON p.position = a.position
-     WHERE a.position > ? AND a.position <= ? AND (${named}) ORDER BY a.position`,
+/** The acts behind a position. A key counts from when its call began: it signs that row already. */
+export async function actsOnRecord(tx: Reader, after: number): Promise<RecordedAct[]> {
+  const named = ACTS.map(() => tx.dialect.contains('a.text')).join(' OR ');
+  const rows = await tx.all<{ position: number; text: string; hash: string; body: string }>(
+    `SELECT a.position, a.text, ${tx.dialect.hex('a.content')} AS hash, p.body
+     FROM actions a JOIN action_payloads p ON p.position = a.position
+     WHERE a.position > ? AND (${named}) ORDER BY a.position`,
     after,
-    through,
-    ...KEY_ACTS.map((tool) => `"stage":"enter","tool":"${tool}"`),
+    ...ACTS.map((act) => act),
   );
-  return rows.flatMap(({ text, body }) => {
+  return rows.flatMap(({ position, text, hash, body }) => {
+    const act = ACTS.find((one) => text.includes(one));
     const key = /"key":"([^"]+)"/.exec(body)?.[1];
-    return key === undefined ? [] : { key, isJoining: text.includes('"tool":"key_join"') };
+    return act === undefined || key === undefined ? [] : [{ position, act, key, hash }];
   });
 }
+
+const JOINING = '"stage":"enter","tool":"key_join"';
+export const TRUSTING = '"stage":"enter","tool":"owner_trust"';
+/** Only one that went well has a key in its answer. */
+export const ADOPTED = '"stage":"exit","tool":"owner_adopt"';
+const ACTS = [JOINING, TRUSTING, '"stage":"enter","tool":"owner_adopt"', ADOPTED] as const;
 
 /** A key whose signed head is in a log, how far that reaches, and whether somebody has vouched for the key. */
 export interface LogKey {
@@ -185,10 +197,10 @@ export interface LogKey {
  * log is named after needs nobody to vouch for it. `colibri verify` checks all of it.
  */
 export async function readLogKeys(tx: Reader): Promise<LogKey[]> {
-  const { origin, heads, last } = await readView(tx);
-  const acts = await keyActs(tx, 0, last.position);
+  const { origin, heads } = await readView(tx);
+  const acts = await actsOnRecord(tx, 0);
   const isVouched = (key: string) =>
-    originOfKey(key) === origin || acts.some((act) => act.key === key && !act.isJoining);
+    originOfKey(key) === origin || acts.some((act) => act.key === key && act.act !== JOINING);
   const isOnRecord = (key: string) => isVouched(key) || acts.some((act) => act.key === key);
   return heads
     .filter(({ key, checkpoint }) => {
@@ -198,8 +210,6 @@ export async function readLogKeys(tx: Reader): Promise<LogKey[]> {
     .map(({ key, size }) => ({ key, through: size, vouched: isVouched(key) }))
     .sort((a, b) => b.through - a.through);
 }
-
-const KEY_ACTS = ['key_join', 'owner_trust', 'owner_adopt'];
 
 /**
  * The three checks: the head is signed, it is that of its row, and no row follows. Then the one thing that a log must
@@ -246,6 +256,35 @@ export async function requireSigned(
   }
   await requireRow(size, (signed) => signed.chainHash === chainHash);
   return head;
+}
+
+/**
+ * Whether the owner has accepted, on another machine, that the log no longer holds what this one signed: an adoption that
+ * this machine has not seen before is under the head of a key that is vouched for. An adoption that it has seen is one
+ * that it signed over, and says nothing of what happened later.
+ */
+export async function isAdoptedElsewhere(
+  tx: Reader,
+  { heads, origin }: LogView,
+  own: OwnLog,
+  acts: readonly RecordedAct[],
+): Promise<boolean> {
+  const seen = own.folder.adoptionsSeen();
+  const news = acts.filter(({ act, hash }) => act === ADOPTED && seen?.includes(hash) === false);
+  const [first] = news;
+  if (first === undefined) return false;
+  const trusted = new Set(acts.flatMap(({ act, key }) => (act === TRUSTING ? [key] : [])));
+  for (const head of heads) {
+    const key = keyIn(head.key);
+    const isVouched = originOfKey(head.key) === origin || trusted.has(head.key);
+    if (key === undefined || head.key === own.signer.verifierKey || !isVouched || key.name !== origin)
+      continue;
+    if (head.size < first.position || openHead(head, key) === undefined) continue;
+    const sql = 'SELECT chain_hash AS hash FROM audit_rows WHERE position = ?';
+    const row = await tx.get<{ hash: string }>(sql, head.size);
+    if (row?.hash === head.chain_hash) return true;
+  }
+  return false;
 }
 
 /** Rows read at once: about 3 ms, so that calls are not held up for longer. */

@@ -11,12 +11,14 @@ import { KeyFolder, PathMemory } from './key-folder.ts';
 import { forgetGone, MemoryFile, type Remembered } from './memory.ts';
 import { keyIn, originOfKey } from './opening.ts';
 import {
+  ADOPTED,
+  actsOnRecord,
   checkWholeLog,
   FULL_CHECK_EVERY_MS,
   HEAD_COLUMNS,
   headsOf,
+  isAdoptedElsewhere,
   isHeadOf,
-  keysOnRecord,
   type LogKey,
   type LogPlace,
   type LogView,
@@ -24,6 +26,7 @@ import {
   type OwnLog,
   openHead,
   ownLogIn,
+  type RecordedAct,
   readLogKeys,
   readView,
   regrow,
@@ -78,6 +81,8 @@ export class LogSigner implements HeadKeeper {
   #record: ((key: string) => Promise<void>) | undefined;
   #isJoining = false;
   #metThrough = 0;
+  /** Adoptions on the record, by their hashes. */
+  #adoptions: string[] = [];
   /** Of the transaction that is open. Undefined: its rows stay unsigned. */
   #base: Base | undefined;
   #adoption: Adoption | undefined;
@@ -128,13 +133,20 @@ export class LogSigner implements HeadKeeper {
   async open(tx: Transaction): Promise<Head> {
     this.#base = undefined;
     const mine = this.#mine;
-    const [view, kept] = await Promise.all([
+    const { isShared } = this.#options.storage;
+    const [view, kept, acts] = await Promise.all([
       readView(tx),
       // Where another machine signed last, what this one signed must still be there. Asked at once: it costs no round trip.
-      mine && this.#options.storage.isShared ? chainHashAt(tx, mine.row.size) : undefined,
+      mine && isShared ? chainHashAt(tx, mine.row.size) : undefined,
+      isShared && this.#metThrough > 0 ? actsOnRecord(tx, this.#metThrough) : [],
     ]);
+    this.#meet(acts, view);
     const isKept = kept === mine?.row.chain_hash;
-    this.#base = await this.#refusing(() => this.#baseFor(tx, view, isKept));
+    this.#base = await this.#refusing(async () => {
+      const base = await this.#baseFor(tx, view, isKept);
+      if (acts.some(({ act }) => act === ADOPTED)) base.own?.folder.noteAdoptions(this.#adoptions);
+      return base;
+    });
     return view.last;
   }
 
@@ -270,18 +282,31 @@ export class LogSigner implements HeadKeeper {
   }
 
   /** Learns the keys of other machines from the log itself. One that is not on the record is a stranger's. */
-  async #meetPeers(tx: Reader, { heads, origin, last }: LogView): Promise<void> {
+  async #meetPeers(tx: Reader, view: LogView): Promise<void> {
     if (this.#options.storage.isShared !== true) return;
     const own = this.#own?.signer.verifierKey;
-    const strange = heads.filter(({ key }) => key !== own && !this.#peers.has(key));
-    if (strange.length === 0) return;
-    const creator = strange.map(({ key }) => key).filter((key) => originOfKey(key) === origin);
-    const found = await keysOnRecord(tx, this.#metThrough, last.position);
-    this.#metThrough = last.position;
-    for (const text of [...creator, ...found]) {
-      const key = keyIn(text);
-      if (key !== undefined && key.name === origin && text !== own) this.#peers.set(text, key);
+    const strange = view.heads.filter(({ key }) => key !== own && !this.#peers.has(key));
+    // Where nobody else signs, nobody else is on the record.
+    const isRead = this.#metThrough > 0 || view.heads.every(({ key }) => key === own);
+    if (strange.length === 0 && isRead) return;
+    if (this.#metThrough === 0) this.#meet(await actsOnRecord(tx, 0), view);
+    for (const { key } of strange) if (originOfKey(key) === view.origin) this.#addPeer(key, view.origin);
+    this.#metThrough = view.last.position;
+  }
+
+  /** Takes in acts that were read from the log. */
+  #meet(acts: readonly RecordedAct[], { origin, last }: LogView): void {
+    for (const act of acts) {
+      this.#addPeer(act.key, origin);
+      if (act.act === ADOPTED) this.#adoptions.push(act.hash);
     }
+    if (this.#metThrough > 0) this.#metThrough = last.position;
+  }
+
+  #addPeer(text: string, origin: string | undefined): void {
+    const key = keyIn(text);
+    if (key !== undefined && key.name === origin && text !== this.#own?.signer.verifierKey)
+      this.#peers.set(text, key);
   }
 
   /** Says how to put the key of this machine on the record of a team's log. */
@@ -315,7 +340,6 @@ export class LogSigner implements HeadKeeper {
       const remembered = own && requireRemembered(own);
       await storage.read(async (tx) => {
         const view = await readView(tx);
-        await this.#meetPeers(tx, view);
         await this.#checkFully(tx, view, own, remembered);
       });
     });
@@ -390,10 +414,20 @@ export class LogSigner implements HeadKeeper {
     own: OwnLog | undefined,
     remembered: Remembered | undefined = own && requireRemembered(own),
   ): Promise<Base> {
-    const { dbPath } = this.#options;
-    const head = own && remembered && (await requireSigned(tx, view, own, remembered, dbPath, this.#peers));
-    const older = this.#committed?.row.size ?? 0;
-    if ((head?.row.size ?? 0) < older) throw REFUSALS.cutTail(dbPath, view.last.position, older);
+    const { dbPath, storage } = this.#options;
+    await this.#meetPeers(tx, view);
+    let head: SignedHead | undefined;
+    try {
+      head = own && remembered && (await requireSigned(tx, view, own, remembered, dbPath, this.#peers));
+      const older = this.#committed?.row.size ?? 0;
+      if ((head?.row.size ?? 0) < older) throw REFUSALS.cutTail(dbPath, view.last.position, older);
+    } catch (refusal) {
+      const settled = await this.#settled(tx, view, own, refusal);
+      if (settled === undefined) throw refusal;
+      return await this.#checkFully(tx, view, settled);
+    }
+    // What this machine signs over from now on.
+    if (storage.isShared === true && storage.facts.writable) own?.folder.noteAdoptions(this.#adoptions);
     if (head !== undefined) this.#see(head);
     // What is remembered was durable.
     if (head?.row.size === remembered?.size) this.#durable = head;
@@ -402,7 +436,32 @@ export class LogSigner implements HeadKeeper {
     return { own, tree: head?.tree ?? new Frontier(), head };
   }
 
+  /** One adoption serves every machine: the memory of this one starts over where another was allowed to go on. */
+  async #settled(
+    tx: Reader,
+    view: LogView,
+    own: OwnLog | undefined,
+    refusal: unknown,
+  ): Promise<OwnLog | undefined> {
+    const { storage, diagnostics } = this.#options;
+    const isPossible = storage.isShared === true && storage.facts.writable;
+    if (!(refusal instanceof RefusalError) || own === undefined || !isPossible) return undefined;
+    // From the first row: what was read before may be of rows that are gone.
+    const acts = await actsOnRecord(tx, 0);
+    if (!(await isAdoptedElsewhere(tx, view, own, acts))) return undefined;
+    own.folder.startOver(refusal.message, view.last.position);
+    own.folder.noteAdoptions(acts.flatMap(({ act, hash }) => (act === ADOPTED ? [hash] : [])));
+    diagnostics.warn(`what this machine signed is not in the log any more, and its owner has accepted that`);
+    // The row by which the key of this machine joined may be among those that are gone.
+    if (!acts.some(({ key }) => key === own.signer.verifierKey)) own.folder.forgetJoined();
+    this.#forget();
+    this.#own = ownLogIn(own.folder);
+    return this.#own;
+  }
+
   #forget(): void {
+    this.#metThrough = 0;
+    this.#adoptions = [];
     this.#memory?.close();
     this.#memory = undefined;
     this.#committed = undefined;

@@ -14,6 +14,11 @@ const idOf = ({ envelope }: ToolAnswer) => (envelope as { data?: { task_id?: str
 const create = (server: ServerProcess, title: string) =>
   server.call('task_create', { title, project: 'p', description: 'under load' });
 
+async function until(isTrue: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 200 && !isTrue(); tries += 1) await sleep(50);
+  expect(isTrue()).toBe(true);
+}
+
 /** A primary with a standby, and the URL that names both. */
 async function withStandby(
   mode: 'synchronous' | 'asynchronous',
@@ -80,6 +85,78 @@ describe.skipIf(NO_POSTGRES !== undefined)(`failover ${NO_POSTGRES ?? ''}`, () =
     },
     tier(180_000, 600_000),
   );
+
+  test('with an asynchronous standby, the loss is found by every machine that signed it, and one adoption settles it', async () => {
+    await withStandby('asynchronous', async (primary, standby, url, name) => {
+      const [first, second] = [new Playground(url), new Playground(url)] as const;
+      const both = [first, second];
+      const servers = await Promise.all(both.map((machine) => machine.start({ answerMsMax: 60_000 })));
+      const createOnEach = async (title: string) => {
+        const answers = [];
+        for (const server of servers) answers.push(await create(server, title));
+        return answers.map(({ envelope }) => envelope?.ok);
+      };
+      const verifyOnEach = async () => {
+        const verdicts = [];
+        for (const machine of both)
+          verdicts.push(JSON.parse((await runColibri(machine, ['verify', '--json'])).stdout));
+        return verdicts;
+      };
+      const health = async () => {
+        const answers = [];
+        for (const server of servers) answers.push(await server.call('server_health'));
+        return answers.map(
+          ({ envelope }) => (envelope as unknown as { data: { status: string } }).data.status,
+        );
+      };
+      await createOnEach('before');
+      const caughtUp = `SELECT '${primary.sql('postgres', 'SELECT pg_current_wal_lsn()').trim()}' <= pg_last_wal_replay_lsn()`;
+      await until(() => standby.sql('postgres', caughtUp).trim() === 't');
+      standby.sql('postgres', "ALTER SYSTEM SET primary_conninfo = ''");
+      standby.sql('postgres', 'SELECT pg_reload_conf()');
+      await until(() => standby.sql('postgres', 'SELECT count(*) FROM pg_stat_wal_receiver').trim() === '0');
+      // Acknowledged by the primary, and nowhere else. The second machine signs last.
+      const lost = [await createOnEach('lost'), await createOnEach('lost as well')];
+      await primary.kill();
+      await standby.promote();
+      const goesOn = await createOnEach('after');
+      const degraded = await health();
+      const found = await verifyOnEach();
+
+      const adopted = await runColibri(first, ['checkpoint', '--adopt', '--json']);
+      const settled = await verifyOnEach();
+      const signs = await createOnEach('signed again');
+      const healthy = await health();
+      const later = await verifyOnEach();
+      await Promise.all(servers.map((server) => server.closeInput()));
+      // Whoever puts an older copy back later finds no excuse in that adoption.
+      standby.sql('postgres', `CREATE DATABASE older TEMPLATE ${name}`);
+      for (const machine of both) await runColibri(machine, ['add', 'one more', '--project', 'p']);
+      standby.sql('postgres', `ALTER DATABASE ${name} RENAME TO newer`);
+      standby.sql('postgres', `ALTER DATABASE older RENAME TO ${name}`);
+      const restored = await verifyOnEach();
+      const refused = await runColibri(second, ['checkpoint', '--json']);
+      for (const machine of both) await machine.dispose();
+
+      expect(lost.flat()).toEqual([true, true, true, true]);
+      expect(goesOn).toEqual([true, true]);
+      expect(degraded).toEqual(['degraded', 'degraded']);
+      for (const { findings } of found)
+        expect(findings).toContainEqual(
+          expect.objectContaining({ kind: expect.stringMatching(/cut-tail|older-copy|rewritten/) }),
+        );
+      expect(adopted.code).toBe(0);
+      expect(settled.map(({ findings }) => findings)).toEqual([[], []]);
+      expect(signs).toEqual([true, true]);
+      expect(healthy).toEqual(['ok', 'ok']);
+      expect(later.map(({ findings }) => findings)).toEqual([[], []]);
+      for (const { findings } of restored)
+        expect(findings).toContainEqual(
+          expect.objectContaining({ kind: expect.stringMatching(/cut-tail|older-copy/) }),
+        );
+      expect(refused.code).toBe(1);
+    });
+  }, 240_000);
 
   test('a connection that is cut in the middle of a commit: what happened is looked up, and the answer says it', async () => {
     const cluster = await startCluster();

@@ -16,6 +16,8 @@ export interface Evidence {
   /** Where it was found, for people. */
   readonly where: string;
   readonly note: string;
+  /** Of what this machine signed last: the adoptions it has signed over, by the content hashes of their rows. */
+  readonly adoptionsSeen?: readonly string[] | undefined;
 }
 
 /**
@@ -50,6 +52,8 @@ export interface KeyAct {
   readonly tool: string;
   readonly key: string;
   readonly lost?: { readonly size: number };
+  /** The content hash of its exit row. */
+  readonly hash: string;
 }
 
 /** What the walk found, as far as heads are concerned. */
@@ -96,7 +100,13 @@ export function judgeHeads(
     ...kept.map(({ where, note }) => ({ source: 'kept' as const, where, note })),
     ...evidence,
   ];
-  const judged = all.map((one) => judge(one, known, adoptions, log));
+  const vouched = agreedReach(
+    heads,
+    known.filter((one) => one.vouched),
+    log,
+  );
+  const news = adoptions.filter(({ position }) => position <= vouched);
+  const judged = all.map((one) => judge(one, known, adoptions, news, log));
   for (const [i, place] of [...heads, ...kept].entries()) checkPlace(place, judged[i], log, report);
   reportJudged(judged, log, report);
   const wasNeverSigned = log.origin === undefined && heads.length === 0 && trusted.length === 0;
@@ -134,11 +144,22 @@ function knownKeys(
   const mayBelieveName = trusted.length === 0 || [...known.values()].some((one) => reachOf(heads, [one]) > 0);
   for (const text of texts) if (mayBelieveName && originOfKey(text) === log.origin) add(text, true);
   for (let grows = true; grows; ) {
-    const reach = agreedReach(heads, [...known.values()], log);
+    const all = [...known.values()];
+    const reach = agreedReach(heads, all, log);
+    // Only who is vouched for can vouch for another, or go on after a loss.
+    const vouchedReach = agreedReach(
+      heads,
+      all.filter(({ vouched }) => vouched),
+      log,
+    );
     grows = false;
     for (const act of log.acts) {
       const isJoining = act.tool === 'key_join' && log.isShared === true && signsFrom(act.key, act.position);
-      if ((act.position <= reach || isJoining) && add(act.key, act.tool !== 'key_join')) grows = true;
+      if (
+        (act.position <= reach || isJoining) &&
+        add(act.key, act.tool !== 'key_join' && act.position <= vouchedReach)
+      )
+        grows = true;
     }
   }
   return [...known.values()];
@@ -188,6 +209,8 @@ function judge(
   evidence: Evidence,
   known: readonly KnownKey[],
   adoptions: readonly KeyAct[],
+  /** Those under the head of a key that is vouched for. */
+  vouched: readonly KeyAct[],
   log: WalkedLog,
 ): Judged {
   const { where } = evidence;
@@ -211,7 +234,11 @@ function judge(
   if (size === 0) return verdict('nothing', `${where} is a head of an empty log and proves nothing.`);
   const [status, message] = compare(size, root, log, where);
   const disagrees = status === 'cut' || status === 'rewritten';
-  const isGivenUp = adoptions.some(({ lost }) => lost !== undefined && lost.size >= size);
+  const { adoptionsSeen: seen } = evidence;
+  // One adoption serves every machine: one that this machine has not signed over gives up whatever it signed before.
+  const isGivenUp =
+    adoptions.some(({ lost }) => lost !== undefined && lost.size >= size) ||
+    vouched.some(({ hash }) => seen?.includes(hash) === false);
   if (disagrees && isGivenUp && evidence.source !== 'against')
     return verdict('given-up', `${message} The owner has accepted that.`);
   return verdict(status, `${message}${opened.by === undefined ? ' (It is not signed by a known key.)' : ''}`);
