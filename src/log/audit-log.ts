@@ -2,7 +2,7 @@ import type { CallSink, OpenRows, ToolEnterEvent, ToolExitEvent } from '../audit
 import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/digest.ts';
-import { changeOne, type Reader, type Transaction } from '../storage/engine.ts';
+import { changeOne, type Reader, type SqlValue, type Transaction } from '../storage/engine.ts';
 import { type Appending, commitRows, type LogWriter } from './append.ts';
 import { parseAuditText } from './row.ts';
 import { parseId, TASKS } from './tables.ts';
@@ -25,6 +25,15 @@ interface Begun {
 export function createAuditLog(writer: LogWriter): CallSink {
   const { clock, process } = writer;
   const begun = new WeakMap<ToolEnterEvent, Begun>();
+  /**
+   * How a call of this process takes its mark away. A server that fails may lose the row by which the call began, and
+   * another call may be at its position since: then there is nothing of it to close.
+   */
+  const closing = (tx: Reader, position: number, correlationId: string): [string, ...SqlValue[]] => {
+    if (writer.storage.isShared !== true) return [CLOSE, position];
+    const isOurs = `EXISTS (SELECT 1 FROM actions a WHERE a.position = open_calls.position AND ${tx.dialect.contains('a.text')})`;
+    return [`${CLOSE} AND ${isOurs}`, position, `"correlation_id":"${correlationId}"`];
+  };
   /** Calls whose end could not be written, as on a full disk. The next commit of this process closes them. */
   let unclosed: readonly ToolExitEvent[] = [];
   let commits = 0;
@@ -97,9 +106,13 @@ export function createAuditLog(writer: LogWriter): CallSink {
     if (call === undefined) throw new Error('a call ended that never began');
     if (call.position !== undefined && event.outcome === 'ok' && isWriting(call.event))
       // Where another process has explained it, what it wrote must not be stored: then this is no change of one row.
-      await changeOne(appending.tx, CLOSE, call.position);
+      await changeOne(appending.tx, ...closing(appending.tx, call.position, event.correlationId));
     // Any other end has been told by the other process.
-    else if (call.position !== undefined && !(await closeCall(appending.tx, call.position))) return;
+    else if (
+      call.position !== undefined &&
+      !(await closeCall(appending.tx, ...closing(appending.tx, call.position, event.correlationId)))
+    )
+      return;
     const payload = exitPayload(event, clock);
     const { tool, outcome, result, entered } = event;
     const position = appending.append({
@@ -152,7 +165,7 @@ export async function recoverOpenCalls(
     let explained = 0;
     for (const { row, body } of await lost(tx)) {
       const { position, tool, actor, source, correlation_id, schema_valid } = row;
-      await closeCall(tx, position);
+      await closeCall(tx, CLOSE, position);
       const call = { tool, actor, source, correlation_id, schema_valid, sequence_no: position };
       const end = appending.append({ ...call, stage: 'exit', outcome: 'crashed' });
       if (body !== null && !reads.has(tool)) indexCall(appending, JSON.parse(body), end);
@@ -192,8 +205,8 @@ function isWriting({ mutates, schemaValid }: ToolEnterEvent): boolean {
 const CLOSE = 'DELETE FROM open_calls WHERE position = ?';
 
 /** Removes the mark of an open call, if it has one. Exactly one of the call itself and recovery can do that. */
-async function closeCall(tx: Transaction, position: number): Promise<boolean> {
-  return (await tx.run(CLOSE, position)).changes === 1;
+async function closeCall(tx: Transaction, sql: string, ...params: SqlValue[]): Promise<boolean> {
+  return (await tx.run(sql, ...params)).changes === 1;
 }
 
 /** What is committed to of a call's end. Only that of a writing call is kept; the salt of any other is forgotten at once. */

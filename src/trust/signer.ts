@@ -419,7 +419,8 @@ export class LogSigner implements HeadKeeper {
     let head: SignedHead | undefined;
     try {
       head = own && remembered && (await requireSigned(tx, view, own, remembered, dbPath, this.#peers));
-      const older = this.#committed?.row.size ?? 0;
+      // A server that fails may lose what was committed and not yet durable, and this process goes on.
+      const older = (storage.isShared === true ? this.#durable : this.#committed)?.row.size ?? 0;
       if ((head?.row.size ?? 0) < older) throw REFUSALS.cutTail(dbPath, view.last.position, older);
     } catch (refusal) {
       const settled = await this.#settled(tx, view, own, refusal);

@@ -58,7 +58,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`failover ${NO_POSTGRES ?? ''}`, () =
             else await sleep(50);
           }
         });
-        await sleep(tier(2_000, 10_000));
+        while (acknowledged.length < tier(6, 100)) await sleep(20);
         await primary.kill();
         await standby.promote();
         const before = acknowledged.length;

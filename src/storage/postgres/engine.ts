@@ -14,7 +14,7 @@ import {
   type Transaction,
   UnusableStorage,
 } from '../engine.ts';
-import { type Answer, codeOf, isLost, Session } from './driver.ts';
+import { type Answer, codeOf, isLost, LostConnection, Session } from './driver.ts';
 import { nameLock } from './presence.ts';
 import { MARK, NAMESPACE, SCHEMA } from './schema.ts';
 import { findProblems } from './self-check.ts';
@@ -164,6 +164,8 @@ class PostgresEngine implements StorageEngine {
   #isNamed = false;
   /** Whether everything this process saw committed is durable. */
   #isSynced = false;
+  /** The session of the last commit. On another server, what was not durable may never have been. */
+  #committedOn: Session | undefined;
   #failed: ColibriError | undefined;
   #presence: NodeJS.Timeout | undefined;
 
@@ -231,10 +233,13 @@ class PostgresEngine implements StorageEngine {
       tx.later('COMMIT', [], assertCommitted);
       await tx.settle();
       this.#isSynced = durable === undefined;
+      this.#committedOn = session;
     } catch (error) {
       if (!isLost(error)) throw this.#refusal(error);
       if (!(await this.#wasCommitted(tx, error))) throw this.#refusal(error);
       this.#isSynced = false;
+      // Found on this one.
+      this.#committedOn = this.#writer;
     }
     return result;
   }
@@ -354,6 +359,8 @@ class PostgresEngine implements StorageEngine {
       if (this.#isSynced) return;
       try {
         const session = await this.#connected();
+        if (this.#committedOn !== undefined && this.#committedOn !== session)
+          throw new LostConnection('the connection was lost before the commit was durable');
         // An empty transaction, and one that only has a number, is not waited for: 200 of 200 were not on the disk.
         await session.ask("SELECT pg_logical_emit_message(true, 'colibri', '')");
         this.#isSynced = true;
