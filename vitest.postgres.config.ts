@@ -29,6 +29,8 @@ export default defineConfig({
     include: ['tests/postgres/*.test.ts', 'tests/contract/**/*.test.ts'],
     exclude: Object.keys(ABOUT_FILES).map((name) => `tests/contract/${name}`),
     globalSetup: ['tests/driver/set-up.ts', 'tests/driver/postgres-setup.ts'],
+    setupFiles: ['tests/driver/postgres-skips.ts'],
     testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
 });

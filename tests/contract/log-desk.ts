@@ -10,6 +10,7 @@ import { canonical, sha256, withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { type Database, openDatabase, withoutTriggers } from '../driver/database.ts';
 import { Playground } from '../driver/playground.ts';
+import { copyOf, replaceDatabase } from '../driver/postgres.ts';
 import { anyRowText } from '../driver/row-text.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
 import { proves as provesInFolder } from './proves.ts';
@@ -56,6 +57,8 @@ export function proves(
 
 export class LogDesk {
   readonly colibri: Playground;
+  /** Of a database on a server: what stands for the copies that were made of it. */
+  readonly #copies = new Map<string, string>();
 
   constructor(colibri: Playground) {
     this.colibri = colibri;
@@ -151,7 +154,10 @@ export class LogDesk {
   }
 
   run(...args: string[]) {
-    return runColibri(this.colibri, args);
+    return runColibri(
+      this.colibri,
+      args.map((arg) => this.#copies.get(arg) ?? arg),
+    );
   }
 
   async verify(...args: string[]): Promise<Verdict & { code: number }> {
@@ -168,18 +174,24 @@ export class LogDesk {
 
   /** Changes the file as somebody with an editor would: no trigger in the way, nothing left in a write-ahead log. */
   tamper(change: (db: Database) => void, path = this.dbPath): void {
-    const db = openDatabase(path);
+    const db = openDatabase(this.#copies.get(path) ?? path);
     withoutTriggers(db, () => change(db));
     db.pragma('wal_checkpoint(TRUNCATE)');
     db.close();
   }
 
   copyTo(path: string): void {
-    copyFileSync(this.dbPath, path);
+    if (this.dbPath.startsWith('postgres:')) this.#copies.set(path, copyOf(this.dbPath));
+    else copyFileSync(this.dbPath, path);
   }
 
   /** Puts a copy in the place of the database, as a backup tool would. */
   restore(copy: string): void {
+    const onServer = this.#copies.get(copy);
+    if (onServer !== undefined) {
+      replaceDatabase(this.dbPath, onServer);
+      return;
+    }
     for (const suffix of ['-wal', '-shm']) rmSync(`${this.dbPath}${suffix}`, { force: true });
     copyFileSync(copy, this.dbPath);
   }
@@ -297,7 +309,7 @@ function keyOf(db: Database, size: number): string {
 export function putHead(db: Database, note: string, key: string): void {
   const size = sizeIn(note);
   const rows = db
-    .prepare('SELECT content_hash, chain_hash, at FROM audit_rows WHERE position <= ?')
+    .prepare('SELECT content_hash, chain_hash, at FROM audit_rows WHERE position <= ? ORDER BY position')
     .all(size) as {
     content_hash: string;
     chain_hash: string;

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 import { type Cluster, NO_POSTGRES, rowsAt, startCluster } from '../driver/postgres.ts';
+import { sleepMs } from '../driver/server-process.ts';
 import { stateFindings } from '../driver/state-file.ts';
 
 describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? ''}`, () => {
@@ -83,6 +84,11 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
   ])('doctor says what an answered call is worth after %s', async (sql, code, said) => {
     cluster.sql('postgres', sql);
     cluster.sql('postgres', 'SELECT pg_reload_conf()');
+    // It reads its settings again a moment later.
+    const pending =
+      "SELECT count(*) FROM pg_file_settings f JOIN pg_settings s USING (name) WHERE f.applied AND f.setting <> s.setting AND name IN ('fsync', 'synchronous_commit', 'synchronous_standby_names')";
+    for (let tries = 0; Number(cluster.sql('postgres', pending)) > 0 && tries < 100; tries += 1)
+      await sleepMs(50);
 
     const doctor = await runColibri(colibri, ['doctor', '--json']);
 

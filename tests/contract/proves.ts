@@ -29,7 +29,9 @@ export function proves(
     test.skip(`${name} — skipped: ${unless}`);
     return;
   }
-  test(name, { timeout: timeoutMs, concurrent }, async () => {
+  // A look into a database on a server starts a program.
+  const timeout = process.env.COLIBRI_TEST_POSTGRES === undefined ? timeoutMs : 4 * timeoutMs;
+  test(name, { timeout, concurrent }, async () => {
     const colibri = new Playground();
     let complaints: string[] = [];
     try {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { withDatabase } from '../driver/audit-file.ts';
-import { openDatabase } from '../driver/database.ts';
+import { openDatabase, withoutTriggers } from '../driver/database.ts';
 import type { Playground } from '../driver/playground.ts';
 import { openCalls, stateFindings } from '../driver/state-file.ts';
 import { toolsMissing } from '../driver/surface.ts';
@@ -187,20 +187,21 @@ proves(
 );
 
 /** Puts a row where the server will want to put another, so that its insert fails in the middle of a call. */
-function takePlace(colibri: Playground, table: string, row: Readonly<Record<string, unknown>>): () => void {
+function takePlace(
+  colibri: Playground,
+  table: string,
+  row: Readonly<Record<string, string | number>>,
+): () => void {
   const db = openDatabase(colibri.dbPath);
   colibri.onDispose(() => db.close());
   const columns = Object.keys(row);
   db.prepare(`INSERT INTO ${table} VALUES (${columns.map(() => '?')})`).run(...Object.values(row));
   const where = columns.map((column) => `${column} = ?`).join(' AND ');
-  const triggers = db
-    .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?")
-    .all(table) as { name: string; sql: string }[];
-  return db.transaction(() => {
-    for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
-    db.prepare(`DELETE FROM ${table} WHERE ${where}`).run(...Object.values(row));
-    for (const { sql } of triggers) db.exec(sql);
-  });
+  return db.transaction(() =>
+    withoutTriggers(db, () => {
+      db.prepare(`DELETE FROM ${table} WHERE ${where}`).run(...Object.values(row));
+    }),
+  );
 }
 
 function countOf(colibri: Playground, table: string): unknown {

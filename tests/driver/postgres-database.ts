@@ -43,18 +43,35 @@ function columnsOf(table: string): string {
 
 /** The little of SQLite's own SQL that the tests use. */
 function translated(sql: string): string {
-  return sql.replaceAll('instr(', 'strpos(').replace(/WHERE 1(?=\s|$)/, 'WHERE TRUE');
+  return sql
+    .replaceAll('instr(', 'strpos(')
+    .replaceAll(/\bx'((?:[0-9a-f]{2})*)'/g, "'\\x$1'::bytea")
+    .replaceAll(/substr\((\w+), -(\d+), /g, 'substr($1, length($1) - $2 + 1, ')
+    .replace('FROM sqlite_schema', `FROM ${COLUMNS} AS columns`)
+    .replace(/WHERE 1(?=\s|$)/, 'WHERE TRUE');
 }
 
-function fill(sql: string, params: readonly Value[]): string {
-  const literals = params.map(sqlLiteral).values();
-  return sql.replace(/'(?:[^']|'')*'|\?/g, (part) => (part === '?' ? String(literals.next().value) : part));
+const COLUMNS = `(SELECT 'column' AS type, table_name || '.' || column_name AS name, data_type AS sql
+  FROM information_schema.columns WHERE table_schema = 'colibri')`;
+
+/** Puts values in the place of each `?`, or of each `@name` where they come as one object. */
+function fill(sql: string, params: readonly (Value | Record<string, Value>)[]): string {
+  const [named] = params;
+  const literals = params.map((value) => (isNamed(value) ? '' : sqlLiteral(value))).values();
+  return sql.replace(/'(?:[^']|'')*'|\?|@(\w+)/g, (part, name?: string) => {
+    if (part === '?') return String(literals.next().value);
+    return name !== undefined && isNamed(named) ? sqlLiteral(named[name] ?? null) : part;
+  });
+}
+
+function isNamed(value: Value | Record<string, Value> | undefined): value is Record<string, Value> {
+  return typeof value === 'object' && value !== null && !(value instanceof Uint8Array);
 }
 
 /** A value as it is written in a statement. */
 export function sqlLiteral(value: Value): string {
   if (value === null) return 'NULL';
-  if (typeof value === 'number') return String(value);
+  if (typeof value === 'number') return Number.isFinite(value) ? String(value) : `'${value}'::float8`;
   return typeof value === 'string'
     ? `'${value.replaceAll("'", "''")}'`
     : `'\\x${Buffer.from(value).toString('hex')}'::bytea`;

@@ -58,6 +58,36 @@ export function runAt(url: string, sql: string, unguarded: boolean): number {
   return Number(/^[A-Z ]+?(?: 0)? (\d+)$/.exec(said.trim().split('\n').at(-1) ?? '')?.[1] ?? 0);
 }
 
+/** Copies a database that nobody uses and answers the URL of the copy. */
+export function copyOf(url: string): string {
+  const { folder, database } = partsOf(url);
+  const name = `t${randomUUID().replaceAll('-', '')}`;
+  psql(folder, 'postgres', `CREATE DATABASE ${name} TEMPLATE ${database}`);
+  return urlIn(folder, name);
+}
+
+/** Puts a copy of a database in the place of another. Nobody may use either of them. */
+export function replaceDatabase(url: string, by: string): void {
+  const { folder, database } = partsOf(url);
+  psql(folder, 'postgres', `DROP DATABASE ${database}`);
+  psql(folder, 'postgres', `CREATE DATABASE ${database} TEMPLATE ${partsOf(by).database}`);
+}
+
+/** Holds the write lock of a database until it is told to let go. */
+export function holdLockAt(url: string): { release(): void } {
+  const { folder, database } = partsOf(url);
+  const child = spawn(join(PROGRAMS ?? '', 'psql'), ['-h', folder, '-U', 'owner', '-d', database, '-Xq'], {
+    env: { PATH: process.env.PATH, PGAPPNAME: 'holder' },
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  child.stdin.write('BEGIN; SELECT id FROM colibri.log WHERE id = 1 FOR UPDATE;\n');
+  const held = `SELECT pid FROM pg_stat_activity WHERE application_name = 'holder' AND state = 'idle in transaction'
+    AND datname = '${database}'`;
+  for (let tries = 0; rowsAt(url, held).length === 0; tries += 1)
+    if (tries > 100) throw new Error('the lock could not be taken');
+  return { release: () => child.kill('SIGKILL') };
+}
+
 function psqlAt(url: string, sql: string, options: readonly string[] = ['-q']): string {
   const { folder, database } = partsOf(url);
   return psql(folder, database, `SET search_path = colibri; ${sql}`, options);

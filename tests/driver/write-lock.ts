@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { openDatabase } from './database.ts';
 import type { Playground } from './playground.ts';
+import { holdLockAt } from './postgres.ts';
 
 /** A lock in other hands, until released or until the test is over. */
 export interface HeldLock {
@@ -10,6 +11,11 @@ export interface HeldLock {
 
 /** The write lock of a database in use. */
 export function holdWriteLock(colibri: Playground): HeldLock {
+  if (colibri.dbPath.startsWith('postgres:')) {
+    const held = holdLockAt(colibri.dbPath);
+    colibri.onDispose(held.release);
+    return held;
+  }
   return hold(colibri, 'BEGIN IMMEDIATE');
 }
 

@@ -10,7 +10,7 @@ import { openCalls } from '../driver/state-file.ts';
 const ELSEWHERE = ['unshare', '--uts', 'sh', '-c', 'hostname elsewhere && exec "$0" "$@"'];
 const missing =
   NO_POSTGRES ??
-  (spawnSync('unshare', ['--uts', 'hostname', 'elsewhere']).status === 0
+  (spawnSync(ELSEWHERE[0] ?? '', ['--uts', 'hostname', 'elsewhere']).status === 0
     ? undefined
     : 'needs the right to name a machine');
 

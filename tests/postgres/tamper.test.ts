@@ -167,6 +167,31 @@ describe.skipIf(NO_POSTGRES !== undefined)(
         expect(one).toMatchObject({ data: { status: 'degraded', log: { refused: expect.any(String) } } });
     }, 300_000);
 
+    test('is found out: a database that was dropped and made anew', async () => {
+      const url = await cluster.createDatabase();
+      const name = url.slice(url.lastIndexOf('/') + 1);
+      const one = new Playground(url);
+      const work = async () => {
+        const server = await one.start();
+        await server.call('task_create', { title: 'a task', project: 'p' });
+        const health = await server.call('server_health');
+        await server.closeInput();
+        return health.envelope;
+      };
+      await work();
+      cluster.sql('postgres', `DROP DATABASE ${name}`);
+      cluster.sql('postgres', `CREATE DATABASE ${name}`);
+
+      const verified = await runColibri(one, ['verify', '--json']);
+      const health = await work();
+      await one.dispose();
+
+      expect(verified.code).toBe(1);
+      expect(health).toMatchObject({
+        data: { status: 'degraded', log: { refused: expect.stringContaining('is now an empty one') } },
+      });
+    }, 120_000);
+
     test.each([
       ['a row that was deleted', 'DELETE FROM actions WHERE position = 5', 'actions'],
       [
