@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type * as z from 'zod';
 import * as proof from '../../src/domains/proof/tools.ts';
 import * as trail from '../../src/domains/trail/schema.ts';
-import { openDatabase, withoutTriggers } from '../driver/database.ts';
+import { changedBy, openDatabase, withoutTriggers } from '../driver/database.ts';
 import type { ToolAnswer } from '../driver/message.ts';
 import type { Playground, StartOptions } from '../driver/playground.ts';
 import { Desk, type Refusal } from './tasks-desk.ts';
@@ -150,10 +150,12 @@ function digest(...parts: readonly Buffer[]): Buffer {
 export function tamper(path: string, ...statements: readonly string[]): void {
   const db = openDatabase(path);
   try {
+    // In a transaction it would do nothing.
+    db.pragma('foreign_keys = OFF');
     db.transaction(() =>
       withoutTriggers(db, () => {
         for (const sql of statements)
-          if (db.prepare(sql).run().changes === 0) throw new Error(`this changes nothing: ${sql}`);
+          if (changedBy(db, sql) === 0) throw new Error(`this changes nothing: ${sql}`);
       }),
     ).immediate();
   } finally {

@@ -20,7 +20,7 @@ function openFile(path: string, { readOnly = false, timeout = 5_000, readBigInts
   return enhance(new DatabaseSync(path, { readOnly, timeout, readBigInts, defensive: false }));
 }
 
-/** Runs `change` while no trigger and no foreign key is in the way, and puts them back. */
+/** Runs `change` while no trigger is in the way, and no foreign key unless a transaction is open, and puts them back. */
 export function withoutTriggers(db: Database, change: () => void): void {
   if (Reflect.get(db, 'unguarded') !== undefined) {
     Reflect.set(db, 'unguarded', true);
@@ -36,6 +36,13 @@ export function withoutTriggers(db: Database, change: () => void): void {
   for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
   change();
   for (const { sql } of triggers) db.exec(sql);
+}
+
+/** Runs a statement and answers how many rows it changed, whatever numbers it wrote. */
+export function changedBy(db: Database, sql: string): number {
+  if (Reflect.get(db, 'unguarded') !== undefined) return Number(db.prepare(sql).run().changes);
+  db.exec(sql);
+  return Number(db.prepare('SELECT changes()').pluck().get());
 }
 
 /** Copies a database that may be in use, a few pages at a time. */

@@ -21,6 +21,8 @@ const NOT_THERE: readonly (readonly [test: string, reason: string])[] = [
   ['in another folder of the same user the log goes on with its key', FILE],
   ['changes no byte of the database, its key folder', FILE],
   ['a damaged file is a finding, wherever the damage is', FILE],
+  ['leaves no write-ahead log', FILE],
+  ['every call received is answered once, all is recorded', 'it looks for files beside the database'],
   ['a disk that fills up in the middle of a batch', FILE],
   ['is no domain error in pattern A from every tool', FILE],
   ['one put beside the database is a finding', FILE],
