@@ -13,8 +13,6 @@ const STYLES = {
   ...{ 33: 'color:#e3b341', 36: 'color:#76e3ea' },
 };
 
-const ERASE_LINE = '\r\u001b[K';
-
 /** Runs a command line on a terminal that is so many columns wide. */
 export function runOnTerminal(command, { columns, cwd, env = process.env }) {
   const { status, stdout } = spawnSync('script', ['-qec', `stty cols ${columns}; ${command}`, '/dev/null'], {
@@ -25,7 +23,7 @@ export function runOnTerminal(command, { columns, cwd, env = process.env }) {
   // A bar that shows progress is gone when the work is done.
   return stdout
     .split('\n')
-    .map((line) => line.split(ERASE_LINE).at(-1))
+    .map((line) => line.split('\r\u001b[K').at(-1))
     .join('\n')
     .replaceAll('\r', '')
     .trimEnd();

@@ -1,14 +1,11 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { Config } from '../config.ts';
 import { isThere } from '../private-files.ts';
-import { copyDatabase, openStorage } from '../storage/open.ts';
+import { copyDatabase } from '../storage/open.ts';
 import { readView } from '../trust/own-log.ts';
-import { DatabaseSource } from '../verify/sources/database.ts';
 import { command, UsageError } from './command.ts';
-import { check, collectEvidence, ownKey } from './evidence.ts';
+import { checkDatabase, collectEvidence, ownKey } from './evidence.ts';
 import { withDatabase } from './open.ts';
-import type { Output } from './output.ts';
 import { troubleOf } from './trouble.ts';
 
 /** Copies the database while servers write, and verifies the copy. */
@@ -32,7 +29,9 @@ export const backup = command({
     // Before the copy is made: what others sign meanwhile is not in it.
     const { evidence } = collectEvidence(config, config.dbPath, origin);
     await copyDatabase(config, path);
-    const { verdict, findings } = await verifyCopy(path, config, out, origin, evidence);
+    const { verdict, findings } = await withDatabase({ ...config, dbPath: path }, (copy) =>
+      checkDatabase(copy, ownKey(config, origin), evidence, out),
+    );
     const trouble = troubleOf(verdict, findings);
     const bytes = statSync(path).size;
     const { size: rows, checkpointedThrough: checkpointed_through } = verdict;
@@ -55,24 +54,3 @@ export const backup = command({
     );
   },
 });
-
-type Found = ReturnType<typeof collectEvidence>['evidence'];
-
-async function verifyCopy(
-  path: string,
-  config: Config,
-  out: Output,
-  origin: string | undefined,
-  evidence: Found,
-) {
-  const copy = await openStorage({ ...config, dbPath: path }, { readOnly: true });
-  try {
-    return await out.progress('verifying', (onProgress) =>
-      copy.read((tx) =>
-        check(new DatabaseSource(copy, tx), ownKey(config, origin), { evidence, onProgress }),
-      ),
-    );
-  } finally {
-    await copy.close();
-  }
-}

@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../clock.ts';
-import type { Config } from '../config.ts';
 import type { TaskRow } from '../domains/facts.ts';
 import { shownColumns } from '../domains/lookup.ts';
-import { type Looker, viewHolder } from '../domains/tasks/holders.ts';
+import { type Looker, onlooker, viewHolder } from '../domains/tasks/holders.ts';
 import { ARROWS } from '../domains/tasks/workflows.ts';
 import { formatId, TASKS } from '../log/tables.ts';
 import type { Reader } from '../storage/engine.ts';
@@ -59,7 +58,7 @@ export const board = command({
     return await withDatabase(config, async (storage) => {
       for (let seen = -1, minute = -1; ; ) {
         const { columns, projects, rows } = await storage.read(async (tx) => ({
-          columns: await readColumns(tx, project ?? null, limit, lookerAt(config)),
+          columns: await readColumns(tx, project ?? null, limit, onlooker(systemClock, config.leaseMinutes)),
           projects: await readProjects(tx),
           rows: (await readView(tx)).last.position,
         }));
@@ -77,11 +76,6 @@ export const board = command({
     });
   },
 });
-
-/** Whoever looks at a board holds nothing. */
-function lookerAt({ leaseMinutes }: Config): Looker {
-  return { actor: '', process: '', at: new Date(systemClock.now()).toISOString(), leaseMinutes };
-}
 
 interface Asked {
   readonly project: string | undefined;

@@ -1,49 +1,64 @@
-import { tellCertificate } from '../report/certificate.ts';
+import type { readCertificate } from '../report/certificate.ts';
 import { visibleLine } from '../untrusted.ts';
+import { auditRow } from '../verify/finding.ts';
 import type { Output } from './output.ts';
 
 /** Prints what a certificate shows. Only for one that holds: everything here is shown as proved. */
-export function printCertificate(text: string, out: Output): void {
-  const told = tellCertificate(text);
-  const { subject, title, project, status, isProofGrade, rows, records } = told;
-  const section = (name: string) => {
+export function printCertificate(told: Awaited<ReturnType<typeof readCertificate>>, out: Output): void {
+  const { subject, task, thought, steps, reasons, gate, seals, skills } = told;
+  const section = (name: string, entries: readonly unknown[]) => {
+    if (entries.length === 0) return;
     out.line();
     out.line(out.paint('bold', name));
   };
-  out.line(out.paint('bold', `${subject} ${title}`.trimEnd()), subject.length + 1);
-  const facts = [status, isProofGrade && 'proof-grade', project && `project ${project}`].filter(Boolean);
-  out.line([...facts, plural(rows, 'audit row'), plural(records, 'record')].join(' · '));
-  if (told.steps.length > 0) section('What was done');
-  for (const { at, actor, isPerson, kind, verb, error, tool, task, text: what } of told.steps) {
+  out.line(
+    out.paint('bold', `${subject} ${thought === undefined ? (task?.title ?? '') : ''}`.trimEnd()),
+    subject.length + 1,
+  );
+  const facts =
+    task === undefined ? [] : [task.status, task.isProofGrade && 'proof-grade', `project ${task.project}`];
+  out.line(
+    [...facts, plural(told.rows, 'audit row'), plural(told.records, 'record')].filter(Boolean).join(' · '),
+  );
+  section('What was done', steps);
+  for (const { at, actor, isPerson, kind, verb, error, tool, task: id, text } of steps) {
     const did = kind === 'failure' ? `${verb}${error && ` with ${error}`}: ${tool}` : verb;
     const who = `${actor}${isPerson ? ' (cli)' : ''}`;
-    out.line(`  ${dateOf(at)}  ${who}: ${[did, task, what].filter(Boolean).join(' ')}`, 6);
+    out.line(`  ${dateOf(at)}  ${who}: ${[did, id, text].filter(Boolean).join(' ')}`, 6);
   }
-  if (told.reasons.length > 0) section('Why, in the order in which it was recorded');
-  for (const { thought, type, by, at, content, branch, commit, tests } of told.reasons) {
-    out.line(`  ${out.paint('cyan', `${thought} ${type}`)} by ${by}, ${dateOf(at)}`, 4);
+  section('Why, in the order in which it was recorded', reasons);
+  for (const { id, type, recorded_by, recorded_at, content, branch, commit_sha, tests } of reasons) {
+    out.line(`  ${out.paint('cyan', `${id} ${type}`)} by ${recorded_by}, ${dateOf(recorded_at)}`, 4);
     for (const line of content.split('\n')) out.line(`    ${line}`.trimEnd(), 4);
     const seen = [
       branch && `branch ${branch}`,
-      commit && `commit ${commit}`,
-      tests.length > 0 && `tests ${tests.join(', ')}`,
+      commit_sha && `commit ${commit_sha}`,
+      tests && `tests ${tests}`,
     ];
     if (seen.some(Boolean)) out.line(out.paint('dim', `    ${seen.filter(Boolean).join(' · ')}`), 4);
   }
-  if (told.gate.length > 0) section('The gate');
-  for (const sentence of told.gate) out.line(`  ${sentence}`, 2);
-  if (told.seals.length > 0) section('The seal');
-  for (const { session, task, records: count, root, auditor, by, at, row, reason } of told.seals) {
-    out.line(
-      `  ${session} on ${task}: ${plural(count, 'record')} sealed by ${by} for ${auditor}, ${dateOf(at)}, ${row}`,
-      4,
-    );
+  section('The gate', gate);
+  for (const sentence of gate) out.line(`  ${sentence}`, 2);
+  section('The seal', seals);
+  for (const {
+    id,
+    task: of,
+    sealed,
+    merkle_root,
+    auditor_id,
+    finalized_by,
+    finalized_at,
+    position,
+    reason,
+  } of seals) {
+    const by = `sealed by ${finalized_by} for ${auditor_id}, ${dateOf(finalized_at)}, ${auditRow(position)}`;
+    out.line(`  ${id} on ${of}: ${plural(sealed, 'record')} ${by}`, 4);
     if (reason !== '') out.line(`    ${visibleLine(reason)}`, 4);
-    out.line(out.paint('dim', `    root ${root}`));
+    out.line(out.paint('dim', `    root ${merkle_root}`));
   }
-  if (told.skills.length > 0) section('Skills in force');
-  for (const skill of told.skills) out.line(`  ${skill}`, 4);
-  section('What this rests on');
+  section('Skills in force', skills);
+  for (const skill of skills) out.line(`  ${skill}`, 4);
+  section('What this rests on', ['']);
 }
 
 function plural(count: number, one: string): string {

@@ -3,7 +3,6 @@ import { type Checkpoint, parseCheckpoint } from '../integrity/checkpoint.ts';
 import { LIMITS } from '../limits.ts';
 import { command } from './command.ts';
 import { type OwnerStages, withOwner } from './open.ts';
-import { personOf } from './person.ts';
 import { lookForTrouble, ROWS_ASIDE_MAX } from './trouble.ts';
 
 /** Files the newest signed head of the log for good and prints it. */
@@ -18,7 +17,7 @@ export const checkpoint = command({
   },
   async run({ values, out, config }) {
     const { adoption, kept, trouble, unverified } = await withOwner(config, out, async (stages) => ({
-      adoption: values.adopt === true ? await adopt(config, stages) : undefined,
+      adoption: values.adopt === true ? await adopt(stages) : undefined,
       kept: await keepNewest(config, stages),
       ...(await lookForTrouble(config, stages.storage, out, ROWS_ASIDE_MAX)),
     }));
@@ -57,12 +56,11 @@ export async function keepNewest({ dbPath }: Config, { signer }: OwnerStages): P
 }
 
 /** Accepts the log as it is, as a recorded call of the owner. Says why it was not signed, and what the owner no longer has. */
-async function adopt(config: Config, { call, signer }: OwnerStages) {
+async function adopt({ act, signer }: OwnerStages) {
   const { reason, lost, key } = await signer.adopt();
   if (reason === undefined) return { adopted: false, given_up: [] };
   const args = { reason: reason.slice(0, LIMITS.reasonCharsMax), key, ...(lost !== undefined && { lost }) };
-  const answer = await call('owner_adopt', args, personOf(config));
-  if (!answer.ok) throw new Error(answer.error.message);
+  await act('owner_adopt', args);
   const forgone =
     lost === undefined
       ? 'Everything that was changed, cut off or restored before now is accepted as it is.'

@@ -33,106 +33,58 @@ const plain = ({ command, args, env }: Start): Entry => ({ command, args, env })
 const ownLog = (title: string) =>
   `${title} does not start servers in a project, so its log is in your data folder. To use a project, set COLIBRI_WORKSPACE in the entry.`;
 
+/** What most clients have in common. */
+const USUAL = { of: 'project', format: 'json', key: 'mcpServers', entry: plain } as const;
+
 /**
  * Every client that `colibri init --client` writes for. The names of files and keys are the clients' own;
  * docs/reference/clients.md is generated from here.
  */
 export const CLIENTS: readonly Client[] = [
   {
-    name: 'claude-code',
-    title: 'Claude Code',
-    of: 'project',
-    files: () => ['.mcp.json'],
-    format: 'json',
-    key: 'mcpServers',
-    entry: plain,
+    ...{ ...USUAL, name: 'claude-code', title: 'Claude Code', files: () => ['.mcp.json'] },
     note: 'Claude Code asks once whether the project’s servers may be started.',
   },
   {
-    name: 'claude-desktop',
-    title: 'Claude Desktop',
-    of: 'user',
+    ...{ ...USUAL, name: 'claude-desktop', title: 'Claude Desktop', of: 'user' },
     files: ({ settings }) => [join(settings, 'Claude', 'claude_desktop_config.json')],
-    format: 'json',
-    key: 'mcpServers',
-    entry: plain,
     note: `Restart Claude Desktop. ${ownLog('It')}`,
   },
   {
-    name: 'cursor',
-    title: 'Cursor',
-    of: 'project',
-    files: () => [join('.cursor', 'mcp.json')],
-    format: 'json',
-    key: 'mcpServers',
+    ...{ ...USUAL, name: 'cursor', title: 'Cursor', files: () => [join('.cursor', 'mcp.json')] },
     // Cursor fills in the folder; where it starts a server is not promised.
-    entry: ({ command, args, env }) => ({
-      command,
-      args,
-      env: { ...env, COLIBRI_WORKSPACE: `\${workspaceFolder}` },
-    }),
+    entry: ({ env, ...start }) =>
+      plain({ ...start, env: { ...env, COLIBRI_WORKSPACE: `\${workspaceFolder}` } }),
   },
   {
-    name: 'vscode',
-    title: 'VS Code',
-    of: 'project',
-    files: () => [join('.vscode', 'mcp.json')],
-    format: 'jsonc',
-    key: 'servers',
-    entry: (start) => ({ type: 'stdio', ...plain(start) }),
+    ...{ ...USUAL, name: 'vscode', title: 'VS Code', files: () => [join('.vscode', 'mcp.json')] },
+    ...{ format: 'jsonc', key: 'servers', entry: (start) => ({ type: 'stdio', ...plain(start) }) },
   },
   {
-    name: 'codex',
-    title: 'Codex',
-    of: 'project',
-    files: () => [join('.codex', 'config.toml')],
-    format: 'toml',
-    key: 'mcp_servers',
-    entry: plain,
+    ...{ ...USUAL, name: 'codex', title: 'Codex', files: () => [join('.codex', 'config.toml')] },
+    ...{ format: 'toml', key: 'mcp_servers' },
     note: 'Codex reads the file in projects that you trust.',
   },
   {
-    name: 'gemini-cli',
-    title: 'Gemini CLI',
-    of: 'project',
+    ...{ ...USUAL, name: 'gemini-cli', title: 'Gemini CLI', format: 'jsonc' },
     files: () => [join('.gemini', 'settings.json')],
-    format: 'jsonc',
-    key: 'mcpServers',
-    entry: plain,
     note: 'Gemini CLI starts servers in folders that you trust.',
   },
   {
-    name: 'opencode',
-    title: 'opencode',
-    of: 'project',
+    ...{ ...USUAL, name: 'opencode', title: 'opencode', format: 'jsonc', key: 'mcp' },
     files: () => ['opencode.json', 'opencode.jsonc'],
-    format: 'jsonc',
-    key: 'mcp',
     entry: ({ command, args, env }) => ({
-      type: 'local',
-      command: [command, ...args],
-      enabled: true,
-      environment: env,
+      ...{ type: 'local', command: [command, ...args], enabled: true, environment: env },
     }),
   },
   {
-    name: 'windsurf',
-    title: 'Windsurf',
-    of: 'user',
+    ...{ ...USUAL, name: 'windsurf', title: 'Windsurf', of: 'user' },
     files: ({ home }) => [join(home, '.codeium', 'windsurf', 'mcp_config.json')],
-    format: 'json',
-    key: 'mcpServers',
-    entry: plain,
     note: ownLog('Windsurf'),
   },
   {
-    name: 'zed',
-    title: 'Zed',
-    of: 'project',
+    ...{ ...USUAL, name: 'zed', title: 'Zed', format: 'jsonc', key: 'context_servers' },
     files: () => [join('.zed', 'settings.json')],
-    format: 'jsonc',
-    key: 'context_servers',
-    entry: plain,
     note: 'Zed starts the project’s servers once you trust the project.',
   },
 ];

@@ -17,7 +17,7 @@ export interface OptionSpec {
 export type Options = Readonly<Record<string, OptionSpec>>;
 
 /** The options as they were given; of an option that is not known, either. */
-type Values<O extends Options> = { readonly [name in keyof O]?: ValueOf<O[name]> | undefined };
+export type Values<O extends Options> = { readonly [name in keyof O]?: ValueOf<O[name]> | undefined };
 type ValueOf<S> = S extends { multiple: true }
   ? readonly string[]
   : S extends { value: string }

@@ -1,6 +1,7 @@
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
+import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { type FoundAnchor, findAnchors } from '../trust/anchors.ts';
 import { stampChecker } from '../trust/anchors-tsr.ts';
 import { KeyFolder, PathMemory } from '../trust/key-folder.ts';
@@ -11,7 +12,10 @@ import { RefusalError } from '../trust/refusal.ts';
 import type { Finding } from '../verify/finding.ts';
 import type { Evidence } from '../verify/rules/heads.ts';
 import type { Source } from '../verify/source.ts';
+import { DatabaseSource } from '../verify/sources/database.ts';
+import { ShortReads } from '../verify/sources/short-reads.ts';
 import { type VerifyOptions, verify } from '../verify/verify.ts';
+import type { Output } from './output.ts';
 
 /** Lets the verifier read a source and collects what it finds. Without a key, it believes the one that the log is named after. */
 export async function check(source: Source, key: VerifierKey | undefined, more: Partial<VerifyOptions> = {}) {
@@ -23,6 +27,21 @@ export async function check(source: Source, key: VerifierKey | undefined, more: 
     ...more,
   });
   return { verdict, findings };
+}
+
+/** The same for a database, with what is known about it elsewhere. */
+export function checkDatabase(
+  storage: StorageEngine,
+  key: VerifierKey | undefined,
+  evidence: readonly Evidence[],
+  out: Output,
+) {
+  // Many write to what a server holds, and a long snapshot would slow them down.
+  const reading = <T>(work: (tx: Reader) => Promise<T>) =>
+    storage.isShared === true ? ShortReads.run(storage, work) : storage.read(work);
+  return out.progress('verifying', (onProgress) =>
+    reading((tx) => check(new DatabaseSource(storage, tx), key, { evidence, onProgress })),
+  );
 }
 
 /** A head that is kept outside the database, with the time that an authority stamped on it. */

@@ -5,7 +5,7 @@ import { shellQuote } from '../untrusted.ts';
 import { command } from './command.ts';
 import { withDatabase } from './open.ts';
 import type { Output } from './output.ts';
-import { lookForTrouble } from './trouble.ts';
+import { lookForTrouble, tellWithTrouble } from './trouble.ts';
 
 /** Writes everything that others need to check the log, as one folder or one zip. */
 export const exportBundle = command({
@@ -25,29 +25,16 @@ export const exportBundle = command({
       const written = await out.progress('exporting', (onProgress) =>
         writeBundle(storage, { ...config, page: reportPage(), scripts: bundleScripts(), onProgress }, path),
       );
-      const { origin, size, checkpointedThrough, anchors } = written;
-      const checkpointed_through = checkpointedThrough;
-      const data = {
-        path,
-        origin,
-        rows: size,
-        size,
-        checkpointed_through,
-        anchors,
-        ...(trouble && { trouble }),
+      const { origin, size, checkpointedThrough: checkpointed_through, anchors } = written;
+      const print = () => {
+        const held = anchors === 0 ? '' : `, with ${anchors === 1 ? 'an anchor' : `${anchors} anchors`}`;
+        out.line(`${path}: ${size} audit rows${held}`);
+        warnUnsigned(written, out);
+        out.line(out.paint('dim', `Check it with: colibri verify ${shellQuote(path)}`));
+        out.line(out.paint('dim', 'or with sha256sum and openssl: see README.txt inside.'));
       };
-      if (trouble !== undefined) out.error(trouble);
-      return out.data(
-        data,
-        () => {
-          const held = anchors === 0 ? '' : `, with ${anchors === 1 ? 'an anchor' : `${anchors} anchors`}`;
-          out.line(`${path}: ${size} audit rows${held}`);
-          warnUnsigned(written, out);
-          out.line(out.paint('dim', `Check it with: colibri verify ${shellQuote(path)}`));
-          out.line(out.paint('dim', 'or with sha256sum and openssl: see README.txt inside.'));
-        },
-        trouble === undefined,
-      );
+      const data = { path, origin, rows: size, size, checkpointed_through, anchors };
+      return tellWithTrouble(trouble, data, print, out);
     });
   },
 });

@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts';
 import { ARROWS, STATUSES, type Status, WORKFLOWS } from '../domains/tasks/workflows.ts';
 import { didYouMean } from '../errors.ts';
-import { UsageError } from './command.ts';
+import { UsageError, type Values } from './command.ts';
 import { PERIOD_OPTIONS, readPeriod } from './dates.ts';
 
 /** Statuses with no arrows out, and the others. */
@@ -20,18 +20,8 @@ export const TASK_FILTERS = {
   ...PERIOD_OPTIONS,
 } as const;
 
-interface TaskFilterValues {
-  readonly project?: string | undefined;
-  readonly status?: readonly string[] | undefined;
-  readonly assignee?: string | undefined;
-  readonly label?: string | undefined;
-  readonly holder?: string | undefined;
-  readonly since?: string | undefined;
-  readonly until?: string | undefined;
-}
-
 /** The filters as a query of tasks. The period is that of the last change. */
-export function taskQuery(values: TaskFilterValues, { project }: Config) {
+export function taskQuery(values: Values<typeof TASK_FILTERS>, { project }: Config) {
   const { assignee, label, holder } = values;
   const status = values.status?.flatMap(readStatuses);
   const named = values.project ?? project;

@@ -25,7 +25,7 @@ import { untilStopped, withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { type ProofState, type ProvedCall, proveCalls, readSignedLog } from './proof-status.ts';
 import { readLimit } from './table.ts';
-import { displayWidth, toWidth, wrap } from './text.ts';
+import { displayWidth, toWidth, wrapShort } from './text.ts';
 
 const MARKS: Readonly<Record<ProofState, readonly [mark: string, colour: Colour, meaning: string]>> = {
   anchored: ['◆', 'green', 'anchored'],
@@ -116,8 +116,8 @@ function printer(config: Config, storage: StorageEngine, out: Output) {
       told: await tellCalls(tx, calls),
     }));
     for (const [i, call] of proved.calls.entries()) {
-      const { title, project } = told[i] ?? {};
-      if (!out.json) printCall(call, out, { title });
+      const { task, title, project } = told[i] ?? {};
+      if (!out.json) printCall(call, out, { task, title });
       else out.value({ ...call, ...(title !== undefined && { task: { title, project } }) });
     }
     const findings = [...signed.refusal, ...proved.findings];
@@ -192,6 +192,8 @@ const TITLE_WIDTH_MAX = 40;
 
 interface Printed {
   readonly indent?: number;
+  /** The task, also where only the session of a call tells it. */
+  readonly task?: string | undefined;
   /** What the task is called; left out where the reader knows. */
   readonly title?: string | undefined;
   /** A record that the reader knows already: neither its id nor its text is said again. */
@@ -199,11 +201,16 @@ interface Printed {
 }
 
 /** Prints one call for a person: how well it is proved, when, who, what, and how it ended. */
-export function printCall(call: ProvedCall, out: Output, { indent = 0, title, known }: Printed = {}): void {
-  const { at, actor, kind, verb, error, tool, task, text } = tellCall(call);
+export function printCall(
+  call: ProvedCall,
+  out: Output,
+  { indent = 0, title, known, ...more }: Printed = {},
+): void {
+  const { at, actor, isPerson, kind, verb, error, tool, text, ...told } = tellCall(call);
+  const { task = told.task } = more;
   const [mark, colour] = MARKS[call.proof];
   const when = toWidth(`${visibleLine(at).replace('T', ' ').slice(0, 19)}Z`, 20);
-  const who = out.paint('cyan', actorCell(visibleLine(actor), call.row.source === 'cli', out));
+  const who = out.paint('cyan', actorCell(visibleLine(actor), isPerson, out));
   const head = `${' '.repeat(indent)}${out.paint(colour, mark)} ${out.paint('dim', when)} ${who}`;
   const failed = visibleLine(`${verb}${error && ` with ${error}`}: ${tool}`);
   const did = kind === 'failure' ? out.paint('red', failed) : visibleLine(kind === 'read' ? tool : verb);
@@ -214,12 +221,7 @@ export function printCall(call: ProvedCall, out: Output, { indent = 0, title, kn
   const rest = [known === task ? '' : task, name && `${name}${text && ':'}`, isSaid ? '' : visibleLine(text)];
   const what = [did, ...rest].filter(Boolean).join(' ');
   const hang = out.wrapWidth < ONE_LINE_WIDTH_MIN ? indent + 4 : displayWidth(head) + 1;
-  let room = LINES_MAX;
-  for (const line of wrap(`${head} ${what}`, out.wrapWidth, hang)) {
-    out.verbatim(room > 0 ? line : `${' '.repeat(hang)}…`);
-    if (room === 0) break;
-    room -= 1;
-  }
+  for (const line of wrapShort(`${head} ${what}`, out.wrapWidth, hang, LINES_MAX)) out.verbatim(line);
 }
 
 /** A person's calls come from the command line, and say so. */

@@ -15,6 +15,7 @@ import type { Tool } from '../tool.ts';
 import type { LogSigner } from '../trust/signer.ts';
 import { EXIT, UsageError } from './command.ts';
 import type { Output } from './output.ts';
+import { personOf } from './person.ts';
 
 /** The settings, for a database that was named on the command line: a URL or a file. */
 export function configAt(config: Config, given: string): Config {
@@ -113,7 +114,11 @@ export async function withTools<T>(config: Config, out: Output, work: Work<Stage
   return await withStages(config, diagnostics, toolsOf, work);
 }
 
-export type OwnerStages = Stages & { readonly signer: LogSigner };
+export type OwnerStages = Stages & {
+  readonly signer: LogSigner;
+  /** Makes a call of the owner and answers its data. Throws why it was refused. */
+  act(tool: string, args: object): Promise<unknown>;
+};
 
 /**
  * Runs `work` with the owner's acts on a database that is there and whose log can be signed. Only with `receives` is that
@@ -140,7 +145,12 @@ export async function withOwner<T>(
     const { refused } = signer.state();
     for (const failure of failures)
       if (refused === undefined || !failure.includes(refused)) out.error(failure);
-    return await work({ ...stages, signer });
+    const act: OwnerStages['act'] = async (tool, args) => {
+      const answer = await stages.call(tool, args, personOf(config));
+      if (!answer.ok) throw new Error(answer.error.message);
+      return answer.data;
+    };
+    return await work({ ...stages, signer, act });
   };
   return await withStages(config, diagnostics, ownerTools, run, receives);
 }

@@ -4,7 +4,7 @@ import { command } from './command.ts';
 import { PERIOD_OPTIONS, readPeriod } from './dates.ts';
 import { warnUnsigned } from './export.ts';
 import { withDatabase } from './open.ts';
-import { lookForTrouble } from './trouble.ts';
+import { lookForTrouble, tellWithTrouble } from './trouble.ts';
 
 const NAME_DEFAULT = 'colibri-report.html';
 
@@ -27,16 +27,14 @@ export const report = command({
       const written = await out.progress('writing', (onProgress) =>
         writeReport(storage, { ...config, onProgress }, path, period),
       );
-      const { origin, size: rows, bytes, checkpointedThrough } = written;
-      if (trouble !== undefined) out.error(trouble);
-      const checkpointed_through = checkpointedThrough;
-      const data = { path, origin, rows, bytes, checkpointed_through, ...(trouble && { trouble }) };
+      const { origin, size: rows, bytes, checkpointedThrough: checkpointed_through } = written;
       const print = () => {
         out.line(`${path}: ${rows} audit rows, ${Math.ceil(bytes / 1024)} KB`);
         warnUnsigned(written, out);
         out.line(out.paint('dim', 'Open it in a browser, which checks it.'));
       };
-      return out.data(data, print, trouble === undefined);
+      const data = { path, origin, rows, bytes, checkpointed_through };
+      return tellWithTrouble(trouble, data, print, out);
     });
   },
 });

@@ -1,6 +1,6 @@
 import { systemClock } from '../clock.ts';
 import { shown } from '../domains/lookup.ts';
-import { heldTasks } from '../domains/tasks/holders.ts';
+import { heldTasks, onlooker } from '../domains/tasks/holders.ts';
 import { formatId, parseId, TASKS, THOUGHTS } from '../log/tables.ts';
 import { COUNTED, type Glance, glanceAt, type Happened, type Period } from '../report/glance.ts';
 import { callsWithin, type PastCall, tellCalls, withTexts } from '../report/past-calls.ts';
@@ -13,7 +13,7 @@ import { FINISHED } from './filters.ts';
 import { withDatabase } from './open.ts';
 import type { Output } from './output.ts';
 import { type Column, printTable, readLimit } from './table.ts';
-import { wrap } from './text.ts';
+import { wrapShort } from './text.ts';
 
 const SINCE_DEFAULT = '7d';
 const ENTRIES_DEFAULT = 10;
@@ -93,8 +93,7 @@ async function readGlance(tx: Reader, period: Period, asked: Asked) {
 
 /** Tasks whose holder is gone or silent at this moment, whenever they were taken. */
 async function abandonedNow(tx: Reader, { project, actor, leaseMinutes }: Asked) {
-  const looker = { actor: '', process: '', at: new Date(systemClock.now()).toISOString(), leaseMinutes };
-  const { abandoned } = await heldTasks(tx, project, looker, Number.MAX_SAFE_INTEGER);
+  const { abandoned } = await heldTasks(tx, project, onlooker(systemClock, leaseMinutes), ALL);
   return abandoned
     .filter(({ held_by }) => actor === undefined || held_by === actor)
     .map(({ id, title, held_by, held_since }) => ({
@@ -104,6 +103,8 @@ async function abandonedNow(tx: Reader, { project, actor, leaseMinutes }: Asked)
       held_since,
     }));
 }
+
+const ALL = Number.MAX_SAFE_INTEGER;
 
 /** The newest thought on a task, and the commits that its thoughts of the period name. */
 async function reasonFor(tx: Reader, task: string, { commits }: Pick<Glance, 'commits'>) {
@@ -210,22 +211,14 @@ function sectionsOn(out: Output, limit: number) {
     out.line(out.paint('bold', `${name} (${entries.length})`));
     for (const entry of entries.slice(0, limit)) {
       const [first = '', ...more] = linesOf(entry);
-      printShort(`  ${visibleLine(first)}`, out);
+      // A reason may have 5,000 characters; `colibri show` prints them all.
+      for (const line of wrapShort(`  ${visibleLine(first)}`, out.wrapWidth, 2, REASON_LINES_MAX))
+        out.verbatim(line);
       for (const line of more) out.line(out.paint('dim', `      ${line}`), 6);
     }
     const rest = entries.length - limit;
     if (rest > 0) out.line(out.paint('dim', `  ${rest} more: --limit ${entries.length} shows them.`));
   };
-}
-
-/** A reason may have 5,000 characters; `colibri show` prints them all. */
-function printShort(text: string, out: Output): void {
-  let room = REASON_LINES_MAX;
-  for (const line of wrap(text, out.wrapWidth, 2)) {
-    out.verbatim(room > 0 ? line : '  …');
-    if (room === 0) return;
-    room -= 1;
-  }
 }
 
 type Counted = Found['by_agent'][number];

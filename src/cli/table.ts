@@ -1,5 +1,5 @@
 import { textFrom, visibleLine } from '../untrusted.ts';
-import { UsageError } from './command.ts';
+import { UsageError, type Values } from './command.ts';
 import type { Colour, Output } from './output.ts';
 import { displayWidth, toWidth, wrap } from './text.ts';
 
@@ -23,11 +23,7 @@ export const LIST_OPTIONS = {
   csv: { help: 'print a table for a spreadsheet (RFC 4180)' },
 } as const;
 
-interface ListValues {
-  readonly limit?: string | undefined;
-  readonly all?: boolean | undefined;
-  readonly csv?: boolean | undefined;
-}
+type ListValues = Values<typeof LIST_OPTIONS>;
 
 /** How many entries people get unless they say otherwise. Programs get all of them. */
 const LIMIT_DEFAULT = 50;

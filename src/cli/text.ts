@@ -83,3 +83,13 @@ export function* wrap(text: string, width: number, hang = text.search(/\S|$/)): 
   }
   yield line;
 }
+
+/** The same, but of a long text only the first lines, and then an ellipsis: it is shown whole elsewhere. */
+export function* wrapShort(text: string, width: number, hang: number, most: number): Generator<string> {
+  let room = most;
+  for (const line of wrap(text, width, hang)) {
+    yield room > 0 ? line : `${' '.repeat(hang)}…`;
+    if (room === 0) return;
+    room -= 1;
+  }
+}

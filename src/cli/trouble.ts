@@ -3,9 +3,8 @@ import type { StorageEngine } from '../storage/engine.ts';
 import { readView } from '../trust/own-log.ts';
 import { visibleLine } from '../untrusted.ts';
 import type { Finding } from '../verify/finding.ts';
-import { DatabaseSource } from '../verify/sources/database.ts';
 import type { Verdict } from '../verify/verdict.ts';
-import { check, collectEvidence, ownKey } from './evidence.ts';
+import { checkDatabase, collectEvidence, ownKey } from './evidence.ts';
 import type { Output } from './output.ts';
 
 /** Verifying that many rows takes some seconds: more than a command does on the side. */
@@ -28,16 +27,16 @@ export async function lookForTrouble(
   const { origin, last } = await storage.read(readView);
   if (last.position > rowsMax) return { unverified: last.position };
   const outside = collectEvidence(config, config.dbPath, origin);
-  const { verdict, findings } = await out.progress('verifying', (onProgress) =>
-    storage.read((tx) =>
-      check(new DatabaseSource(storage, tx), ownKey(config, origin), {
-        evidence: outside.evidence,
-        onProgress,
-      }),
-    ),
-  );
+  const key = ownKey(config, origin);
+  const { verdict, findings } = await checkDatabase(storage, key, outside.evidence, out);
   const trouble = troubleOf(verdict, [...findings, ...outside.findings]);
   return trouble === undefined ? {} : { trouble };
+}
+
+/** Prints what a command did with a log, and first what is wrong with the log, if anything. Answers the exit code. */
+export function tellWithTrouble(trouble: string | undefined, data: object, print: () => void, out: Output) {
+  if (trouble !== undefined) out.error(trouble);
+  return out.data({ ...data, ...(trouble && { trouble }) }, print, trouble === undefined);
 }
 
 /** The first thing that is wrong; undefined where nothing is. */

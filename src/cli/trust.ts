@@ -2,7 +2,6 @@ import { keyId } from '../trust/opening.ts';
 import { readView } from '../trust/own-log.ts';
 import { command, UsageError } from './command.ts';
 import { withOwner } from './open.ts';
-import { personOf } from './person.ts';
 
 /** Vouches for the key of another machine that signs the same log. */
 export const trust = command({
@@ -13,7 +12,7 @@ export const trust = command({
     'In a team’s database, every machine signs with its own key, which joins the log automatically. "colibri verify" points out keys that nobody has vouched for. KEY is the whole key, or its id as "colibri verify" shows it. Before you vouch for a key, compare it with what the other machine shows. The call is recorded in the log as owner_trust.',
   positionals: [1, 1],
   async run({ positionals: [wanted = ''], out, config }) {
-    const key = await withOwner(config, out, async ({ call, storage, signer }) => {
+    const key = await withOwner(config, out, async ({ act, storage, signer }) => {
       const { heads } = await storage.read(readView);
       const found = heads.filter(({ key }) => key === wanted || keyId(key) === wanted);
       const [head] = found;
@@ -25,8 +24,7 @@ export const trust = command({
       }
       const { refused } = signer.state();
       if (refused !== undefined) throw new Error(refused);
-      const answer = await call('owner_trust', { key: head.key }, personOf(config));
-      if (!answer.ok) throw new Error(answer.error.message);
+      await act('owner_trust', { key: head.key });
       return head.key;
     });
     return out.data({ trusted: key }, () => out.line(`You have vouched for the key ${key}.`));

@@ -2,6 +2,7 @@ import { asError } from '../errors.ts';
 import { type OpenedFiles, openBundle } from '../export/files.ts';
 import { exactText } from '../integrity/digest.ts';
 import { readWhole } from '../private-files.ts';
+import { readCertificate } from '../report/certificate.ts';
 import { pushedFrom } from '../trust/anchors-git.ts';
 import { stampChecker } from '../trust/anchors-tsr.ts';
 import { keyId, keyIn } from '../trust/opening.ts';
@@ -39,16 +40,16 @@ export async function verifyProof(given: ToVerify): Promise<Verified> {
   if (text === undefined)
     return await verifyCarried('proof', damagedSource('it is too large or not UTF-8'), given);
   if (isProofFile(text)) return verifyProofFile(text, given);
-  const source = await carriedSource(() => openCertificate(text));
-  return await verifyCarried('proof', source, given, () => printCertificate(text, given.out));
+  const open = () => carriedSource(() => openCertificate(text));
+  return await verifyCarried('proof', await open(), given, async () => readCertificate(await open()));
 }
 
 async function verifyCarried(
   what: 'bundle' | 'proof',
   source: CarriedSource,
   given: ToVerify,
-  /** Prints what it shows, where nothing is wrong. */
-  tell?: () => void,
+  /** Reads what it shows, where nothing is wrong. */
+  read?: () => ReturnType<typeof readCertificate>,
 ): Promise<Verified> {
   const { config, key, against, out } = given;
   const origin = await source.origin();
@@ -60,6 +61,7 @@ async function verifyCarried(
   );
   const { verdict } = checked;
   const findings = [...outside.findings, ...checked.findings];
+  const told = findings.length === 0 ? await read?.() : undefined;
   const keyFrom = key !== undefined ? '--key' : trusted !== undefined ? 'known' : 'bundle';
   const about = what === 'bundle' ? {} : { subject: source.subject };
   const summary = `${source.subject}: each of its audit rows is in the log that the signed checkpoint of ${verdict.size} rows covers`;
@@ -72,7 +74,7 @@ async function verifyCarried(
     print() {
       // Only what is proved is told: of one that is wrong, the findings are all there is to say.
       if (findings.length > 0) return;
-      tell?.();
+      if (told !== undefined) printCertificate(told, out);
       if (!source.whole) out.line(summary);
       printKeys(verdict, keyFrom, out);
       printAnchors(anchors, out);

@@ -4,19 +4,17 @@ import type { Config } from '../config.ts';
 import { asError } from '../errors.ts';
 import { readStart } from '../private-files.ts';
 import { type Address, parseAddress } from '../storage/address.ts';
-import { ForeignSchema, type Reader, type StorageEngine } from '../storage/engine.ts';
+import { ForeignSchema, type StorageEngine } from '../storage/engine.ts';
 import { isLocked, openStorage, storageRuntime } from '../storage/open.ts';
 import { PathMemory } from '../trust/key-folder.ts';
 import { keyIn } from '../trust/opening.ts';
 import { readView } from '../trust/own-log.ts';
 import { type Finding, rowFinding } from '../verify/finding.ts';
 import { damagedSource } from '../verify/sources/carried.ts';
-import { DatabaseSource } from '../verify/sources/database.ts';
 import { checkProvedRow } from '../verify/sources/part.ts';
-import { ShortReads } from '../verify/sources/short-reads.ts';
 import { existingFile, readAgainst, readKey } from './brought.ts';
-import { command, UsageError } from './command.ts';
-import { check, collectEvidence, outsideFinding, ownKey } from './evidence.ts';
+import { command, UsageError, type Values } from './command.ts';
+import { check, checkDatabase, collectEvidence, outsideFinding, ownKey } from './evidence.ts';
 import type { Output } from './output.ts';
 import { showVerified, type ToVerify, type Verified } from './verdict.ts';
 import { verifyBundle, verifyProof } from './verify-carried.ts';
@@ -50,12 +48,7 @@ export const verify = command({
   },
 });
 
-interface Trusted {
-  readonly against?: string | undefined;
-  readonly key?: string | undefined;
-  readonly ca?: string | undefined;
-  readonly 'require-vouched'?: boolean | undefined;
-}
+type Trusted = Values<typeof TRUST_OPTIONS> & { readonly 'require-vouched'?: boolean | undefined };
 
 /** Verifies whatever is at a path and prints what came of it. Answers the exit code. */
 export async function verifyFile(
@@ -164,12 +157,7 @@ async function verifyOpened(storage: StorageEngine, given: ToVerify): Promise<Ve
   const outside = collectEvidence(config, path, origin);
   const evidence = [...outside.evidence, against ?? []].flat();
   const key = keyIn(given.key) ?? ownKey(config, origin);
-  // Many write to what a server holds, and a long snapshot would slow them down.
-  const reading = <T>(work: (tx: Reader) => Promise<T>) =>
-    storage.isShared === true ? ShortReads.run(storage, work) : storage.read(work);
-  const { verdict, findings } = await out.progress('verifying', (onProgress) =>
-    reading((tx) => check(new DatabaseSource(storage, tx), key, { evidence, onProgress })),
-  );
+  const { verdict, findings } = await checkDatabase(storage, key, evidence, out);
   const proved = against === undefined ? [] : await storage.read((tx) => checkProvedRow(tx, against));
   const all = [...outside.findings, ...findings, ...proved];
   const { remarks, anchors } = outside;

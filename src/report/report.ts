@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../clock.ts';
-import { heldTasks } from '../domains/tasks/holders.ts';
+import { heldTasks, onlooker } from '../domains/tasks/holders.ts';
 import { type BundleRequest, writeBundle } from '../export/bundle.ts';
 import { formatId, TASKS } from '../log/tables.ts';
 import {
@@ -21,7 +21,7 @@ import type { Period } from './glance.ts';
 import type { Abandoned } from './live/form.ts';
 
 /** The empty page holds this once; the data replaces it. */
-const NO_BUNDLE = '<script type="application/json" id="bundle">null</script>';
+export const NO_BUNDLE = '<script type="application/json" id="bundle">null</script>';
 /** The title is in the first lines of a page. */
 const HEAD_BYTES = 65_536;
 const OPEN = '<script type="application/json" id="bundle">{"name":';
@@ -36,6 +36,14 @@ export function reportPage(): string | undefined {
     if (page !== undefined) return page.toString('utf8');
   }
   return undefined;
+}
+
+/** The same, where nothing can be done without it. */
+export function requirePage(): string {
+  const page = reportPage();
+  if (page?.split(NO_BUNDLE).length !== 2)
+    throw new Error('verify.html is missing: the installation is incomplete. Reinstall Colibri.');
+  return page;
 }
 
 /** The scripts that check bundles without Colibri, by name in a bundle; none where the installation has none. */
@@ -66,9 +74,7 @@ export async function writeReport(
     throw new Error(
       `${target} exists and is not a report, so it was not overwritten. Name another file with -o.`,
     );
-  const page = reportPage();
-  if (page === undefined)
-    throw new Error('verify.html is missing: the installation is incomplete. Reinstall Colibri.');
+  const page = requirePage();
   const folder = makeTemporaryFolder('report');
   try {
     const zip = join(folder, 'bundle.zip');
@@ -87,18 +93,15 @@ export async function readAbandoned(
   storage: Pick<StorageEngine, 'read'>,
   leaseMinutes: number,
 ): Promise<Abandoned> {
-  const at = new Date(systemClock.now()).toISOString();
-  const looker = { actor: '', process: '', at, leaseMinutes };
+  const looker = onlooker(systemClock, leaseMinutes);
   const all = Number.MAX_SAFE_INTEGER;
   const { abandoned } = await storage.read((tx) => heldTasks(tx, undefined, looker, all));
-  return { at, tasks: abandoned.map(({ id }) => formatId(TASKS, id)) };
+  return { at: looker.at, tasks: abandoned.map(({ id }) => formatId(TASKS, id)) };
 }
 
 /** The file appears at the target only when it is complete. Only its owner may read it: calls may have been given secrets. */
 async function writePage(target: string, page: string, zip: string, said: object): Promise<void> {
-  const [before, after, more] = page.split(NO_BUNDLE);
-  if (after === undefined || more !== undefined)
-    throw new Error('verify.html has no place for a bundle, or more than one');
+  const [before, after] = page.split(NO_BUNDLE);
   // JSON that cannot end the script element it is in.
   const name = jsonText(`${basename(target).replace(/\.html?$/i, '')}.zip`).replaceAll('<', '\\u003c');
   const making = join(dirname(target), `.${basename(target)}.${systemClock.salt()}.new`);

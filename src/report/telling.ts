@@ -52,6 +52,8 @@ export function tellCall({ row, args, result, error: refusal = {}, outside = {} 
   return {
     at: textOf(at),
     actor: textOf(actor),
+    /** Whether somebody called it from the command line. */
+    isPerson: row.source === 'cli',
     tool: textOf(tool),
     outcome: textOf(outcome),
     error,

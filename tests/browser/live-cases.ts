@@ -425,6 +425,9 @@ export function largeLiveCase(context: BrowserContext, large: () => Playground):
     page.on('response', async (response) => {
       sizes.push((await response.body().catch(() => Buffer.alloc(0))).length);
     });
+    await page.goto(url);
+    // Counted in the background, and shown as far as it is, although no row arrives meanwhile.
+    await page.waitForSelector('#panel-summary :text("through row 50,000 of 50,000")', { timeout: 60_000 });
     await page.goto(`${url}#board`);
     await page.waitForSelector('body[data-ready=true]');
     await settled(page);

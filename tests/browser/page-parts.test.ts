@@ -10,7 +10,7 @@ import { Sha256Stream, sha256Hex, sha512 } from '../../src/report/page/sha2.ts';
 import { proofOf, treeOf } from '../../src/report/page/view/tree.ts';
 import { heldLog } from '../../src/report/page/worker/held-log.ts';
 import { openSource } from '../../src/report/page/worker/open.ts';
-import { loadTexts, pairRows, tellCalls } from '../../src/report/page/worker/records.ts';
+import { loadTexts, pairRows, tellCalls } from '../../src/report/records.ts';
 import { textFields } from '../../src/report/telling.ts';
 import { proving } from '../contract/proves.ts';
 import { seededRandom } from '../driver/random.ts';

@@ -1,3 +1,4 @@
+import type { Clock } from '../../clock.ts';
 import { TASKS } from '../../log/tables.ts';
 import type { Reader } from '../../storage/engine.ts';
 import type { CallContext } from '../../tool.ts';
@@ -11,6 +12,11 @@ import type { SeenHolder } from '../rule.ts';
 /** Who looks, when, and after how long a silent holder counts as gone. */
 export interface Looker extends Pick<CallContext, 'actor' | 'process' | 'at'> {
   readonly leaseMinutes: number;
+}
+
+/** Somebody who only looks, and holds nothing. */
+export function onlooker({ now }: Pick<Clock, 'now'>, leaseMinutes: number): Looker {
+  return { actor: '', process: '', at: new Date(now()).toISOString(), leaseMinutes };
 }
 
 /** A holder as it is shown to agents and people. */

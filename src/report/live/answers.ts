@@ -1,4 +1,5 @@
 import { type Clock, pauseEvery } from '../../clock.ts';
+import { numberFrom } from '../../domains/lookup.ts';
 import { asError } from '../../errors.ts';
 import { provingFiles } from '../../export/certificate.ts';
 import type { SignedHead } from '../../export/heads.ts';
@@ -13,7 +14,7 @@ import { formatCertificate } from '../../verify/sources/certificate.ts';
 import { Cells } from '../../verify/sources/database-cells.ts';
 import { isText, members } from '../../verify/sources/forms.ts';
 import { digestsAt, remembering } from '../../verify/sources/part.ts';
-import { type CallQuery, type Filter, HISTORY_MAX, KINDS, SESSIONS_PAGE } from '../filter.ts';
+import { type CallQuery, EVERYTHING, type Filter, HISTORY_MAX, KINDS, SESSIONS_PAGE } from '../filter.ts';
 import { sumBy, sumOf } from '../glance.ts';
 import { Counting } from './counting.ts';
 import {
@@ -61,7 +62,7 @@ export function liveAnswers(
   const nodes = new Map<string, string>();
 
   const ANSWERS: Readonly<Record<string, Answer>> = {
-    head: async () => ({ said: replay.state() }),
+    head: async () => ({ said: { ...replay.state(), counted: counting.through } }),
     /** The proof that the log of one size begins the one of another. */
     async since(tx, given, rows) {
       const [from, to] = [countOf(given, 'from'), countOf(given, 'to')];
@@ -69,11 +70,10 @@ export function liveAnswers(
       return { said: from === to ? [] : await consistencyProof(remembering(logNodes(tx), nodes), from, to) };
     },
     async choices(tx) {
-      const found = await tx.all<{ project: string }>(
-        'SELECT DISTINCT project FROM tasks ORDER BY project LIMIT 500',
-      );
-      const agents = new Set(counting.tally.lines(filterIn(new URLSearchParams())).map(({ agent }) => agent));
-      return { said: { projects: found.map(({ project }) => project), agents: [...agents].sort() } };
+      const sql = 'SELECT DISTINCT project FROM tasks ORDER BY project LIMIT 500';
+      const projects = (await tx.all<{ project: string }>(sql)).map(({ project }) => project);
+      const agents = new Set(counting.tally.lines(EVERYTHING).map(({ agent }) => agent));
+      return { said: { projects, agents: [...agents].sort() } };
     },
     async summary(tx, given, rows) {
       const filter = filterIn(given);
@@ -121,10 +121,7 @@ export function liveAnswers(
     },
     async sessions(tx, given) {
       const { sql, values } = sessionCondition(filterIn(given));
-      const total = await tx.get<{ count: number }>(
-        `SELECT count(*) AS count FROM sessions s WHERE ${sql}`,
-        ...values,
-      );
+      const total = await numberFrom(tx, `SELECT count(*) AS value FROM sessions s WHERE ${sql}`, ...values);
       const page = await tx.all<{ id: number; position: number }>(
         `SELECT s.id, s.position FROM sessions s WHERE ${sql} ORDER BY s.id DESC LIMIT ? OFFSET ?`,
         ...[...values, SESSIONS_PAGE, countOf(given, 'from')],
@@ -132,15 +129,15 @@ export function liveAnswers(
       return {
         positions: page.map(({ position }) => position),
         asked: page.map(({ id }) => formatId(SESSIONS, id)),
-        said: { total: total?.count ?? 0 },
+        said: { total },
       };
     },
     async session(tx, given) {
       const subject = textOf(given, 'id');
       const id = parseId(SESSIONS, subject);
       if (id === undefined || !(await tx.get('SELECT 1 AS one FROM sessions WHERE id = ?', id))) return {};
-      const sql = 'SELECT count(*) AS count FROM session_records WHERE session_id = ?';
-      const records = (await tx.get<{ count: number }>(sql, id))?.count ?? 0;
+      const sql = 'SELECT count(*) AS value FROM session_records WHERE session_id = ?';
+      const records = await numberFrom(tx, sql, id);
       if (records > SESSION_RECORDS_MAX)
         return {
           reason: `${subject} has ${records} records, more than this page can show. "colibri prove ${subject}" writes all of them; open that file in verify.html`,
@@ -153,8 +150,7 @@ export function liveAnswers(
       const task = id && (await tx.get<{ position: number }>('SELECT position FROM tasks WHERE id = ?', id));
       if (!id || !task) return {};
       const related = await readRelated(tx, id, RELATED_MAX);
-      const count = 'SELECT count(*) AS count FROM task_calls WHERE task_id = ?';
-      const all = (await tx.get<{ count: number }>(count, id))?.count ?? 0;
+      const all = await numberFrom(tx, 'SELECT count(*) AS value FROM task_calls WHERE task_id = ?', id);
       const calls = await tx.all<{ position: number }>(
         'SELECT position FROM task_calls WHERE task_id = ? ORDER BY position DESC LIMIT ?',
         ...[id, HISTORY_MAX],
@@ -273,7 +269,7 @@ async function countSessions(tx: Reader) {
 const THOUGHTS_MAX = 20_000;
 
 async function namedCommits(tx: Reader, { project, agent, since, until }: Filter, max: number) {
-  const last = (await tx.get<{ id: number | null }>('SELECT max(id) AS id FROM thoughts'))?.id ?? 0;
+  const last = await numberFrom(tx, 'SELECT max(id) AS value FROM thoughts');
   return await tx.all<{ id: number; position: number }>(
     `SELECT h.id, h.position FROM thoughts h JOIN tasks t ON t.id = h.task_id
      WHERE h.id > ? AND h.commit_sha IS NOT NULL AND t.project = coalesce(?, t.project)

@@ -56,6 +56,8 @@ export interface VerdictState {
   readonly ageMs?: number;
   /** Why it could not be carried out. */
   readonly failed?: string;
+  /** Rows that the server has counted so far. */
+  readonly counted?: number;
 }
 
 /** Where a session has more records, a certificate of it is too large for a page. */

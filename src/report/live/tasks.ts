@@ -5,8 +5,6 @@ import { CARDS_PAGE, type Filter, idIn, wordsOf } from '../filter.ts';
 
 type Found = Readonly<Record<'id' | 'position', number>>;
 
-const URGENCY = "CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END";
-
 /** The columns of the board with their counts, and the first cards of each. */
 export async function readBoard(tx: Reader, filter: Filter) {
   const { sql, params } = conditionOf(tx, filter, 'updated_at');
@@ -37,7 +35,7 @@ export async function readCards(
 ): Promise<Found[]> {
   const { sql, params } = conditionOf(tx, filter, 'updated_at');
   return await tx.all<Found>(
-    `SELECT id, position FROM tasks WHERE workflow = ? AND status = ? AND ${sql} ORDER BY ${URGENCY}, id LIMIT ? OFFSET ?`,
+    `SELECT id, position FROM tasks WHERE workflow = ? AND status = ? AND ${sql} ORDER BY urgency, id LIMIT ? OFFSET ?`,
     ...[column.workflow, column.status, ...params, CARDS_PAGE, from],
   );
 }

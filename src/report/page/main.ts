@@ -84,22 +84,12 @@ function ask<Name extends keyof Questions>(name: Name, ...about: Parameters<Ques
 
 /** Every question about a log as a function. */
 function asked(): Log {
-  const names = [
-    'choices',
-    'summary',
-    'board',
-    'cards',
-    'trail',
-    'sessions',
-    'abandoned',
-    'session',
-    'task',
-    'call',
-    'compare',
-  ] as const;
-  return Object.fromEntries(
-    names.map((name) => [name, (...about: Parameters<Log[typeof name]>) => ask(name, ...about)]),
-  ) as unknown as Log;
+  return new Proxy({} as Log, {
+    get:
+      (_, name: keyof Log) =>
+      (...about: Parameters<Log[typeof name]>) =>
+        ask(name, ...about),
+  });
 }
 
 function welcome(): HTMLElement {
@@ -284,7 +274,7 @@ async function follow(): Promise<void> {
   tell(true);
   await followLink();
   document.body.dataset.ready = 'true';
-  let drawn = { at: performance.now(), size: state.head?.size ?? 0, counted: false };
+  let drawn = { at: performance.now(), size: state.head?.size ?? 0, counted: -1 };
   for (let wait = POLL_MS; shown === own; ) {
     await new Promise((resolve) => setTimeout(resolve, wait));
     if (document.hidden || shown !== own) continue;
@@ -297,10 +287,14 @@ async function follow(): Promise<void> {
       tell(false);
       continue;
     }
-    const size = state.head?.size ?? 0;
-    if ((size === drawn.size && drawn.counted) || performance.now() - drawn.at < DRAW_MS) continue;
-    // Once more after the last rows: what the server counts comes later.
-    drawn = { at: performance.now(), size, counted: size === drawn.size };
+    const {
+      head: { size } = { size: 0 },
+      server: { counted = 0 },
+    } = state;
+    // What the server counts comes later than the rows: of a long log, minutes later.
+    const isNews = size !== drawn.size || counted !== drawn.counted;
+    if (!isNews || performance.now() - drawn.at < DRAW_MS) continue;
+    drawn = { at: performance.now(), size, counted };
     await own.grow().catch(() => undefined);
   }
 }

@@ -35,7 +35,7 @@ export function formatCertificate(certificate: Certificate): string {
  * Reads a certificate by a stranger. Throws a SourceError for one that is not exactly as Colibri writes it: the text is
  * made again and compared, so that a member too many, one that is there twice or a second spelling is refused.
  */
-export function parseCertificate(text: string): Certificate {
+function parseCertificate(text: string): Certificate {
   if (text.length > CERTIFICATE_BYTES_MAX)
     throw new SourceError(`the certificate is larger than ${CERTIFICATE_BYTES_MAX} bytes`);
   const { files, kind, origin, subject, version } = members(text);

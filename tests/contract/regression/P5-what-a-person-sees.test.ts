@@ -65,7 +65,7 @@ test('P5: show has the refusals of a task, says each text once, and mangles no j
   expect(task.stdout.split('First')).toHaveLength(2);
   expect(thought.stdout.split(CONTENT)).toHaveLength(2);
   // P5: "1 records".
-  expect(session.stdout).toContain('session sealed A-0001 with 1 record\n');
+  expect(session.stdout).toContain('session sealed T-0001 First: A-0001 with 1 record\n');
 });
 
 test('P8: a line of the log names the task, and a person’s line says that it came from the command line', async () => {

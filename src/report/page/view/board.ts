@@ -1,6 +1,6 @@
 import type { Filter } from '../../filter.ts';
+import type { Task } from '../../records.ts';
 import type { Column, Log } from '../worker/log.ts';
-import type { Task } from '../worker/records.ts';
 import { h, replace } from './dom.ts';
 import { note, number, said, tag, time, words } from './parts.ts';
 import { type Refreshed, redrawing, type View } from './view.ts';

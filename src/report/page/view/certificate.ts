@@ -1,36 +1,29 @@
-import type { CertificateView } from '../worker/certificate.ts';
-import type { Session, Thought } from '../worker/records.ts';
+import type { ToldCertificate } from '../../certificate.ts';
+import type { Session, Thought } from '../../records.ts';
 import type { VerdictView } from '../worker/verdict.ts';
 import { anchorState } from './checks.ts';
 import { historyList, taskFacts, thoughtFacts } from './detail.ts';
 import { type Child, h } from './dom.ts';
-import { card, facts, hash, note, number, plural, said, seal, tag, time } from './parts.ts';
+import { card, facts, findingItem, hash, note, number, plural, said, seal, time } from './parts.ts';
 
 const FINDINGS_MAX = 5;
 
 /** A certificate as a person reads it. Of one that is wrong, nothing is shown as proved. */
-export function certificateView(view: CertificateView, verdict: VerdictView): HTMLElement {
+export function certificateView(view: ToldCertificate, verdict: VerdictView): HTMLElement {
   const { findings, findingCount } = verdict;
   if (findingCount === 0) return h('div.grid.certificate', parts(view), rests(verdict));
   const count = plural(findingCount, 'finding');
   const left = findingCount - FINDINGS_MAX;
   return h('div.grid.certificate', [
     seal('bad', `This certificate is not valid: ${count}. Nothing in it is proved.`),
-    h(
-      'ol.findings',
-      findings
-        .slice(0, FINDINGS_MAX)
-        .map(({ kind, record, message }) =>
-          h('li', tag(kind, 'bad'), ' ', said(record, 200), h('p', said(message, 2_000))),
-        ),
-    ),
+    h('ol.findings', findings.slice(0, FINDINGS_MAX).map(findingItem)),
     left > 0 && note(`${number(left)} more; Checks lists them.`),
     h('details', h('summary', 'What the file says (not proved)'), h('div.grid', parts(view))),
   ]);
 }
 
-function parts(view: CertificateView): Child[] {
-  const { subject, task, thought, session, steps, reasons, seals, skills } = view;
+function parts(view: ToldCertificate): Child[] {
+  const { subject, task, thought, steps, reasons, gate, seals, skills } = view;
   return [
     h('section.card.grid', { 'aria-label': 'Subject' }, [
       h('h2.big', `${subject} `, said(task?.title ?? '')),
@@ -40,7 +33,7 @@ function parts(view: CertificateView): Child[] {
     ]),
     steps.length > 0 && card('What was done, and by whom', names(), historyList(steps, [])),
     card('The reasons, in order', reasonList(reasons)),
-    task !== undefined && session === undefined && card('The gate', gate(view)),
+    gate.length > 0 && card('The gate', ...gate.map((sentence) => h('p', said(sentence)))),
     card('The seal', ...sealParts(seals)),
     skills.length > 0 && card('Skills in force', h('p', said(skills.join(', '), 4_000))),
   ];
@@ -66,42 +59,6 @@ function reasonList(reasons: readonly Thought[]): HTMLElement {
       ]),
     ),
   );
-}
-
-/** What the rules asked before the task could be finished, and what met it. */
-function gate({ task, steps, reasons, seals }: CertificateView): Child[] {
-  const end = steps.findLast(({ to }) => to.toLowerCase() === 'done');
-  const refused = steps.filter(({ kind }) => kind === 'failure').length;
-  if (end === undefined)
-    return [
-      h(
-        'p',
-        'It is not finished. Finishing it needs a thought',
-        task?.isProofGrade === true && ', and a sealed session',
-        '.',
-      ),
-    ];
-  const last = reasons.findLast(({ position }) => position < end.exit);
-  return [
-    h('p', 'Finished by ', said(end.actor, 128), ', ', time(end.at), ' (audit row ', String(end.exit), ').'),
-    h(
-      'p',
-      'A task can be finished only after a thought about it',
-      last !== undefined && ': here ',
-      last?.id,
-      '.',
-    ),
-    task?.isProofGrade === true &&
-      h(
-        'p',
-        'It is proof-grade, so it also needed a sealed session',
-        seals[0] !== undefined && ': ',
-        seals[0]?.id,
-        '.',
-      ),
-    refused > 0 &&
-      h('p', `${plural(refused, 'call')} on it ${refused === 1 ? 'was' : 'were'} refused on the way.`),
-  ];
 }
 
 function sealParts(seals: readonly Session[]): Child[] {

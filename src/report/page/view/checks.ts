@@ -2,7 +2,7 @@ import { howToCheck } from '../../../verify/sources/anchor-file.ts';
 import type { Comparison } from '../worker/compare.ts';
 import type { VerdictView } from '../worker/verdict.ts';
 import { type Child, h, replace } from './dom.ts';
-import { card, facts, growing, note, number, plural, said, table, tag, time } from './parts.ts';
+import { card, facts, findingItem, growing, note, number, plural, said, table, time } from './parts.ts';
 
 export const STATES = { holds: '✓ holds', wrong: '✕ wrong', unchecked: '– not checked' };
 const FINDINGS_STEP = 50;
@@ -30,9 +30,7 @@ function findings({ findings: all, findingCount }: VerdictView): Child[] {
   if (all.length === 0) return [note('None.')];
   const left = findingCount - all.length;
   return [
-    ...growing(h('ol.findings'), all, FINDINGS_STEP, ({ kind, record, message }) =>
-      h('li', tag(kind, 'bad'), ' ', said(record, 200), h('p', said(message, 2_000))),
-    ),
+    ...growing(h('ol.findings'), all, FINDINGS_STEP, findingItem),
     left > 0 && note(`${number(left)} more are not listed; "colibri verify" lists all.`),
   ];
 }

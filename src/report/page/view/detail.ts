@@ -1,7 +1,6 @@
-import { listIn } from '../../../untrusted.ts';
+import type { Call, Task, Thought } from '../../records.ts';
 import type { CallDetail, RowDetail } from '../worker/detail.ts';
 import type { Related, TaskDetail } from '../worker/log.ts';
-import type { Call, Task, Thought } from '../worker/records.ts';
 import { type Child, h, type Part, replace } from './dom.ts';
 import { columns, facts, hash, linkTo, note, number, plural, said, seal, tag, time, words } from './parts.ts';
 
@@ -138,17 +137,10 @@ export function thoughtFacts(thought: Thought): HTMLElement {
     { by: said(thought.recorded_by, 128), recorded: time(thought.recorded_at) },
     { branch: thought.branch !== '' && [said(thought.branch, 256), seen('branch')] },
     { commit: thought.commit_sha !== '' && [h('code.break', thought.commit_sha), seen('commit_sha')] },
-    { tests: thought.tests_run !== '' && said(listed(thought.tests_run)) },
-    { blockers: thought.blockers !== '' && said(listed(thought.blockers)) },
+    columns(thought, 'tests', 'blockers'),
     { metadata: thought.metadata !== '' && h('code.break', said(thought.metadata)) },
     { session: thought.session !== '' && linkTo(thought.session) },
   );
-}
-
-/** The entries of a stored list, or the text as it is. */
-function listed(text: string): string {
-  const list = listIn(text);
-  return list.length > 0 && list.every((one) => typeof one === 'string') ? list.join(', ') : text;
 }
 
 function proofPart(proof: CallDetail['proof']): HTMLElement {

@@ -2,7 +2,7 @@ import type { ServerAnchor, VerdictState } from '../../live/form.ts';
 import type { LiveState } from '../worker/live-log.ts';
 import { STATES as CHECK_STATES, compareBox } from './checks.ts';
 import { type Child, h } from './dom.ts';
-import { card, facts, note, number, plural, said, table, tag, time } from './parts.ts';
+import { card, facts, findingItem, note, number, plural, said, table, time } from './parts.ts';
 import type { Grounds } from './summary.ts';
 import type { Conclusion } from './verdict.ts';
 import { redrawing } from './view.ts';
@@ -162,12 +162,7 @@ function serverParts(state: VerdictState): Child[] {
       'Anchored through': number(verdict.anchoredThrough),
     }),
     findingCount === 0 ? note('No findings.') : h('b', plural(findingCount, 'finding')),
-    h(
-      'ol.findings',
-      findings.map(({ kind, record, message }) =>
-        h('li', tag(kind, 'bad'), ' ', said(record, 200), h('p', said(message, 2_000))),
-      ),
-    ),
+    h('ol.findings', findings.map(findingItem)),
     findingCount > findings.length && note('“colibri verify” lists all of them.'),
     ...remarks.slice(0, 20).map((remark) => note(said(remark, 400))),
   ];

@@ -1,3 +1,4 @@
+import type { Finding } from '../../../verify/finding.ts';
 import { type Child, h, type Part, type Props } from './dom.ts';
 
 // What the views are made of.
@@ -48,6 +49,11 @@ export function table(label: string, names: readonly string[], rows: readonly (r
   });
   const scroll = { tabindex: 0, role: 'group', 'aria-label': label };
   return h('div.scroll', scroll, h('table', h('thead', h('tr', head)), h('tbody', body)));
+}
+
+/** What is wrong, as an item of a list. */
+export function findingItem({ kind, record, message }: Pick<Finding, 'kind' | 'record' | 'message'>) {
+  return h('li', tag(kind, 'bad'), ' ', said(record, 200), h('p', said(message, 2_000)));
 }
 
 /** A list of which the first items are shown, with a button that shows more. */

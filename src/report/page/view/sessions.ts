@@ -1,8 +1,8 @@
 import { verifyInclusion } from '../../../integrity/proof-verifier.ts';
 import { leafHash } from '../../../integrity/tree.ts';
 import { EVERYTHING, SESSIONS_PAGE } from '../../filter.ts';
+import type { Session } from '../../records.ts';
 import type { Log, SessionLine } from '../worker/log.ts';
-import type { Session } from '../worker/records.ts';
 import { type Child, h, replace } from './dom.ts';
 import { card, columns, facts, field, hash, lineButton, note, number, plural, seal } from './parts.ts';
 import { proofOf, type TreeNode, treeOf, treePicture } from './tree.ts';

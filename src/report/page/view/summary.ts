@@ -1,5 +1,5 @@
+import type { Task } from '../../records.ts';
 import type { Log, NamedCommit, Summary } from '../worker/log.ts';
-import type { Task } from '../worker/records.ts';
 import { type Child, h, type Part } from './dom.ts';
 import { countTable, glanceView } from './glance.ts';
 import { card, lineButton, note, number, said, seal, time, words } from './parts.ts';

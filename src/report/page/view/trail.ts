@@ -1,7 +1,7 @@
 import { KINDS } from '../../filter.ts';
+import type { Call } from '../../records.ts';
 import type { Kind } from '../../telling.ts';
 import type { CallPage, Log } from '../worker/log.ts';
-import type { Call } from '../worker/records.ts';
 import { h, replace } from './dom.ts';
 import { note, number, plural, said, tag, time } from './parts.ts';
 import { type Refreshed, redrawing, type View } from './view.ts';

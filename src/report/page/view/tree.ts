@@ -1,5 +1,5 @@
 import { leafHash, nodeHash } from '../../../integrity/tree.ts';
-import type { Leaf } from '../worker/records.ts';
+import type { Leaf } from '../../records.ts';
 import { h, svg } from './dom.ts';
 import { number } from './parts.ts';
 

@@ -4,9 +4,9 @@ import { leafHash } from '../../../integrity/tree.ts';
 import type { SourceRow } from '../../../verify/source.ts';
 import { members } from '../../../verify/sources/forms.ts';
 import { isIncluded } from '../../../verify/sources/proofs.ts';
+import type { Call, Thought } from '../../records.ts';
 import { textFields } from '../../telling.ts';
 import type { OpenedSource } from './open.ts';
-import type { Call, Thought } from './records.ts';
 
 /** A call with its rows, their attached data, and the proof of the last one under a signed root. */
 export interface CallDetail {

@@ -15,11 +15,11 @@ import {
 } from '../../filter.ts';
 import { glanceAt, isWithin, type Period, sumBy, sumOf, Tally } from '../../glance.ts';
 import type { Abandoned } from '../../live/form.ts';
+import type { Task } from '../../records.ts';
 import { compare } from './compare.ts';
 import { callDetail } from './detail.ts';
 import type { CallPage, Column, Log, Related, Summary, TaskDetail } from './log.ts';
 import type { OpenedSource } from './open.ts';
-import type { Task } from './records.ts';
 
 const COLUMNS = new Map(Object.entries(ARROWS).map(([workflow, arrows]) => [workflow, Object.keys(arrows)]));
 const URGENCY: readonly string[] = ['critical', 'high', 'normal', 'low'];

@@ -3,11 +3,11 @@ import { ProofError, verifyConsistency } from '../../../integrity/proof-verifier
 import { headIn, keyId, keyIn, openIfValid, originOfKey } from '../../../trust/opening.ts';
 import type { CallQuery, Filter } from '../../filter.ts';
 import type { Abandoned, Preamble, VerdictState } from '../../live/form.ts';
+import type { Task } from '../../records.ts';
 import { type Comparison, KEY, unknown } from './compare.ts';
 import { callDetail } from './detail.ts';
 import type { Choices, Column, Log, Related, Summary } from './log.ts';
 import { type OpenedSource, openSource } from './open.ts';
-import type { Task } from './records.ts';
 
 /** What the page knows of the log that it follows. */
 export interface LiveState {

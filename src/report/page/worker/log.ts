@@ -1,9 +1,9 @@
 import type { CallQuery, Filter } from '../../filter.ts';
 import type { Counts, Glance, NamedCounts, Period } from '../../glance.ts';
 import type { Abandoned } from '../../live/form.ts';
+import type { Call, Session, Task, Thought } from '../../records.ts';
 import type { Comparison } from './compare.ts';
 import type { CallDetail } from './detail.ts';
-import type { Call, Session, Task, Thought } from './records.ts';
 
 /** What the views ask about a log. A bundle answers from memory, a server page by page; the views do not know which. */
 export interface Log {

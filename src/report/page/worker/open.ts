@@ -8,7 +8,7 @@ import { type CarriedSource, carriedSource } from '../../../verify/sources/carri
 import { CERTIFICATE_BYTES_MAX, openCertificate } from '../../../verify/sources/certificate.ts';
 import { SourceError } from '../../../verify/sources/files.ts';
 import { type VerifyOptions, verify } from '../../../verify/verify.ts';
-import * as records from './records.ts';
+import { readRecords } from '../../records.ts';
 import { verdictView } from './verdict.ts';
 
 /** What the page was given: a bundle, or a certificate. */
@@ -37,24 +37,10 @@ export async function openSource(
   const { source, read, findings } = watched;
   const report = (finding: Finding) => void findings.push(finding);
   const verdict = await judge(source, { report, onProgress }, trusted);
-  const told = records.pairRows(read.values());
-  const state = await records.readState(source, told);
-  const gone = findings.filter(({ kind, table }) => kind === 'missing' && table === 'texts');
-  const missing = new Set(gone.map(({ expected }) => expected));
-  const text = await records.loadTexts(source, records.digestsIn(told, state), missing, texts);
-  const calls = records.tellCalls(told, state, text, new Set(findings.map(({ position }) => position)));
-  const stateRows = [...state.values()].reduce((sum, { size }) => sum + size, 0);
-  const wrong = new Set(findings.map(({ record }) => record));
   // Of part of a log, nobody can say which row of a process was its last.
   const lastSeen = source.whole ? watched.walked?.lastSeen : undefined;
-  const shown = { state, text, calls, rows: read, wrong, lastSeen };
-  return {
-    ...{ given, source, read, verdict, text, calls },
-    verdictView: verdictView(verdict, watched, stateRows),
-    tasks: records.tasksOf(shown),
-    thoughts: records.thoughtsOf(shown),
-    sessions: records.sessionsOf(shown),
-  };
+  const { stateRows, ...records } = await readRecords(source, read, { findings, texts, lastSeen });
+  return { given, source, read, verdict, ...records, verdictView: verdictView(verdict, watched, stateRows) };
 }
 
 /** What was handed over as a source. */

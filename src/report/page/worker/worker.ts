@@ -1,4 +1,4 @@
-import { certificateOf } from './certificate.ts';
+import { tellCertificate } from '../../certificate.ts';
 import { heldLog, type Known } from './held-log.ts';
 import { liveLog } from './live-log.ts';
 import type { Log } from './log.ts';
@@ -21,7 +21,8 @@ const ANSWERS = {
     log = heldLog(opened, known);
     return {
       verdict: opened.verdictView,
-      certificate: certificateOf(opened),
+      // Every text is a stranger's, and none is proved where there are findings.
+      certificate: opened.source.whole ? undefined : tellCertificate(opened.source.subject, opened),
       choices: await log.choices(),
     };
   },

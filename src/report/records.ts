@@ -1,24 +1,46 @@
-import type { SessionRow, TaskRow, ThoughtRow } from '../../../domains/facts.ts';
-import { isHash, sha256Hex } from '../../../integrity/digest.ts';
-import {
-  formatId,
-  SESSION_RECORDS,
-  SESSIONS,
-  type StateTable,
-  TASKS,
-  THOUGHTS,
-} from '../../../log/tables.ts';
-import { ERASED } from '../../../log/texts.ts';
-import { listIn } from '../../../untrusted.ts';
-import { auditRow } from '../../../verify/finding.ts';
-import { type JsonObject, objectIn } from '../../../verify/rules/payloads.ts';
-import type { Source, SourceRow, Walked } from '../../../verify/source.ts';
-import { isPosition, isText, members } from '../../../verify/sources/forms.ts';
-import { effectsOf, statesNamed } from '../../../verify/sources/rows.ts';
-import { tellCall, textFields, textOf } from '../../telling.ts';
+import type { SessionRow, TaskRow, ThoughtRow } from '../domains/facts.ts';
+import { isHash, sha256Hex } from '../integrity/digest.ts';
+import { formatId, SESSION_RECORDS, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../log/tables.ts';
+import { ERASED } from '../log/texts.ts';
+import { listIn } from '../untrusted.ts';
+import { auditRow, type Finding } from '../verify/finding.ts';
+import { type JsonObject, objectIn } from '../verify/rules/payloads.ts';
+import type { Source, SourceRow, Walked } from '../verify/source.ts';
+import { isPosition, isText, members } from '../verify/sources/forms.ts';
+import { effectsOf, statesNamed } from '../verify/sources/rows.ts';
+import { tellCall, textFields, textOf } from './telling.ts';
+
+/** Calls, tasks, thoughts and sessions. */
+export type Records = Awaited<ReturnType<typeof readRecords>>;
+
+interface Besides {
+  readonly findings?: readonly Finding[];
+  /** Texts that came another way, by their digests. */
+  readonly texts?: ReadonlyMap<string, string> | undefined;
+  readonly lastSeen?: Walked['lastSeen'];
+}
+
+/** Everything that some rows tell, with what the source holds beside them. */
+export async function readRecords(
+  source: Pick<Source, 'states' | 'texts'>,
+  rows: ReadonlyMap<number, SourceRow>,
+  { findings = [], texts, lastSeen }: Besides = {},
+) {
+  const told = pairRows(rows.values());
+  const state = await readState(source, told);
+  const gone = findings.filter(({ kind, table }) => kind === 'missing' && table === 'texts');
+  const missing = new Set(gone.map(({ expected }) => expected));
+  const text = await loadTexts(source, digestsIn(told, state), missing, texts);
+  const calls = tellCalls(told, state, text, new Set(findings.map(({ position }) => position)));
+  const shown = { state, text, calls, rows, wrong: new Set(findings.map(({ record }) => record)), lastSeen };
+  return {
+    ...{ text, calls, stateRows: [...state.values()].reduce((sum, { size }) => sum + size, 0) },
+    ...{ tasks: tasksOf(shown), thoughts: thoughtsOf(shown), sessions: sessionsOf(shown) },
+  };
+}
 
 /** The two rows of a call with their attached data. Every field is a stranger's. */
-export interface Told {
+interface Told {
   readonly position: number;
   /** Its position, or 0 where the call never ended. */
   readonly exit: number;
@@ -81,7 +103,7 @@ export function tellCalls(
 const MISSING = '[missing]';
 
 /** The text behind a digest, or why there is none; nothing for a field that was never given. */
-export type ShowText = (digest: unknown) => string;
+type ShowText = (digest: unknown) => string;
 
 /** Fetches the texts that will be shown. `missing` are digests whose text is gone without having been erased. */
 export async function loadTexts(
@@ -98,10 +120,10 @@ export async function loadTexts(
 }
 
 /** Rows of state by id, for each table. Every field is a stranger's. */
-export type State = ReadonlyMap<StateTable, ReadonlyMap<number, JsonObject>>;
+type State = ReadonlyMap<StateTable, ReadonlyMap<number, JsonObject>>;
 
 /** Reads the rows of state that the calls wrote. */
-export async function readState(source: Pick<Source, 'states'>, calls: readonly Told[]): Promise<State> {
+async function readState(source: Pick<Source, 'states'>, calls: readonly Told[]): Promise<State> {
   const effects = calls.flatMap(({ row }) => effectsOf(row));
   const fieldsIn = (rows: ReadonlyMap<number, string>) =>
     new Map([...rows].map(([id, text]) => [id, members(text)]));
@@ -109,7 +131,7 @@ export async function readState(source: Pick<Source, 'states'>, calls: readonly 
 }
 
 /** The digests in calls and in rows of state. */
-export function digestsIn(calls: readonly Told[], state: State): unknown[] {
+function digestsIn(calls: readonly Told[], state: State): unknown[] {
   const inCalls = calls.flatMap(({ enter, args }) => textFields(enter, args).map((field) => args[field]));
   const inState = [...state].flatMap(([{ texts }, rows]) =>
     [...rows.values()].flatMap((fields) => texts.map((column) => fields[column])),
@@ -129,7 +151,7 @@ interface Shown {
 
 export type Task = ReturnType<typeof tasksOf>[number];
 
-export function tasksOf({ state, text, wrong, lastSeen }: Omit<Shown, 'calls' | 'rows'>) {
+function tasksOf({ state, text, wrong, lastSeen }: Omit<Shown, 'calls' | 'rows'>) {
   return [...(state.get(TASKS) ?? [])].map(([number, fields]) => {
     const id = formatId(TASKS, number);
     const { labels } = members(`{"labels":${textOf(fields.labels)}}`);
@@ -165,7 +187,7 @@ function idOf(table: StateTable, number: unknown): string {
 
 export type Thought = ReturnType<typeof thoughtsOf>[number];
 
-export function thoughtsOf({ state, text, wrong }: Omit<Shown, 'calls' | 'rows'>) {
+function thoughtsOf({ state, text, wrong }: Omit<Shown, 'calls' | 'rows'>) {
   return [...(state.get(THOUGHTS) ?? [])].map(([number, fields]) => {
     const id = formatId(THOUGHTS, number);
     return {
@@ -175,6 +197,8 @@ export function thoughtsOf({ state, text, wrong }: Omit<Shown, 'calls' | 'rows'>
       session: idOf(SESSIONS, fields.session_id),
       /** Which of branch and commit the server read from the repository itself. */
       observed: listIn(textOf(fields.observed)).filter(isText),
+      tests: listed(text(fields.tests_run)),
+      blockers: listed(text(fields.blockers)),
       /** The exit row of the call that recorded it. */
       position: countOf(fields.position),
       isWrong: wrong.has(id),
@@ -182,9 +206,15 @@ export function thoughtsOf({ state, text, wrong }: Omit<Shown, 'calls' | 'rows'>
   });
 }
 
+/** The entries of a stored list, or the text as it is. */
+function listed(text: string): string {
+  const list = listIn(text);
+  return list.length > 0 && list.every(isText) ? list.join(', ') : text;
+}
+
 export type Session = ReturnType<typeof sessionsOf>[number];
 
-export function sessionsOf(shown: Shown) {
+function sessionsOf(shown: Shown) {
   const { state, text, wrong } = shown;
   const leaves = leavesOf(shown);
   return [...(state.get(SESSIONS) ?? [])].map(([number, fields]) => {
