@@ -5,6 +5,7 @@ import { shownColumns } from '../domains/lookup.ts';
 import { type Looker, onlooker, viewHolder } from '../domains/tasks/holders.ts';
 import { ARROWS } from '../domains/tasks/workflows.ts';
 import { formatId, TASKS } from '../log/tables.ts';
+import { type ColumnCount, columnsOf, isColumn } from '../report/columns.ts';
 import type { Reader } from '../storage/engine.ts';
 import { readView } from '../trust/own-log.ts';
 import { listIn, textFrom, visibleLine } from '../untrusted.ts';
@@ -121,28 +122,23 @@ function nothingHere(project: string | undefined, projects: readonly string[]): 
   return `There are no tasks in project ${project}. Projects with tasks: ${projects.join(', ')}.`;
 }
 
-/** Every status of each workflow that is in use. */
+/** The columns with their cards. Tasks that are in none are counted together. */
 async function readColumns(tx: Reader, project: string | null, limit: number, looker: Looker) {
-  const counts = await tx.all<{ workflow: string; status: string; count: number }>(
+  const counts = await tx.all<ColumnCount>(
     'SELECT workflow, status, count(*) AS count FROM tasks WHERE project = coalesce(?, project) GROUP BY workflow, status',
     project,
   );
-  const columns: { workflow: string; status: string; count: number; cards: Card[] }[] = [];
-  for (const [workflow, arrows] of Object.entries(ARROWS)) {
-    const own = counts.filter((one) => one.workflow === workflow);
-    for (const status of own.length === 0 ? [] : Object.keys(arrows)) {
-      const count = own.find((one) => one.status === status)?.count ?? 0;
-      const cards: Card[] = [];
-      for (const card of await tx.all<Card>(CARDS, workflow, status, project, limit)) {
-        const holder = await viewHolder(tx, card, looker);
-        cards.push({ ...card, ...(holder && { holder }) });
-      }
-      columns.push({ workflow, status, count, cards });
+  const columns: (ColumnCount & { readonly cards: readonly Card[] })[] = [];
+  for (const column of columnsOf(counts.filter(isColumn))) {
+    const cards: Card[] = [];
+    for (const card of await tx.all<Card>(CARDS, column.workflow, column.status, project, limit)) {
+      const holder = await viewHolder(tx, card, looker);
+      cards.push({ ...card, ...(holder && { holder }) });
     }
+    columns.push({ ...column, cards });
   }
-  const [all, known] = [counts, columns].map((some) => some.reduce((sum, { count }) => sum + count, 0));
-  const count = (all ?? 0) - (known ?? 0);
-  if (count > 0) columns.push({ workflow: STRANGE, status: STRANGE, count, cards: [] });
+  const strange = counts.filter((one) => !isColumn(one)).reduce((sum, { count }) => sum + count, 0);
+  if (strange > 0) columns.push({ workflow: STRANGE, status: STRANGE, count: strange, cards: [] });
   return columns;
 }
 

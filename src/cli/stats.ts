@@ -2,6 +2,7 @@ import { systemClock } from '../clock.ts';
 import { shown } from '../domains/lookup.ts';
 import { heldTasks, onlooker } from '../domains/tasks/holders.ts';
 import { formatId, parseId, TASKS, THOUGHTS } from '../log/tables.ts';
+import { standingOf } from '../report/columns.ts';
 import { COUNTED, type Glance, glanceAt, type Happened, type Period } from '../report/glance.ts';
 import { callsWithin, type PastCall, tellCalls, withTexts } from '../report/past-calls.ts';
 import { tellCall } from '../report/telling.ts';
@@ -9,7 +10,6 @@ import type { Reader } from '../storage/engine.ts';
 import { visibleLine } from '../untrusted.ts';
 import { command, EXIT } from './command.ts';
 import { describePeriod, PERIOD_OPTIONS, readPeriod } from './dates.ts';
-import { FINISHED } from './filters.ts';
 import { withDatabase } from './open.ts';
 import type { Output } from './output.ts';
 import { type Column, printTable, readLimit } from './table.ts';
@@ -130,17 +130,9 @@ async function tasksNow(tx: Reader, project: string | undefined) {
   const names = [...new Set(rows.map((row) => row.project))];
   return names.map((name) => {
     const own = rows.filter((row) => row.project === name);
-    const sum = (wanted: (status: string) => boolean) =>
-      own.filter(({ status }) => wanted(status)).reduce((total, { count }) => total + count, 0);
-    const isFinal = (status: string) => FINISHED.some((one) => one === status);
-    return {
-      project: name,
-      open: sum((status) => !isFinal(status)),
-      finished: sum((status) => status.toLowerCase() === 'done'),
-      cancelled: sum((status) => status.toLowerCase() === 'cancelled'),
-      total: sum(() => true),
-      by_status: Object.fromEntries(own.map(({ status, count }) => [status, count])),
-    };
+    const { open, finished, cancelled } = standingOf(own);
+    const by_status = Object.fromEntries(own.map(({ status, count }) => [status, count]));
+    return { project: name, open, finished, cancelled, total: open + finished + cancelled, by_status };
   });
 }
 

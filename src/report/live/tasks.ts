@@ -1,6 +1,6 @@
-import { ARROWS } from '../../domains/tasks/workflows.ts';
 import { parseId, TASKS } from '../../log/tables.ts';
 import type { Condition, Reader } from '../../storage/engine.ts';
+import { type ColumnCount, columnsOf, standingOf } from '../columns.ts';
 import { CARDS_PAGE, type Filter, idIn, wordsOf } from '../filter.ts';
 
 type Found = Readonly<Record<'id' | 'position', number>>;
@@ -8,21 +8,13 @@ type Found = Readonly<Record<'id' | 'position', number>>;
 /** The columns of the board with their counts, and the first cards of each. */
 export async function readBoard(tx: Reader, filter: Filter) {
   const { sql, params } = conditionOf(tx, filter, 'updated_at');
-  const counts = await tx.all<{ workflow: string; status: string; count: number }>(
+  const counts = await tx.all<ColumnCount>(
     `SELECT workflow, status, count(*) AS count FROM tasks WHERE ${sql} GROUP BY workflow, status`,
     ...params,
   );
-  const workflows = [...new Set(counts.map(({ workflow }) => workflow))].sort();
-  const columns: { workflow: string; status: string; count: number; tasks: Found[] }[] = [];
-  for (const workflow of workflows) {
-    const own = counts.filter((one) => one.workflow === workflow);
-    const known = Object.hasOwn(ARROWS, workflow) ? Object.keys(ARROWS[workflow as keyof typeof ARROWS]) : [];
-    for (const status of new Set([...known, ...own.map((one) => one.status)])) {
-      const count = own.find((one) => one.status === status)?.count ?? 0;
-      const tasks = count === 0 ? [] : await readCards(tx, filter, { workflow, status }, 0);
-      columns.push({ workflow, status, count, tasks });
-    }
-  }
+  const columns: (ColumnCount & { readonly tasks: readonly Found[] })[] = [];
+  for (const column of columnsOf(counts))
+    columns.push({ ...column, tasks: column.count === 0 ? [] : await readCards(tx, filter, column, 0) });
   return columns;
 }
 
@@ -30,7 +22,7 @@ export async function readBoard(tx: Reader, filter: Filter) {
 export async function readCards(
   tx: Reader,
   filter: Filter,
-  column: { readonly workflow: string; readonly status: string },
+  column: Pick<ColumnCount, 'workflow' | 'status'>,
   from: number,
 ): Promise<Found[]> {
   const { sql, params } = conditionOf(tx, filter, 'updated_at');
@@ -47,10 +39,6 @@ export async function readStanding(tx: Reader, filter: Filter, recentMax: number
     `SELECT status, count(*) AS count FROM tasks WHERE ${all.sql} GROUP BY status`,
     ...all.params,
   );
-  const sum = (wanted: (status: string) => boolean) =>
-    counts
-      .filter(({ status }) => wanted(status.toLowerCase()))
-      .reduce((total, { count }) => total + count, 0);
   const { sql, params } = conditionOf(tx, { ...filter, words: '' }, 'status_since');
   const latest = (which: string) =>
     tx.all<Found>(
@@ -58,11 +46,7 @@ export async function readStanding(tx: Reader, filter: Filter, recentMax: number
       ...[...params, recentMax],
     );
   return {
-    tasks: {
-      finished: sum((status) => status === 'done'),
-      cancelled: sum((status) => status === 'cancelled'),
-      open: sum((status) => status !== 'done' && status !== 'cancelled'),
-    },
+    tasks: standingOf(counts),
     finished: await latest("IN ('done', 'DONE')"),
     moving: await latest("NOT IN ('done', 'DONE', 'cancelled', 'CANCELLED')"),
   };

@@ -109,7 +109,7 @@ function taskButton(task: Task, isAbandoned: boolean, openId: OpenId): HTMLEleme
     h('span.row.note', [
       task.assignee !== 'unassigned' && said(task.assignee, 40),
       progress > 0 && progress < 100 && h('span', `${number(progress)} %`),
-      h('span', 'since ', time(task.status_since.slice(0, 10))),
+      h('span.since', 'since ', time(task.status_since.slice(0, 10))),
     ]),
     task.held_by !== '' &&
       h('span.row.note', [

@@ -1,4 +1,4 @@
-import { ARROWS } from '../../../domains/tasks/workflows.ts';
+import { columnsOf, standingOf, whereIs } from '../../columns.ts';
 import {
   CALLS_PAGE,
   CARDS_PAGE,
@@ -21,7 +21,6 @@ import { callDetail } from './detail.ts';
 import type { CallPage, Column, Log, Related, Summary, TaskDetail } from './log.ts';
 import type { OpenedSource } from './open.ts';
 
-const COLUMNS = new Map(Object.entries(ARROWS).map(([workflow, arrows]) => [workflow, Object.keys(arrows)]));
 const URGENCY: readonly string[] = ['critical', 'high', 'normal', 'low'];
 const RECENT_MAX = 8;
 const COMMITS_MAX = 20;
@@ -61,27 +60,18 @@ export function heldLog(opened: OpenedSource, { abandoned, period }: Known = {})
 
   function columns(filter: Filter): Column[] {
     const own = tasks.filter((task) => isTaskWanted(task, filter));
-    const workflows = [...new Set(own.map(({ workflow }) => workflow))].sort();
-    return workflows.flatMap((workflow) => {
-      const some = own.filter((task) => task.workflow === workflow);
-      const statuses = new Set([...(COLUMNS.get(workflow) ?? []), ...some.map(({ status }) => status)]);
-      return [...statuses].map((status) => {
-        const all = some.filter((task) => task.status === status).sort(byUrgency);
-        return { workflow, status, count: all.length, tasks: all };
-      });
+    return columnsOf(own.map(({ workflow, status }) => ({ workflow, status, count: 1 }))).map((column) => {
+      const isIn = (task: Task) => task.workflow === column.workflow && task.status === column.status;
+      return { ...column, tasks: own.filter(isIn).sort(byUrgency) };
     });
   }
 
   function summary(filter: Filter): Summary {
     const lines = tally.lines(filter);
     const own = tasks.filter((task) => isTaskOf(task, filter));
-    const [finished, cancelled] = ['done', 'cancelled'].map((status) =>
-      own.filter((task) => isIn(task, status)),
-    );
-    const open = own.filter((task) => !isIn(task, 'done') && !isIn(task, 'cancelled'));
-    const recent = (some: readonly Task[] = []) =>
-      some
-        .filter(({ status_since }) => isInPeriod(status_since, filter))
+    const recent = (where: 'finished' | 'open') =>
+      own
+        .filter(({ status, status_since }) => whereIs(status) === where && isInPeriod(status_since, filter))
         .sort((a, b) => (a.status_since < b.status_since ? 1 : -1))
         .slice(0, RECENT_MAX);
     const sealed = sessions.filter(({ isSealed, isWrong }) => isSealed && !isWrong).length;
@@ -93,12 +83,12 @@ export function heldLog(opened: OpenedSource, { abandoned, period }: Known = {})
         (filter.project === '' || filter.project === projects.get(task)),
     );
     return {
-      tasks: { finished: finished?.length ?? 0, cancelled: cancelled?.length ?? 0, open: open.length },
+      tasks: standingOf(own.map(({ status }) => ({ status, count: 1 }))),
       sessions: { sealed, open: sessions.length - sealed },
       counts: sumOf(lines),
       agents: sumBy(lines, ({ agent }) => agent),
       projects: sumBy(lines, ({ project }) => project),
-      ...{ first: tally.first, last: tally.last, finished: recent(finished), moving: recent(open) },
+      ...{ first: tally.first, last: tally.last, finished: recent('finished'), moving: recent('open') },
       commits: commits.slice(-COMMITS_MAX).reverse(),
       countedBy: 'browser',
       ...(period !== undefined && { glance: glanceOf(period) }),
@@ -181,10 +171,6 @@ export function heldLog(opened: OpenedSource, { abandoned, period }: Known = {})
     },
     compare: (text) => compare(opened, text),
   };
-}
-
-function isIn({ status }: Task, wanted: string): boolean {
-  return status.toLowerCase() === wanted;
 }
 
 /** Whether a task is of the project and the agent that a filter names. */
