@@ -26,7 +26,8 @@ const ABOUT_FILES: Readonly<Record<string, string>> = {
 export default defineConfig({
   test: {
     ...base.test,
-    include: ['tests/postgres/*.test.ts', 'tests/contract/**/*.test.ts'],
+    // The week is also a person's day: the daily commands, a report and the live page.
+    include: ['tests/postgres/*.test.ts', 'tests/contract/**/*.test.ts', 'tests/browser/week.test.ts'],
     exclude: Object.keys(ABOUT_FILES).map((name) => `tests/contract/${name}`),
     globalSetup: ['tests/driver/set-up.ts', 'tests/driver/postgres-setup.ts'],
     setupFiles: ['tests/driver/postgres-skips.ts'],

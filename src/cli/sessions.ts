@@ -52,7 +52,7 @@ export const sessions = command({
 
 type Found = SessionRow & { readonly title: string; readonly project: string; readonly records: number };
 
-const FROM = `FROM sessions JOIN (SELECT id AS of_task, project, ${shown(TASKS, 'title')} FROM tasks) ON of_task = task_id
+const FROM = `FROM sessions JOIN (SELECT id AS of_task, project, ${shown(TASKS, 'title')} FROM tasks) AS named ON of_task = task_id
   WHERE project = coalesce(?, project) AND (? = 0 OR status = 'open') AND started_at BETWEEN ? AND ?`;
 const SELECT = `SELECT ${shownColumns(SESSIONS)}, title, project,
   (SELECT count(*) FROM session_records r WHERE r.session_id = sessions.id) AS records ${FROM}`;

@@ -139,6 +139,16 @@ describe('by commands', () => {
     );
   });
 
+  test('where the reasons are that speak of something', async () => {
+    const said = async (...args: string[]) => JSON.parse((await run('search', ...args, '--json')).stdout);
+    const project = await said('PREISE', 'steuer', '--project', 'billing', '--limit', '3');
+
+    // One on each task, and one of them was erased.
+    expect(await said('PREISE', 'steuer')).toMatchObject({ total_count: 0, thoughts_total_count: 150 - 1 });
+    expect(await said('وابسته‌اند')).toMatchObject({ thoughts_total_count: 150 });
+    expect(project).toMatchObject({ thoughts_total_count: 48, thoughts_returned_count: 3 });
+  });
+
   test('what is open, cancelled or urgent, as a list, as a board and for a spreadsheet', async () => {
     const cancelled = await run('list', '--status', 'cancelled', '--csv');
     const board = JSON.parse((await run('board', '--all', '--json')).stdout) as {
