@@ -43,7 +43,7 @@ beforeAll(async () => {
   colibri = new Playground();
   week = await playWeek(colibri);
   stats = await statsOf('--since', '7d');
-}, 120_000);
+}, 240_000);
 
 afterAll(async () => {
   if ('context' in browser) await browser.close();
