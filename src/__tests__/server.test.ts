@@ -827,7 +827,7 @@ describe('start and stop', () => {
       tool('slow', () => new Promise((done) => (finish = () => done({})))),
     );
     void client.callTool({ name: 'slow', arguments: {} }).catch(() => undefined);
-    await vi.waitFor(() => expect(order).toEqual(['enter slow']));
+    await vi.waitFor(() => expect(order).toEqual(['enter slow']), 10_000);
 
     const stopped = stop(ctx).then(() => order.push('stopped'));
     await new Promise((done) => setTimeout(done, 10));
@@ -1044,7 +1044,7 @@ describe('main', () => {
       { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'server_health' } },
     ];
     input.end(requests.map((request) => `${JSON.stringify(request)}\n`).join(''));
-    await vi.waitFor(() => expect(exit).toHaveBeenCalledWith(0));
+    await vi.waitFor(() => expect(exit).toHaveBeenCalledWith(0), 10_000);
     const answers = output
       .read()
       .toString()

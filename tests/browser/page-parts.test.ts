@@ -174,7 +174,7 @@ describe('the worker of the page', () => {
     );
     const missed: string[] = [];
 
-    for (let round = 0; round < tier(100, 300); round += 1) {
+    for (let round = 0; round < tier(50, 300); round += 1) {
       const name = random.pick(names);
       const bytes = Uint8Array.from(good.get(name) ?? []);
       const at = random.between(0, bytes.length - 1);

@@ -39,7 +39,7 @@ const SCRIPTS = [
   'verify-bundle.py',
   ...['rows', 'form', 'heads', 'tools', 'formats'].map((part) => `colibri_${part}.py`),
 ];
-const DAMAGES = tier(50, 200);
+const DAMAGES = tier(25, 200);
 
 let log: RealLog;
 let bundle: string;

@@ -13,7 +13,7 @@ import { proves } from './proves.ts';
 
 /** Each part has a file of its own: the second reader reads all of it after each kill. */
 const PARTS = tier(2, 10);
-const ROUNDS = tier(6, 30);
+const ROUNDS = tier(4, 30);
 const IN_FLIGHT = 16;
 
 const noTasks = await toolsMissing('task_create', 'task_update', 'thought_record');

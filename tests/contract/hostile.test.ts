@@ -8,7 +8,7 @@ import { toolsMissing } from '../driver/surface.ts';
 import { figure, tier } from '../driver/tier.ts';
 import { proves } from './proves.ts';
 
-const LINES = tier(600, 20_000);
+const LINES = tier(300, 20_000);
 const DEPTH_MAX = 64;
 const RSS_GROWTH_MAX = 100_000_000;
 

@@ -10,7 +10,7 @@ import { proves } from './proves.ts';
 
 const PROCESSES = tier(4, 8);
 const CALLS = tier(60, 2_000);
-const ROUNDS = tier(3, 50);
+const ROUNDS = tier(2, 50);
 /** As many as an agent with parallel tools has. */
 const IN_FLIGHT = 8;
 /** More processes than two cores can serve at a time: the holder of the lock is often not running. */

@@ -7,7 +7,7 @@ import { tier } from '../driver/tier.ts';
 import { proves } from './proves.ts';
 import { Desk } from './tasks-desk.ts';
 
-const RACES = tier(50, 1_000);
+const RACES = tier(25, 1_000);
 const TIMEOUT_MS = 60_000 + RACES * 100;
 
 interface Runner {

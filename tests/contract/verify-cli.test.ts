@@ -144,7 +144,7 @@ describe('colibri verify', () => {
     desk.copyTo(copy);
     const pages = statSync(copy).size / 4096;
 
-    for (let page = 0; page < pages; page += tier(8, 1)) {
+    for (let page = 0; page < pages; page += tier(16, 1)) {
       desk.restore(copy);
       overwrite(desk.dbPath, page * 4096 + (page === 0 ? 100 : 0), 512);
       const { code, stdout, stderr } = await desk.run('verify', '--json');

@@ -21,10 +21,10 @@ async function judge(question: Question): Promise<Verdict> {
 
 battery(
   'R3',
-  `a server killed at any storage system call of a writing call leaves it whole or not at all (${tier('8 points', 'all points')})`,
+  `a server killed at any storage system call of a writing call leaves it whole or not at all (${tier('5 points', 'all points')})`,
   async () => {
     const points = await pointsOf(TARGETS);
-    const chosen = sample(points, 8, seededRandom('R3'));
+    const chosen = sample(points, 5, seededRandom('R3'));
     let acked = 0;
     let whole = 0;
     let crashed = 0;
@@ -90,7 +90,7 @@ const LIFE_SYSCALLS = ['pwrite64', 'write', 'fsync', 'fdatasync', 'ftruncate', '
 
 battery(
   'R3',
-  `a server killed at any such call from start to stop starts again without a false alarm (${tier(12, 150)} points)`,
+  `a server killed at any such call from start to stop starts again without a false alarm (${tier(6, 150)} points)`,
   async () => {
     const random = seededRandom('R3, a whole life');
     const counts = await inPlayground((colibri) => countLife(colibri));
@@ -98,7 +98,7 @@ battery(
       Array.from({ length: counts.get(syscall) ?? 0 }, (_, i) => ({ syscall, when: i + 1 })),
     );
     // Each kind of call as often as any other: there are hundreds of writes to a handful of renames.
-    const chosen = Array.from({ length: tier(12, 150) }, () => {
+    const chosen = Array.from({ length: tier(6, 150) }, () => {
       const syscall = random.pick(points.map((point) => point.syscall).filter(isFirst));
       return random.pick(points.filter((point) => point.syscall === syscall));
     });

@@ -198,7 +198,7 @@ const BACKUPS: Readonly<Record<string, (from: string, to: string) => Promise<unk
 for (const [name, backup] of Object.entries(BACKUPS)) {
   battery(
     'R16',
-    `a copy made by ${name} while servers write opens, verifies and is a prefix (${tier(3, 20)} copies)`,
+    `a copy made by ${name} while servers write opens, verifies and is a prefix (${tier(2, 20)} copies)`,
     async (colibri) => {
       const recorder = new Recorder(await colibri.start());
       await recorder.chapter('first');
@@ -208,7 +208,7 @@ for (const [name, backup] of Object.entries(BACKUPS)) {
       })();
       const copies: { path: string; owed: number }[] = [];
 
-      for (let i = 0; i < tier(3, 20); i += 1) {
+      for (let i = 0; i < tier(2, 20); i += 1) {
         await sleepMs(150);
         const copy = { path: colibri.path(`copy-${i}.db`), owed: recorder.acked.length };
         await backup(colibri.dbPath, copy.path);

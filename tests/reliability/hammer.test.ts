@@ -12,7 +12,7 @@ import { Tracer } from './strace.ts';
 const checker = noPython === undefined ? new Checker() : undefined;
 afterAll(() => checker?.close());
 
-const CALLS = tier(1_500, 200_000);
+const CALLS = tier(800, 200_000);
 const PROCESSES = tier(2, 4);
 const LANES = 8;
 /** The heap of a young process grows once; after its first tenth it must not. */

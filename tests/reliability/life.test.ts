@@ -14,7 +14,7 @@ import { countSyscalls, injection, Tracer } from './strace.ts';
 const checker = noPython === undefined ? new Checker() : undefined;
 afterAll(() => checker?.close());
 
-const ROUNDS = tier(3, 20);
+const ROUNDS = tier(2, 20);
 /** 3 s are aimed at, and measured; this is for a busy machine. */
 const GONE_MS_MAX = 9_000;
 const TASK = { title: 'a task', project: 'demo' };
@@ -132,7 +132,7 @@ battery(
   async (colibri) => {
     const server = await colibri.start();
     const recorder = new Recorder(server);
-    const count = tier(800, 3_000);
+    const count = tier(400, 3_000);
     server.pauseReading();
 
     const calls = Array.from({ length: count }, (_, i) =>
@@ -162,7 +162,7 @@ battery(
   async (colibri) => {
     const server = await colibri.start({ answerMsMax: 600_000 });
     await server.initialize();
-    const pairs = tier(12_000, 300_000);
+    const pairs = tier(5_000, 300_000);
     const pair = (id: string) =>
       [
         { jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'server_ping', arguments: {} } },
@@ -205,7 +205,7 @@ battery(
     const before = server.peakBytes;
     server.pauseReading();
 
-    const listings = tier(40, 240);
+    const listings = tier(20, 240);
     const lists = server.callTogether(Array(listings).fill(['thought_record_list', { limit: 500 }]));
     let used = -1;
     while (used !== server.cpuMs) {

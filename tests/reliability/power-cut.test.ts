@@ -15,7 +15,7 @@ import { STORAGE_SYSCALLS, Tracer } from './strace.ts';
 import { readTrace, TRACE_ARGUMENTS, type TraceEvent } from './trace.ts';
 
 const FATES: readonly Fate[] = ['none', 'half', 'all'];
-const CUTS_A_FATE = tier(5, 300);
+const CUTS_A_FATE = tier(3, 300);
 const CUTS_A_FATE_OF_TWO = tier(2, 100);
 const CHAPTERS = tier(5, 20);
 const WITHOUT_FDATASYNC = new URL('without-fdatasync.mjs', import.meta.url).href;

@@ -11,7 +11,7 @@ import { type Ended, mutate, runWithin, Surroundings } from './surroundings.ts';
 const CLI_FILE = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const WITHIN_MS = 60_000;
 const LANES = 2;
-const TIMES = tier(6, 500);
+const TIMES = tier(4, 500);
 const COMMANDS_QUICK = 3;
 const STDERR_CHARS = 500;
 

@@ -20,7 +20,7 @@ const DAMAGES: Readonly<Record<string, (wal: string, random: Random) => void>> =
   deleted: (wal) => rmSync(wal),
 };
 
-const TIMES = tier(15, 300);
+const TIMES = tier(6, 300);
 /** As many of them go through a real start as well. */
 const STARTS = tier(2, 10);
 

@@ -248,7 +248,7 @@ describe('a writing call', () => {
     );
 
     const first = call('change').then(() => order.push('answered'));
-    await vi.waitFor(() => expect(order).toEqual(['handled']));
+    await vi.waitFor(() => expect(order).toEqual(['handled']), 10_000);
     await call('look');
     order.push('looked');
     synced();
