@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { startColibri } from '../driver/command-line.ts';
+import { runColibri } from '../driver/command-line.ts';
 import { openDatabase } from '../driver/database.ts';
 import { Playground } from '../driver/playground.ts';
 
@@ -15,7 +15,7 @@ afterEach(async () => {
   expect(await colibri.dispose()).toEqual([]);
 });
 
-const run = (...args: string[]) => startColibri(colibri, args);
+const run = (...args: string[]) => runColibri(colibri, args);
 
 async function someWork(): Promise<void> {
   const server = await colibri.start({ clientName: 'ada' });
@@ -74,7 +74,7 @@ describe('the command line', () => {
       params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } },
     };
 
-    const { code, stdout } = await startColibri(colibri, [], { input: `${JSON.stringify(initialize)}\n` });
+    const { code, stdout } = await runColibri(colibri, [], { input: `${JSON.stringify(initialize)}\n` });
 
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ id: 1, result: { serverInfo: { name: 'colibri' } } });
@@ -176,7 +176,7 @@ describe('board, log and show', () => {
   test('doctor finds nothing wrong here, and says what is wrong where something is', async () => {
     expect(await run('doctor')).toMatchObject({ code: 0 });
 
-    const bad = await startColibri(colibri, ['doctor'], { env: { COLIBRI_MODE: 'LOUD' } });
+    const bad = await runColibri(colibri, ['doctor'], { env: { COLIBRI_MODE: 'LOUD' } });
 
     expect(bad.code).toBe(1);
     expect(bad.stdout).toContain('COLIBRI_MODE is "LOUD"');
@@ -191,7 +191,7 @@ describe('board, log and show', () => {
       JSON.stringify({ mcpServers: { colibri: { command: 'node', args: [started] } } }),
     );
 
-    const { code, stdout } = await startColibri(colibri, ['doctor'], { cwd: workspace });
+    const { code, stdout } = await runColibri(colibri, ['doctor'], { cwd: workspace });
 
     expect(code).toBe(1);
     expect(stdout).toContain(`.mcp.json starts ${started}, which does not exist`);
@@ -207,9 +207,9 @@ describe('colibri init', () => {
       JSON.stringify({ mcpServers: { other: { command: 'x' } }, more: 1 }),
     );
 
-    const first = await startColibri(colibri, ['init'], { cwd: workspace });
+    const first = await runColibri(colibri, ['init'], { cwd: workspace });
     const text = readFileSync(join(workspace, '.mcp.json'), 'utf8');
-    const second = await startColibri(colibri, ['init'], { cwd: workspace });
+    const second = await runColibri(colibri, ['init'], { cwd: workspace });
 
     expect(first.code).toBe(0);
     expect(JSON.parse(text)).toMatchObject({

@@ -1,6 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { startColibri } from '../driver/command-line.ts';
+import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 
 let colibri: Playground;
@@ -10,7 +10,7 @@ beforeEach(() => {
 afterEach(() => colibri.dispose());
 
 const remind = (input: object | string, ...args: string[]) =>
-  startColibri(colibri, ['remind', ...args], {
+  runColibri(colibri, ['remind', ...args], {
     input: typeof input === 'string' ? input : JSON.stringify({ hook_event_name: 'Stop', ...input }),
   });
 
@@ -44,10 +44,10 @@ test('without a database it says nothing and makes none, and what goes wrong nev
   const none = await remind({});
   const isMade = existsSync(colibri.dbPath);
   writeFileSync(colibri.path('notes.txt'), 'these are notes');
-  const wrong = await startColibri(colibri, ['remind'], {
+  const wrong = await runColibri(colibri, ['remind'], {
     env: { COLIBRI_DB_PATH: colibri.path('notes.txt') },
   });
-  const unset = await startColibri(colibri, ['remind'], { env: { COLIBRI_LOG_LEVEL: 'loud' } });
+  const unset = await runColibri(colibri, ['remind'], { env: { COLIBRI_LOG_LEVEL: 'loud' } });
 
   expect([none, isMade]).toEqual([{ code: 0, stdout: '', stderr: '' }, false]);
   // A client reads exit code 2 as a reason to go on.

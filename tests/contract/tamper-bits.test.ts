@@ -7,7 +7,7 @@ import { dumpOf } from '../tamper/dump.ts';
 import { tablesOfSchema } from '../tamper/schema.ts';
 import { proving } from './proves.ts';
 
-const FLIPS = FULL ? 1_500 : 100;
+const FLIPS = FULL ? 1_500 : 40;
 const TABLES = tablesOfSchema();
 
 /** What a reader gets: every value, or that the file cannot be read. */

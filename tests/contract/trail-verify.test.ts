@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { withDatabase } from '../driver/audit-file.ts';
 import type { Playground } from '../driver/playground.ts';
+import { tier } from '../driver/tier.ts';
 import { proves } from './proves.ts';
 import { type Output, openTrail, type TrailDesk, tamper } from './trail-desk.ts';
 
@@ -125,7 +126,8 @@ proves(
     const row = rowOf(colibri.dbPath, 'thoughts', 'id = 2');
 
     for (const column of all) {
-      for (const value of otherValues(column, row[column.name])) {
+      // All of them are tried above, over the session.
+      for (const value of otherValues(column, row[column.name]).slice(0, tier(1, 9))) {
         const sql = `UPDATE thoughts SET ${column.name} = ${value} WHERE id = 2`;
         const undo = `UPDATE thoughts SET ${column.name} = ${literal(row[column.name])} WHERE id = 2`;
         await during(colibri, [sql], [undo], async () => {

@@ -13,7 +13,7 @@ import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { timeStampAuthority } from '../../driver/anchor-places.ts';
-import { startColibri } from '../../driver/command-line.ts';
+import { runColibri } from '../../driver/command-line.ts';
 import type { Playground } from '../../driver/playground.ts';
 import { NODE } from '../../driver/server-process.ts';
 import { proves } from '../proves.ts';
@@ -108,15 +108,15 @@ proves(
     const inShared = { CLAUDE_PROJECT_DIR: workspace, COLIBRI_DB_PATH: 'shared/colibri.db' };
     const modeOf = (folder: string) => (statSync(folder).mode & 0o777).toString(8);
 
-    const told = await startColibri(colibri, ['doctor'], { env: inProject });
+    const told = await runColibri(colibri, ['doctor'], { env: inProject });
     const server = await colibri.start({ env: inProject });
     await server.call('server_ping');
     await server.closeInput();
-    const after = await startColibri(colibri, ['doctor'], { env: inProject });
+    const after = await runColibri(colibri, ['doctor'], { env: inProject });
     const shared = await colibri.start({ env: inShared });
     await shared.call('server_ping');
     await shared.closeInput();
-    const user = await startColibri(colibri, ['doctor'], { env: inShared });
+    const user = await runColibri(colibri, ['doctor'], { env: inShared });
 
     expect([told.code, after.code, user.code]).toEqual([0, 0, 1]);
     for (const text of [told.stdout, server.stderr])
@@ -140,7 +140,7 @@ proves(
     spawnSync('git', ['init', '-q', workspace]);
     const env = { CLAUDE_PROJECT_DIR: workspace, COLIBRI_DB_PATH: dbPath };
     const run = async (...args: string[]) => {
-      const { stdout, stderr } = await startColibri(colibri, args, { env });
+      const { stdout, stderr } = await runColibri(colibri, args, { env });
       return `${stdout}${stderr}`;
     };
     const quoted = (path: string) => `'${path.replaceAll("'", "'\\''")}'`;
