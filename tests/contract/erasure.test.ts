@@ -154,7 +154,7 @@ proves(
 
     for (const what of ['bundles', 'backups', 'git', 'Obsidian', 'snapshots', 'guess'])
       expect(stdout).toContain(what);
-    expect(stdout).toContain('The thoughts of T-0001 keep their texts: Θ-0001, Θ-0002');
+    expect(stdout).toContain('The thoughts on T-0001 keep their texts: Θ-0001, Θ-0002');
     await runColibri(colibri, ['export', '-o', after]);
     await runColibri(colibri, ['prove', 'T-0001', '-o', proof('T-after')]);
     await runColibri(colibri, ['prove', 'TH-1', '-o', proof('TH-after')]);
