@@ -180,7 +180,7 @@ export async function actsOnRecord(tx: Reader, after: number): Promise<RecordedA
 }
 
 const JOINING = '"stage":"enter","tool":"key_join"';
-export const TRUSTING = '"stage":"enter","tool":"owner_trust"';
+const TRUSTING = '"stage":"enter","tool":"owner_trust"';
 /** Only one that went well has a key in its answer. */
 export const ADOPTED = '"stage":"exit","tool":"owner_adopt"';
 const ACTS = [JOINING, TRUSTING, '"stage":"enter","tool":"owner_adopt"', ADOPTED] as const;
