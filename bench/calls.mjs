@@ -43,7 +43,8 @@ export async function calls({ bare, rounds, callsPerRound, pipelined }) {
   });
 }
 
-const TEXT =
+/** What a person would write. */
+export const TEXT =
   'What a person would write about it: where it comes from, what has to be true when it is finished, and who ought to know.';
 
 function figures(samples) {
@@ -107,7 +108,8 @@ function fsyncs(path, count) {
   return samples;
 }
 
-async function msPerCall(inFlight, total, work) {
+/** So many calls, as many at once as asked for. */
+export async function msPerCall(inFlight, total, work) {
   let sent = 0;
   const before = performance.now();
   const worker = async () => {

@@ -1,18 +1,20 @@
-// Makes the tables of docs/performance.md and the plots beside it of bench/results.json. `node bench/document.mjs` writes
+// Makes the tables of docs/performance.md and docs/scale.md and the plots beside them of bench/results.json. `node bench/document.mjs` writes
 // them; with --check it writes nothing and exits 1 where they are not what the results say.
 import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { growthPlot, rivalsPlot } from './document/plots.mjs';
 import { rivalsGrowth, rivalsKept, rivalsNotes, rivalsSpeed } from './document/rivals-tables.mjs';
+import { delayTable, measuredText, processesTable } from './document/scale.mjs';
 import { barsTable, machineText, missedText, seriesTable, verdictText } from './document/tables.mjs';
 import { readResults } from './results.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const PAGE = fileURLToPath(new URL('../docs/performance.md', import.meta.url));
+const docs = (name) => fileURLToPath(new URL(`../docs/${name}`, import.meta.url));
 const IMAGES = fileURLToPath(new URL('../docs/images/', import.meta.url));
 
-const PARTS = {
+/** The parts of each page, by their marks. */
+const PERFORMANCE = {
   verdict: verdictText,
   bars: barsTable,
   missed: missedText,
@@ -23,6 +25,12 @@ const PARTS = {
   'rivals-notes': rivalsNotes,
   machine: machineText,
 };
+const SCALE = {
+  'scale-measured': measuredText,
+  'scale-processes': processesTable,
+  'scale-delay': delayTable,
+};
+const PAGES = { 'performance.md': PERFORMANCE, 'scale.md': SCALE };
 
 if (realpathSync(process.argv[1] ?? '') === fileURLToPath(import.meta.url)) {
   if (process.argv.includes('--check')) check();
@@ -49,7 +57,10 @@ function check() {
 function staleFiles() {
   const results = readResults();
   const files = [
-    { file: PAGE, text: filledPage(readFileSync(PAGE, 'utf8'), results) },
+    ...Object.entries(PAGES).map(([name, parts]) => ({
+      file: docs(name),
+      text: filledPage(name, readFileSync(docs(name), 'utf8'), parts, results),
+    })),
     { file: `${IMAGES}latency.svg`, text: growthPlot(results.growth) },
     { file: `${IMAGES}rivals.svg`, text: rivalsPlot(results.rivals) },
   ];
@@ -57,18 +68,18 @@ function staleFiles() {
 }
 
 /** The page with each part between its marks made anew. A mark without a part, or a part without marks, is a mistake. */
-function filledPage(page, results) {
+function filledPage(file, page, parts, results) {
   const found = new Set();
   const filled = page.replace(
     /(<!-- bench:([\w-]+) -->\n).*?(<!-- \/bench -->)/gs,
     (_, open, name, close) => {
-      if (PARTS[name] === undefined) throw new Error(`${PAGE} asks for "${name}", which nobody makes`);
+      if (parts[name] === undefined) throw new Error(`${file} asks for "${name}", which nobody makes`);
       found.add(name);
-      return `${open}\n${PARTS[name](results)}\n\n${close}`;
+      return `${open}\n${parts[name](results)}\n\n${close}`;
     },
   );
-  const missing = Object.keys(PARTS).filter((name) => !found.has(name));
-  if (missing.length > 0) throw new Error(`${PAGE} has no place for ${missing.join(', ')}`);
+  const missing = Object.keys(parts).filter((name) => !found.has(name));
+  if (missing.length > 0) throw new Error(`${file} has no place for ${missing.join(', ')}`);
   return filled;
 }
 

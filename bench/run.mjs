@@ -1,6 +1,6 @@
 // npm run bench [-- --quick] [-- --out FILE] [-- SECTION ...]: measures, prints a table, writes JSON. A whole run, or the
 // sections named, replace theirs in bench/results.json, and docs/performance.md with its plots is made of it. A quick run
-// is for looking: it leaves out what needs the registry (the package and the rivals), and writes to dist/bench/results.json.
+// is for looking: it leaves out what needs the registry (the package and the rivals) or PostgreSQL, and writes to dist/bench/results.json.
 import { parseArgs } from 'node:util';
 import { buildBareServer, SERVER } from './build.mjs';
 import { calls } from './calls.mjs';
@@ -11,6 +11,7 @@ import { growth } from './growth.mjs';
 import { loadNow, machine } from './machine.mjs';
 import { memory } from './memory.mjs';
 import { packageSize } from './package.mjs';
+import { postgres } from './postgres.mjs';
 import { progress } from './progress.mjs';
 import { COMMITTED, mergeInto, QUICK } from './results.mjs';
 import { rivals } from './rivals/rivals.mjs';
@@ -62,13 +63,21 @@ const SECTIONS = {
   'tools-list': async () => toolsList({ bare: await buildBareServer(), install: !values.quick }),
   disk: () => disk({ calls: pick(5_000, 500) }),
   package: () => packageSize(),
+  postgres: () =>
+    postgres({
+      rounds: pick(10, 3),
+      callsPerRound: pick(100, 30),
+      pipelined: pick(960, 192),
+      processes: pick([1, 2, 4, 8], [1, 2]),
+      delays: pick([0, 1, 2, 5, 10], [1]),
+    }),
   rivals: () => rivals({ quick: values.quick }),
 };
 
 const wanted =
   positionals.length > 0
     ? positionals
-    : Object.keys(SECTIONS).filter((name) => pick(true, !['package', 'rivals'].includes(name)));
+    : Object.keys(SECTIONS).filter((name) => pick(true, !['package', 'postgres', 'rivals'].includes(name)));
 const unknown = wanted.filter((name) => !Object.hasOwn(SECTIONS, name));
 if (unknown.length > 0)
   throw new Error(`no section "${unknown[0]}"; there are ${Object.keys(SECTIONS).join(', ')}`);

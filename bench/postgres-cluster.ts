@@ -1,0 +1,1 @@
+export { NO_POSTGRES, startCluster } from '../tests/driver/postgres.ts';
