@@ -330,7 +330,7 @@ proves(
     const wrote = await erase(colibri, ['#1']);
     expect(wrote).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('Erase that: colibri erase T-0001'),
+      stderr: expect.stringContaining('Erase that record instead: colibri erase T-0001'),
     });
   },
 );

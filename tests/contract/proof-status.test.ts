@@ -249,7 +249,7 @@ describe('show and log say how well a record is proved', () => {
       const gone = await show(desk, 'TH-0001');
 
       expect(JSON.parse(unknown.stdout)).toMatchObject({ intact: true, checkpointed: true, anchored: true });
-      expect(JSON.parse(unknown.stdout).remarks.join(' ')).toContain('This user has no key of this log');
+      expect(JSON.parse(unknown.stdout).remarks.join(' ')).toContain('This user has no key for this log');
       expect(JSON.parse(story.stdout)).toMatchObject({ proof: 'anchored' });
       expect(gone).toMatchObject({ checkpointed: true, anchored: false });
       expect(gone.remarks.join(' ')).toContain('is not there now');
