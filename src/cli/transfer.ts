@@ -20,7 +20,7 @@ export const transfer = command({
   usage: '--to URL|FILE',
   summary: 'move the log to a team’s database, or back to a file',
   details:
-    'Copies the whole log: the same rows, hashes, signatures and checkpoints, so that every proof, certificate and anchor made before still holds. The log ends here with the row owner_transfer and goes on there with owner_receive; nothing is added here any more. The database it goes to must be empty. Servers may keep running: each of their calls is refused from then on, with where the log went. Interrupted, run the same command again; or take the log back by naming the database it was to leave. Texts that were erased stay erased.',
+    'Copies the whole log: the same rows, hashes, signatures and checkpoints, so that every earlier proof, certificate and anchor stays valid. The log ends here with the row owner_transfer and continues there with owner_receive; nothing is added here any more. The target database must be empty. Servers can keep running: their calls are then refused, and the message says where the log went. If the transfer is interrupted, run the same command again, or cancel it by naming the database that the log was to leave. Texts that were erased stay erased.',
   options: {
     to: { value: 'URL|FILE', help: 'where the log goes: postgres://… or the path of a new file' },
   },

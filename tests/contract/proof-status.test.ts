@@ -252,7 +252,7 @@ describe('show and log say how well a record is proved', () => {
       expect(JSON.parse(unknown.stdout).remarks.join(' ')).toContain('This user has no key for this log');
       expect(JSON.parse(story.stdout)).toMatchObject({ proof: 'anchored' });
       expect(gone).toMatchObject({ checkpointed: true, anchored: false });
-      expect(gone.remarks.join(' ')).toContain('is not there now');
+      expect(gone.remarks.join(' ')).toContain('no longer exists');
     },
   );
 
