@@ -5,7 +5,7 @@ import type { Config } from './config.ts';
 import type { Diagnostics } from './diagnostics.ts';
 import { joiningTools } from './domains/owner/tools.ts';
 import { READING_TOOLS } from './domains/rules.ts';
-import { asError, type ColibriError } from './errors.ts';
+import { asError, ColibriError } from './errors.ts';
 import { LIMITS } from './limits.ts';
 import { readHead, UNSIGNED } from './log/append.ts';
 import { createAuditLog, recoverOpenCalls } from './log/audit-log.ts';
@@ -146,8 +146,12 @@ function joiner(backing: Backing, { clock, diagnostics, config }: BootDeps) {
   });
   return async (key: string) => {
     const answer = await call('key_join', { key }, redactText(config.agentId ?? 'colibri'));
-    if (!answer.ok)
-      throw new Error(`The key of this machine could not join the log: ${answer.error.message}`);
+    if (!answer.ok) {
+      const sentence = `The key of this machine could not join the log: ${answer.error.message}`;
+      // A server that fails over at this moment is worth another try.
+      const isBusy = answer.error.message.includes('ERR_STORAGE_BUSY');
+      throw isBusy ? new ColibriError('ERR_STORAGE_BUSY', sentence) : new Error(sentence);
+    }
     diagnostics.warn(
       `the key of this machine joined the log; on another machine, vouch for it: colibri trust ${key}`,
     );
