@@ -14,7 +14,7 @@ const ROUNDS = tier(2, 50);
 /** As many as an agent with parallel tools has. */
 const IN_FLIGHT = 8;
 /** More processes than two cores can serve at a time: the holder of the lock is often not running. */
-const CROWD = tier(16, 120);
+const CROWD = tier(10, 120);
 const CROWD_CALLS = ['task_create', 'server_ping', 'task_create', 'task_create', 'server_health'];
 const CROWD_MS_MAX = tier(60_000, 300_000);
 const TASK = { title: 'a task', project: 'demo' };
