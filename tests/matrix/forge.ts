@@ -566,6 +566,10 @@ export class ForgedLog {
     for (const head of heads) insert('log_heads', { ...head });
     for (const note of kept) insert('checkpoints', { ...note });
     this.#fillState(insert);
+    const words = (column: string) => `coalesce((SELECT text FROM texts WHERE digest = tasks.${column}), '')`;
+    db.exec(
+      `INSERT INTO task_words (rowid, title, description) SELECT id, ${words('title')}, ${words('description')} FROM tasks`,
+    );
     this.#fillDerived(
       insert,
       stored.map(({ content_hash }) => content_hash),
