@@ -38,7 +38,8 @@ export async function postgres({ rounds, callsPerRound, pipelined, processes, de
 
 async function bars(cluster, folder, { rounds, callsPerRound, pipelined }) {
   const url = await cluster.createDatabase();
-  const far = await proxyTo(cluster, url, DELAY_MS);
+  // A database of its own: two machines that sign in turn would each read what the other signed.
+  const far = await proxyTo(cluster, await cluster.createDatabase(), DELAY_MS);
   const clients = {
     near: await opened(join(folder, 'near'), { COLIBRI_DATABASE_URL: url }),
     far: await opened(join(folder, 'far'), { COLIBRI_DATABASE_URL: far.url }),

@@ -12,7 +12,7 @@ class Head:
 
 
 class HeadRules:
-    """The rules about signatures; LogCheck in colibri_rows.py has the rest."""
+    """The rules about signatures and where a log goes on; LogCheck in colibri_rows.py has the rest."""
 
     def newest_head(self):
         """The head of the largest size, if there is one."""
@@ -80,3 +80,16 @@ class HeadRules:
             self.finding(head.where, f"{head.size} rows were signed, and they are not those that are here")
         elif {**there, **head.beside} != there:
             self.finding(head.where, "what lies beside the note is not what the rows give")
+
+    def check_transfer(self, where, row):
+        """A log that was transferred goes on with the row that receives it, which follows nothing else."""
+        before = self.last_row or {"position": 0, "tool": None, "stage": None, "outcome": None}
+        if before["position"] != row["position"] - 1:
+            return
+        end = [before[name] for name in ("tool", "stage", "outcome")]
+        transferred = end == ["owner_transfer", "exit", "ok"]
+        receives = [row["tool"], row["stage"]] == ["owner_receive", "enter"]
+        if transferred and not receives:
+            self.finding(where, "it follows the transfer of the log, which only owner_receive may")
+        elif receives and not transferred:
+            self.finding(where, "it receives a log that was not transferred")

@@ -105,18 +105,6 @@ class LogCheck(ToolRules, HeadRules):
         if stored.chain_hash not in (None, self.chain_hash):
             self.finding(where, "chain_hash does not follow from the row before")
 
-    def check_transfer(self, where, row):
-        """A log that was transferred goes on with the row that receives it, which follows nothing else."""
-        before = self.last_row or {"position": 0, "tool": None, "stage": None, "outcome": None}
-        if before["position"] != row["position"] - 1:
-            return
-        transferred = [before[name] for name in ("tool", "stage", "outcome")] == ["owner_transfer", "exit", "ok"]
-        receives = [row["tool"], row["stage"]] == ["owner_receive", "enter"]
-        if transferred and not receives:
-            self.finding(where, "it follows the transfer of the log, which only owner_receive may")
-        elif receives and not transferred:
-            self.finding(where, "it receives a log that was not transferred")
-
     def check_time(self, where, row):
         """No time is earlier than the one before; if it is by more than a day, the one before was wrong."""
         before, self.last_row = self.last_row, row

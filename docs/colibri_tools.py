@@ -211,7 +211,8 @@ class ToolRules:
             self.trusted.append((row["position"], args["key"]))
         if row["tool"] == "owner_adopt" and "lost" in args:
             self.given_up.append((row["position"], args["lost"]["size"]))
-        if row["tool"] == "owner_transfer" and answer["result"] != {"to": args["to"], "rows": row["position"]}:
+        moved = {"to": args.get("to"), "rows": row["position"]}
+        if row["tool"] == "owner_transfer" and answer["result"] != moved:
             self.finding(where, "its answer is not that of a transfer")
         if row["tool"] == "owner_receive" and answer["result"] != {"from": args["from"]}:
             self.finding(where, "its answer is not that of a receipt")

@@ -69,7 +69,7 @@ export const erase = command({
     };
     const rebuilt =
       config.server === undefined
-        ? 'the index and the file were rebuilt and the write-ahead log cut off'
+        ? 'the index and the file were rebuilt, and the write-ahead log was truncated'
         : 'the tables and their indexes were rebuilt';
     const print = () => printTold(told, `Nothing of it is left in ${config.dbPath}: ${rebuilt}.`, out);
     return out.data(told, print, problem === undefined);

@@ -91,7 +91,9 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
         expect(checks).toContain('the key that created the log');
         const text = await banner(page);
         expect(text).toMatch(/Checked in this browser: [1-9]\d* rows sent so far/);
-        expect(text).toMatch(/Replayed through \(claimed by the server\)\s+(\d+) of \1\s+Verified \d+ \w+ ago/);
+        expect(text).toMatch(
+          /Replayed through \(claimed by the server\)\s+(\d+) of \1\s+Verified \d+ \w+ ago/,
+        );
         expect(text).toContain('cannot replace a verify.html from a source you trust');
       },
     );

@@ -83,7 +83,7 @@ async function freshTab(context: BrowserContext): Promise<WatchedPage> {
   tab ??= await watchPage(context);
   await tab.page.goto('about:blank');
   await tab.page.setViewportSize({ width: 1280, height: 900 });
-  await tab.page.emulateMedia({ colorScheme: null });
+  await tab.page.emulateMedia({ media: null, colorScheme: null });
   tab.complaints.length = 0;
   return tab;
 }

@@ -107,7 +107,7 @@ proves(
 
       expect(exit).toEqual({ code: 0, signal: null });
       expect(await waiting).toMatchObject({
-        message: { error: { message: expect.stringContaining('not begin') } },
+        message: { error: { message: expect.stringContaining('did not start') } },
       });
       expect(performance.now() - began).toBeLessThan(4_000);
     }

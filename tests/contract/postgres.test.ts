@@ -166,10 +166,10 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
       PATH: `${bin}:${cluster.programs}:${process.env.PATH}`,
       ...{ PGHOST: cluster.folder, PGUSER: 'owner' },
     };
-    const play = (block: string) =>
-      spawnSync('sh', ['-ec', block], { cwd: machines[0].folder, env, encoding: 'utf8' });
+    const play = (block: string, at: NodeJS.ProcessEnv = env) =>
+      spawnSync('sh', ['-ec', block], { cwd: machines[0].folder, env: at, encoding: 'utf8' });
     const guide = readFileSync(new URL('../../docs/guides/team.md', import.meta.url), 'utf8');
-    const [setup = '', trust = '', ...others] = [...guide.matchAll(/```sh\n([^`]*)```/g)].map(
+    const [setup = '', moves = '', trust = '', ...others] = [...guide.matchAll(/```sh\n([^`]*)```/g)].map(
       ([, block = '']) => block.replaceAll('postgres://owner@db.example.org/team', cluster.urlOf('team')),
     );
 
@@ -181,10 +181,24 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
     const joined = keys.find((one: { vouched: boolean }) => !one.vouched).key.split('+')[1];
     const trusted = play(trust.replace('1a2b3c4d', joined));
     const strict = await runColibri(machines[0], ['verify', '--require-vouched']);
-    for (const machine of machines) await machine.dispose();
+    // A log of its own goes there and back.
+    const file = new Playground();
+    await (await file.start()).call('task_create', { title: 'moves', project: 'p' });
+    const { COLIBRI_DB_PATH, ...elsewhere } = file.environment;
+    const moved = await cluster.createDatabase();
+    const [there = '', back = ''] = moves.trim().split('\n');
+    const { PATH, PGHOST, PGUSER } = env;
+    const went = play(there.replace(cluster.urlOf('team'), moved), {
+      ...{ ...elsewhere, PATH, PGHOST, PGUSER },
+      COLIBRI_DB_PATH,
+    });
+    const came = play(back, { ...elsewhere, PATH, PGHOST, PGUSER, COLIBRI_DATABASE_URL: moved });
+    for (const machine of [...machines, file]) await machine.dispose();
 
+    expect(went).toMatchObject({ status: 0, stderr: '' });
+    expect(came).toMatchObject({ status: 0, stderr: '' });
     expect(made).toMatchObject({ status: 0, stderr: '' });
-    expect(made.stdout).toContain('There is no log of Colibri in postgres:team yet.');
+    expect(made.stdout).toContain('There is no Colibri log in postgres:team.');
     expect(trusted).toMatchObject({ status: 0, stderr: '' });
     expect(strict.code).toBe(0);
     expect(others).toEqual([]);

@@ -24,7 +24,7 @@ proves(
     expect(isError).toBe(true);
     expect(envelope).toMatchObject({
       ok: false,
-      error: { code: 'AUDIT_ENTER_FAILED', message: expect.stringContaining('not begun') },
+      error: { code: 'AUDIT_ENTER_FAILED', message: expect.stringContaining('not started') },
     });
     expect(countOf(colibri, 'tasks')).toBe(0);
     expect((await server.call('task_create', TASK)).error).toBeUndefined();

@@ -27,11 +27,20 @@ export class GrowingIndex {
       this.#tasks += 1;
       const words = this.#random.between(0, this.#random.oneIn(50) ? 1_500 : 60);
       this.#create(this.#tasks, this.#stored(5), this.#stored(words));
-      if (this.#random.oneIn(3))
-        this.db
-          .prepare('UPDATE tasks SET title = ? WHERE id = ?')
-          .run(this.#stored(5), this.#random.between(1, this.#tasks));
+      this.#index(this.#tasks);
+      if (!this.#random.oneIn(3)) continue;
+      const reworded = this.#random.between(1, this.#tasks);
+      this.db.prepare('UPDATE tasks SET title = ? WHERE id = ?').run(this.#stored(5), reworded);
+      this.#index(reworded);
     }
+  }
+
+  /** As a commit does. */
+  #index(id: number): void {
+    const text = (column: string) => `(SELECT text FROM texts WHERE digest = tasks.${column})`;
+    const sql = `INSERT OR REPLACE INTO task_words (rowid, title, description)
+      SELECT id, ${text('title')}, ${text('description')} FROM tasks WHERE id = ?`;
+    this.db.prepare(sql).run(id);
   }
 
   #create(id: number, title: string, description: string): void {

@@ -23,6 +23,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   think: ['T-0001', 'why'],
   done: ['T-0001'],
   backup: ['copy.db'],
+  transfer: ['--to', 'other.db'],
   show: ['T-0001'],
   anchor: ['--file', 'anchor.txt'],
   export: ['-o', 'bundle'],
