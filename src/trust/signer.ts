@@ -322,6 +322,10 @@ export class LogSigner implements HeadKeeper {
     try {
       await this.#record?.(own.signer.verifierKey);
       own.folder.noteJoined();
+    } catch (error) {
+      // The next commit looks again, and joins first.
+      this.#isChecked = false;
+      throw error;
     } finally {
       this.#isJoining = false;
     }

@@ -155,7 +155,8 @@ export async function startCluster(
         cwd: folder,
         stdio: 'ignore',
       });
-      for (let tries = 0; tries < 200; tries += 1) {
+      // A busy machine takes its time to recover from a kill.
+      for (let tries = 0; tries < 1_200; tries += 1) {
         const { status } = spawnSync(bin('pg_isready'), ['-q', '-h', folder], { env: environment });
         if (status === 0) return;
         await sleep(50);

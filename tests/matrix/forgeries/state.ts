@@ -31,8 +31,13 @@ function edited(
 }
 
 /** A change of what is worked out from the rows. */
-function derived(what: string, change: Edit, finds: Parameters<typeof edited>[3]): Forgery {
-  return edited(`derived: ${what}`, 'database', change, finds, { isBesideRows: true });
+function derived(
+  what: string,
+  change: Edit,
+  finds: Parameters<typeof edited>[3],
+  more: Pick<Forgery, 'onlyInFile'> = {},
+): Forgery {
+  return { ...edited(`derived: ${what}`, 'database', change, finds, { isBesideRows: true }), ...more };
 }
 
 /** Each column of each table of state, changed in the row that was written last. */
@@ -256,6 +261,7 @@ export const DERIVED_FORGERIES: readonly Forgery[] = [
   {
     id: 'derived: a label of bytes that are not UTF-8',
     holds: 'database',
+    onlyInFile: 'a server keeps no text that is not UTF-8',
     isBesideRows: true,
     forge(log) {
       const exit = legal.create(log, { labels: ['odd \ufffd'] });
@@ -282,6 +288,7 @@ export const DERIVED_FORGERIES: readonly Forgery[] = [
     'a word that no task has',
     (db) => void db.exec("UPDATE task_words SET title = 'elsewhere' WHERE rowid = 8"),
     { kind: 'index', record: 'T-0008' },
+    { onlyInFile: 'the index of words is another one on a server' },
   ),
   derived('an open call that is none', (db) => void db.exec("INSERT INTO open_calls VALUES (3, 'x')"), {
     kind: 'stray',
