@@ -28,6 +28,7 @@ const BARS = [
   ],
   ...['tools-list', 'disk-read', 'disk-change', 'disk-thought', 'disk-task'],
   ...['package-own', 'package-installed', 'package-count'],
+  ...['postgres-write', 'postgres-in-flight', 'postgres-far'],
 ];
 
 describe('the benchmark', () => {

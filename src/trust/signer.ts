@@ -80,6 +80,8 @@ export class LogSigner implements HeadKeeper {
   readonly #peers = new Map<string, VerifierKey>();
   #record: ((key: string) => Promise<void>) | undefined;
   #isJoining = false;
+  /** The own key, once it is known to be on the record. */
+  #joined: string | undefined;
   #metThrough = 0;
   /** Adoptions on the record, by their hashes. */
   #adoptions: string[] = [];
@@ -322,18 +324,17 @@ export class LogSigner implements HeadKeeper {
     try {
       await this.#record?.(own.signer.verifierKey);
       own.folder.noteJoined();
-    } catch (error) {
-      // The next commit looks again, and joins first.
-      this.#isChecked = false;
-      throw error;
     } finally {
       this.#isJoining = false;
     }
   }
 
-  #mustJoin({ folder, signer }: OwnLog): boolean {
-    if (this.#options.storage.isShared !== true || this.#isJoining) return false;
-    return originOfKey(signer.verifierKey) !== folder.origin && !folder.hasJoined;
+  #mustJoin({ folder, signer: { verifierKey } }: OwnLog): boolean {
+    if (this.#options.storage.isShared !== true || this.#isJoining || this.#joined === verifierKey)
+      return false;
+    if (originOfKey(verifierKey) !== folder.origin && !folder.hasJoined) return true;
+    this.#joined = verifierKey;
+    return false;
   }
 
   /** All checks, outside a transaction. The memory is read first: others may sign further rows at any moment. */
@@ -375,7 +376,7 @@ export class LogSigner implements HeadKeeper {
     await this.#meetPeers(tx, view);
     const known = this.#isChecked ? this.#knownBase(view, isKept) : undefined;
     const base = known ?? (await this.#checkFully(tx, view, this.#load(view)));
-    if (known === undefined && base.own !== undefined && this.#mustJoin(base.own)) throw new JoinFirst();
+    if (base.own !== undefined && this.#mustJoin(base.own)) throw new JoinFirst();
     return base;
   }
 

@@ -156,6 +156,8 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database under load ${NO_PO
   test('a log is verified while others write to it, and nothing is found wrong', async () => {
     await onTwoMachines(async ([machine, other]) => {
       const servers = [await machine.start(), await other.start()];
+      // Both have joined.
+      for (const server of servers) await create(server, 'first');
       let isOver = false;
       const working = servers.map(async (server, i) => {
         for (let n = 0; !isOver; n += 1) {
