@@ -44,6 +44,8 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   'npm install --global colibri-mcp': 'needs the registry; tests/ship installs the packed tarball',
   'npx -y colibri-mcp demo':
     'needs the registry; `colibri demo` is run below, and from the packed tarball in tests/ship',
+  'npm ci && npm run demo': 'would build under this test; `colibri demo` is run below',
+  'npm ci && npm test': 'runs this very test',
   'npm ci && npm run build && npm install --global .':
     'would change the installed packages under this test; the scripts are checked to exist',
   'npm ci && npm run mcpb': 'needs the registry; tests/ship makes, unpacks and starts the bundle',
@@ -110,7 +112,7 @@ test('scripts that are only named exist', () => {
     [...command.matchAll(/npm run (\w+)/g)].map(([, script = '']) => script),
   );
 
-  expect(new Set(named)).toEqual(new Set(['build', 'mcpb']));
+  expect(new Set(named)).toEqual(new Set(['build', 'demo', 'mcpb']));
   expect(Object.keys(scripts)).toEqual(expect.arrayContaining([...named]));
 });
 
