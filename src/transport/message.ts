@@ -7,6 +7,7 @@ export const RPC = {
   invalidRequest: -32600,
   methodNotFound: -32601,
   invalidParams: -32602,
+  internalError: -32603,
   serverError: -32000,
   unsupportedVersion: -32022,
 } as const;
@@ -23,7 +24,7 @@ export interface IncomingMessage {
   readonly error?: unknown;
 }
 
-type Params = Readonly<Record<string, unknown>>;
+export type Params = Readonly<Record<string, unknown>>;
 
 /** What a line turned out to be: something to pass on, or an error to answer at once. */
 export type ReadLine =

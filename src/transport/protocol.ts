@@ -1,4 +1,5 @@
 import {
+  type JSONRPCMessage,
   ProtocolError,
   type Transport as SdkTransport,
   Server,
@@ -6,17 +7,21 @@ import {
 } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import * as z from 'zod';
+import { asError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { type TellRedacted, UnknownToolError } from '../middleware/compose.ts';
 import { type Envelope, isFailure } from '../middleware/envelope.ts';
 import { NotBegunError } from '../middleware/tool-lock.ts';
 import { redactText } from '../secrets.ts';
 import type { Tool } from '../tool.ts';
-import { type RequestId, RPC, sentArguments } from './message.ts';
+import { type Params, type RequestId, RPC, sentArguments } from './message.ts';
 import type { StdioTransport } from './stdio.ts';
 
-/** A transport may hold back a client that does not read: `room` is there, and `ended` is told of calls without an answer. */
-export type Transport = SdkTransport & Partial<Pick<StdioTransport, 'room' | 'ended'>>;
+/**
+ * A transport may hold back a client that does not read: `room` is there, and `ended` is told of calls without an answer. It may
+ * offer each call to `oncall` first.
+ */
+export type Transport = SdkTransport & Partial<Pick<StdioTransport, 'room' | 'ended' | 'oncall'>>;
 
 /** What the protocol layer needs of the product, and all it knows of it. */
 export interface Product {
@@ -43,9 +48,38 @@ export function serveProtocol(transport: Transport, product: Product) {
     tools ??= product.tools().map(describeTool);
     return { tools };
   };
-  const create = () => createProtocolServer(product, list, (id) => transport.ended?.(id));
+  let server: Server | undefined;
+  const create = () => {
+    server = createProtocolServer(product, list, (id) => transport.ended?.(id));
+    return server;
+  };
   const handle = serveStdio(create, { transport, onerror: product.onError });
+  // Once the handshake has told who the client is, a call needs nothing of the SDK, and its way through it costs as much
+  // as a call of a bare server. In the modern era each request says it anew, for the SDK to read.
+  let actor: { readonly of: string; readonly name: string | undefined } | undefined;
+  transport.oncall = (id, params) => {
+    const client = server?.getClientVersion()?.name;
+    if (client === undefined) return false;
+    if (actor?.of !== client) actor = { of: client, name: shownName(client) };
+    void answerCall(product, params, actor.name)
+      .then(
+        (result): object => ({ result }),
+        (error: unknown) => ({ error: toErrorObject(error) }),
+      )
+      .then((answer) => transport.send({ jsonrpc: '2.0', id, ...answer } as JSONRPCMessage));
+    return true;
+  };
   return { started, close: () => handle.close() };
+}
+
+/** A call as both ways to it make it. */
+async function answerCall(product: Product, params: Params, client: string | undefined) {
+  let redacted: readonly string[] = [];
+  const sent = sentArguments(params.arguments as Params | undefined);
+  const envelope = await product.call(String(params.name), sent, client, (notes) => {
+    redacted = notes;
+  });
+  return toResult(envelope, product.meta(), redacted);
 }
 
 function createProtocolServer(
@@ -67,15 +101,11 @@ function createProtocolServer(
   );
   server.setRequestHandler('tools/list', list);
   server.setRequestHandler('tools/call', async ({ params }, context) => {
-    let redacted: readonly string[] = [];
     try {
-      const sent = sentArguments(params.arguments);
-      const envelope = await product.call(params.name, sent, clientName(server, context), (notes) => {
-        redacted = notes;
-      });
-      return toResult(envelope, product.meta(), redacted);
+      return await answerCall(product, params, clientName(server, context));
     } catch (error) {
-      throw toProtocolError(error);
+      const { code, message } = toErrorObject(error);
+      throw new ProtocolError(code, message);
     } finally {
       // The SDK answers no request that was cancelled.
       if (context.mcpReq.signal.aborted) ended(context.mcpReq.id);
@@ -101,17 +131,21 @@ function toResult(envelope: Envelope, meta: Record<string, string> = {}, redacte
   };
 }
 
-function toProtocolError(error: unknown): unknown {
-  if (error instanceof UnknownToolError) return new ProtocolError(RPC.invalidParams, error.message);
-  if (error instanceof NotBegunError) return new ProtocolError(RPC.serverError, error.message);
-  return error;
+function toErrorObject(error: unknown): { readonly code: number; readonly message: string } {
+  const { message } = asError(error);
+  if (error instanceof UnknownToolError) return { code: RPC.invalidParams, message };
+  return { code: error instanceof NotBegunError ? RPC.serverError : RPC.internalError, message };
 }
 
 /** The name the client gives itself: with each request in the modern era, once at the handshake before. */
 function clientName(server: Server, context: ServerContext): string | undefined {
   const envelope = context.mcpReq.envelope as Readonly<Record<string, unknown>> | undefined;
   const info = (envelope?.[CLIENT_INFO_KEY] ?? server.getClientVersion()) as { name?: unknown } | undefined;
-  const given = typeof info?.name === 'string' ? redactText(info.name) : '';
+  return typeof info?.name === 'string' ? shownName(info.name) : undefined;
+}
+
+function shownName(text: string): string | undefined {
+  const given = redactText(text);
   // Cut before it is made well-formed: a cut may split a character in two.
   const name = given.slice(0, LIMITS.actorCharsMax).toWellFormed();
   const shown = name.replace(/\p{Cc}/gu, ' ').trim();

@@ -2,7 +2,15 @@ import type { Readable, Writable } from 'node:stream';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server';
 import { LIMITS } from '../limits.ts';
 import { LineReader } from './line-reader.ts';
-import { type Era, eraOf, type ReadLine, type RequestId, readLine, refuseOversized } from './message.ts';
+import {
+  type Era,
+  eraOf,
+  type Params,
+  type ReadLine,
+  type RequestId,
+  readLine,
+  refuseOversized,
+} from './message.ts';
 
 /** A subscription is answered when it ends, and it ends with the connection: nothing to wait for. */
 const SUBSCRIBE = 'subscriptions/listen';
@@ -11,7 +19,12 @@ interface Pending {
   readonly id: RequestId;
   readonly bytes: number;
   readonly isCall: boolean;
+  /** The client wants no answer any more. */
+  isCancelled: boolean;
 }
+
+/** Takes a call, or says that it does not. */
+type TakeCall = (id: RequestId, params: Params) => boolean;
 
 /**
  * MCP's stdio binding. Unlike the SDK's own transport it answers every line, survives a long one, keeps its place open
@@ -23,6 +36,8 @@ export class StdioTransport implements Transport {
   onmessage?: (message: JSONRPCMessage) => void;
   /** The client has closed its end; what it sent before is still being answered. */
   onend?: () => void;
+  /** Asked first for each call; a call that it does not take is a message like others. */
+  oncall?: TakeCall;
 
   readonly #input: Readable;
   readonly #output: Writable;
@@ -58,20 +73,20 @@ export class StdioTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    if (!('method' in message)) this.ended(message.id);
-    this.#write(message);
+    if ('method' in message || this.ended(message.id)?.isCancelled !== true) this.#write(message);
   }
 
   /** A request has its answer, or was cancelled and will have none. Until then it counts, whether it waits or runs. */
-  ended(id: unknown): void {
+  ended(id: unknown): Pending | undefined {
     // Nearly always the first: calls are answered in their order.
     const at = this.#pending.findIndex((request) => request.id === id);
     const [request] = at < 0 ? [] : this.#pending.splice(at, 1);
-    if (request === undefined) return;
+    if (request === undefined) return undefined;
     this.#pendingBytes -= request.bytes;
     // Not at once: what is handed on could cancel another call that has ended and whose answer is on its way here.
     if (this.#peeking !== undefined) setImmediate(() => this.#handOn());
     this.#wakeIfIdle();
+    return request;
   }
 
   /** While the client does not read: resolves when it has read everything, or nobody will. */
@@ -184,15 +199,19 @@ export class StdioTransport implements Transport {
     const { id, method, params } = read.message;
     if (method !== undefined && id !== undefined) this.#era ??= eraOf(params);
     if (method !== undefined && id !== undefined && method !== SUBSCRIBE) {
-      this.#pending.push({ id, bytes, isCall: method === 'tools/call' });
+      const isCall = method === 'tools/call';
+      this.#pending.push({ id, bytes, isCall, isCancelled: false });
       this.#pendingBytes += bytes;
+      if (isCall && this.oncall?.(id, params ?? {}) === true) return;
     } else if (method === 'notifications/cancelled') this.#cancelled(params?.requestId);
     this.onmessage?.(read.message as JSONRPCMessage);
   }
 
   /** A call that is cancelled still waits for its turn and runs; of any other request nothing is left. */
   #cancelled(id: unknown): void {
-    if (this.#pending.some((request) => request.id === id && !request.isCall)) this.ended(id);
+    const request = this.#pending.find((one) => one.id === id);
+    if (request?.isCall === false) this.ended(id);
+    else if (request !== undefined) request.isCancelled = true;
   }
 
   #wakeIfIdle(): void {
