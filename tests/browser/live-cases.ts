@@ -416,7 +416,7 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
 }
 
 /** The live page of a large log: never more than a part of it is sent, and who does not read what is sent keeps nothing. */
-export function largeLiveCase(context: BrowserContext, large: () => Playground): void {
+export function largeLiveCase(context: BrowserContext, large: () => Playground, rows: string): void {
   test(proving(
     ['live.large', 'live.bounded'],
     'are served in parts, to readers and to who does not read',
@@ -429,7 +429,7 @@ export function largeLiveCase(context: BrowserContext, large: () => Playground):
     });
     await page.goto(url);
     // Counted in the background, and shown as far as it is, although no row arrives meanwhile.
-    await page.waitForSelector('#panel-summary :text("through row 50,000 of 50,000")', { timeout: 60_000 });
+    await page.waitForSelector(`#panel-summary :text("through row ${rows} of ${rows}")`, { timeout: 60_000 });
     await page.goto(`${url}#board`);
     await page.waitForSelector('body[data-ready=true]');
     await settled(page);

@@ -8,7 +8,7 @@ import { figure, tier } from '../driver/tier.ts';
 import { battery, noPython } from './battery.ts';
 import { Recorder } from './recorder.ts';
 
-const FLIPS = tier(60, 5_000);
+const FLIPS = tier(40, 5_000);
 const FLIPPER = fileURLToPath(new URL('flip-bytes.py', import.meta.url));
 const VERIFIER = fileURLToPath(new URL('../../docs/verify-bundle.py', import.meta.url));
 

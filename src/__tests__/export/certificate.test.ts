@@ -4,6 +4,7 @@ import { proving } from '../../../tests/contract/proves.ts';
 import { anchorEverywhere } from '../../../tests/driver/anchor-places.ts';
 import { Playground } from '../../../tests/driver/playground.ts';
 import { seededRandom } from '../../../tests/driver/random.ts';
+import { tier } from '../../../tests/driver/tier.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
 import { generateNoteKey } from '../../integrity/signed-note.ts';
 import { readCertificate } from '../../report/certificate.ts';
@@ -290,7 +291,7 @@ test(proving('certificate.damage', 'after any byte was changed a certificate doe
   const random = seededRandom('certificate damage');
   const text = formatCertificate(await prove(log, log.task));
   const path = log.colibri.path('damaged.json');
-  for (let i = 0; i < 300; i += 1) {
+  for (let i = 0; i < tier(100, 300); i += 1) {
     writeFileSync(path, text);
     const where = damage(path, random);
 

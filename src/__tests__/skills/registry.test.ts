@@ -1,6 +1,7 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { tier } from '../../../tests/driver/tier.ts';
 import { createSkillRegistry } from '../../domains/skills/registry.ts';
 import { spend } from '../../domains/skills/skill-folder.ts';
 import { makePipe, makeWorkspace, skillText } from './workspace.ts';
@@ -258,9 +259,11 @@ test.each(['entries', 'bytes', 'yamlBytes'] as const)('a root has a bounded amou
   expect(() => spend(budget, what, 1)).toThrow(`more than ${max}`);
 });
 
-test('a thousand skills, and what they cost', async () => {
+const SKILLS = tier(200, 1_000);
+
+test(`${SKILLS} skills, and what they cost`, async () => {
   const workspace = makeWorkspace();
-  for (let i = 0; i < 1_000; i += 1) {
+  for (let i = 0; i < SKILLS; i += 1) {
     workspace.skill(
       `skill-${i}`,
       skillText(`skill-${i}`, 'Does a thing.', 'metadata:\n  version: "1.0"\n').padEnd(3_000, 'x'),
@@ -277,7 +280,7 @@ test('a thousand skills, and what they cost', async () => {
   const [first, cold] = await timed(() => registry.list());
   const [again, warm] = await timed(() => registry.list());
 
-  console.error(`1,000 skills of two files: at start ${start}, first list ${cold}, later ${warm}`);
-  expect(first.skills).toHaveLength(1_000);
+  console.error(`${SKILLS} skills of two files: at start ${start}, first list ${cold}, later ${warm}`);
+  expect(first.skills).toHaveLength(SKILLS);
   expect(again).toEqual(first);
 });

@@ -305,7 +305,7 @@ proves(
         }
       }),
       // Not shrunk: with a disk that fails here and there, that does not end. Seed and path repeat it.
-      { ...trials('task model', 40, 1_000), endOnFailure: true },
+      { ...trials('task model', 25, 1_000), endOnFailure: true },
     );
     figure('R38', Object.fromEntries(faults));
     expect([...faults.keys()].toSorted()).toEqual([...TROUBLES].toSorted());

@@ -7,7 +7,7 @@ import { type ServerProcess, sleepMs } from '../../../tests/driver/server-proces
 import { tier } from '../../../tests/driver/tier.ts';
 import { ListOutput, VerifyOutput } from '../../domains/trail/schema.ts';
 
-const THOUGHTS = tier(2_500, 100_000);
+const THOUGHTS = tier(1_500, 100_000);
 const PING_EVERY_MS = 3;
 
 test(`other calls are answered while a chain of ${THOUGHTS} thoughts is verified`, {
