@@ -73,7 +73,7 @@ export function tellCall({ row, args, result, error: refusal = {}, outside = {} 
     from: isOk ? textOf(result.previous_status) : '',
     to: isOk && result.previous_status !== undefined ? textOf(result.status) : '',
     /** Whose task it took over. */
-    takenFrom: textOf(objectIn(result.taken_over_from)?.held_by),
+    takenFrom: args.takeover === true ? textOf(objectIn(result.taken_over_from)?.held_by) : '',
     /** Why it was refused, where that is kept. */
     reason: textOf(refusal.message),
     /** `created`, `moved`, `decision`. */
@@ -128,11 +128,23 @@ const TELLINGS = new Map(
   }),
 );
 
-function tellUpdate({ status, ...others }: JsonObject, { previous_status }: JsonObject): Telling {
-  const rest = tellArguments(others);
-  if (status === undefined) return ['task', 'changed', rest];
-  const step = `${textOf(previous_status) && `${textOf(previous_status)} `}→ ${textOf(status)}`;
-  return ['task', 'moved', rest === '' ? step : `${step}; ${rest}`];
+function tellUpdate({ status, takeover, ...others }: JsonObject, result: JsonObject): Telling {
+  const before = textOf(result.previous_status);
+  const former = tellFormer(objectIn(result.taken_over_from), takeover === true);
+  // A takeover with the status that the task has moves nothing.
+  const isMove = status !== undefined && !(takeover === true && before === status);
+  const step = isMove ? `${before && `${before} `}→ ${textOf(status)}` : '';
+  const rest = tellArguments({ ...others, ...(former === '' && takeover !== undefined && { takeover }) });
+  const text = [step, rest, former].filter((part) => part !== '').join('; ');
+  return ['task', isMove ? 'moved' : 'changed', text];
+}
+
+/** Who held a task before. To its assignee, and to an agent that was restarted, it is handed over. */
+function tellFormer(former: JsonObject | undefined, isTaken: boolean): string {
+  if (former === undefined) return '';
+  const [held_by, last_seen] = [textOf(former.held_by), textOf(former.last_seen)];
+  if (!isTaken) return `handed over from ${held_by}`;
+  return `taken over from ${held_by}${last_seen && `, silent since ${last_seen}`}`;
 }
 
 function tellArguments({ task_id: _, ...args }: JsonObject): string {

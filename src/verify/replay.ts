@@ -141,6 +141,8 @@ function moveDifference({ exit, args, result }: EndedCall): Difference | undefin
   const [from, to] = [result?.previous_status, args?.status];
   const isMove = exit.outcome === 'ok' && exit.tool === 'task_update';
   if (!isMove || typeof from !== 'string' || typeof to !== 'string') return undefined;
+  // A takeover with the status that the task has takes the hold and moves nothing.
+  if (args?.takeover === true && from === to) return undefined;
   const isKnown = Object.values(ARROWS).some((arrows) =>
     new Map(Object.entries(arrows)).get(from)?.some((next) => next === to),
   );

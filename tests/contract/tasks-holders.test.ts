@@ -75,6 +75,11 @@ proves(
     expect(back).toMatchObject({ status: 'review', taken_over_from: { held_by: 'bob' } });
     expect(await ada.get(task_id)).not.toHaveProperty('holder');
     await expectSound(colibri);
+    // What comes before is not known here, so that each call is judged alone.
+    const told = await runColibri(colibri, ['log', '--limit', '2']);
+    expect(told).toMatchObject({ code: 0, stderr: '' });
+    expect(told.stdout).toMatch(/bob +changed .*: takeover true\n/);
+    expect(told.stdout).toMatch(/ada +moved .*: in_progress → review; taken over from bob, silent since 2/);
   },
 );
 
@@ -220,6 +225,9 @@ proves(
     expect(others).toMatchObject({ count: 0 });
     expect(await boss.get(task_id)).not.toHaveProperty('holder');
     await expectSound(colibri);
+    const [log, stats] = [await runColibri(colibri, ['log']), await runColibri(colibri, ['stats', '--json'])];
+    expect(log.stdout).toMatch(/worker +moved .*: GATHER → ANALYZE; handed over from boss\n/);
+    expect(JSON.parse(stats.stdout)).toMatchObject({ abandoned: [] });
   },
 );
 
