@@ -67,9 +67,10 @@ const failed = Object.entries(STEPS).filter(([name, { what, check }]) => {
   console.log(failure === '' ? `✓ ${name}` : `✗ ${name}: ${failure}`);
   return failure !== '';
 });
-console.log(
-  failed.length === 0 ? `${version} can be tagged.` : `Not yet: ${failed.map(([name]) => name).join(', ')}.`,
-);
+const left = asked.length === 0 ? [] : Object.keys(STEPS).filter((name) => !asked.includes(name));
+if (failed.length > 0) console.log(`Not yet: ${failed.map(([name]) => name).join(', ')}.`);
+else if (left.length > 0) console.log(`These steps hold. Not checked: ${left.join(', ')}.`);
+else console.log(`${version} can be tagged.`);
 process.exitCode = failed.length === 0 ? 0 : 1;
 
 function run(program, args, options = {}) {

@@ -87,6 +87,7 @@ function limitsOf(plans: readonly Plan[]): string[] {
   const thoughts = plans.filter(({ record }) => record.startsWith(THOUGHTS.prefix));
   return [
     'Earlier copies keep the text: backups, exported bundles, certificates and reports, git history, file system snapshots, disk blocks that were not overwritten, and what agents have read. Anchors contain only hashes.',
+    'Calls that searched for words of it keep those words in their arguments.',
     'Obsidian notes keep it until you run "colibri obsidian --vault DIR", which rewrites the notes that nobody edited.',
     ...(thoughts.length === 0
       ? []

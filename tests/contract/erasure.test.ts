@@ -202,6 +202,23 @@ proves(
 );
 
 proves(
+  'erase.bytes',
+  'the word that somebody searched for stays with that call, and the command says so',
+  async ({ colibri }) => {
+    const server = await colibri.start();
+    await server.call('task_create', { title: 'Ask Quokkabert', project: 'web' });
+    await server.call('task_list', { search: 'quokkabert' });
+
+    const { code, stdout } = await erase(colibri, ['T-0001']);
+
+    expect(code).toBe(0);
+    const { limits } = JSON.parse(stdout) as { limits: string[] };
+    expect(limits).toContain('Calls that searched for words of it keep those words in their arguments.');
+    expect(wordsLeft(colibri, ['ask quokkabert', 'quokkabert'])).toEqual(['quokkabert']);
+  },
+);
+
+proves(
   ['erase.verifies', 'log.erasable'],
   'the hash of an erased thought is what it was, and can be confirmed by whoever guesses the text',
   async ({ colibri }) => {
