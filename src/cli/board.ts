@@ -16,7 +16,7 @@ import { NO_TASKS, priorityMark, UNASSIGNED } from './list.ts';
 import { readProjects, untilStopped, withDatabase } from './open.ts';
 import type { Output } from './output.ts';
 import { readLimit } from './table.ts';
-import { toWidth, wrap } from './text.ts';
+import { plural, shownBy, toWidth, wrap } from './text.ts';
 import { viewRow } from './views.ts';
 
 /** Stands for whatever somebody else wrote in the place of a workflow or a status. */
@@ -103,13 +103,12 @@ function printBoard(
       const rest = columns.filter((column) => !shown.includes(column) && column.count > 0);
       if (columns.length === 0) out.line(nothingHere(project, projects));
       const counts = rest.map(({ status, count }) => `${count} ${status}`).join(', ');
-      if (rest.length > 0) out.line(out.paint('dim', `${counts}: --all shows them.`));
+      const left = rest.reduce((sum, { count }) => sum + count, 0);
+      if (rest.length > 0) out.line(out.paint('dim', `${counts}: ${shownBy('--all', left)}`));
       const known = shown.filter((column) => column !== strange);
       const more = known.reduce((sum, { count, cards }) => sum + count - cards.length, 0);
       if (more > 0)
-        out.line(
-          out.paint('dim', `${more} more ${more === 1 ? 'card' : 'cards'}: --limit N or --all shows them.`),
-        );
+        out.line(out.paint('dim', `${plural(more, 'more card')}: ${shownBy('--limit N or --all', more)}`));
       if (strange !== undefined)
         out.line(`${strange.count} more with an unknown workflow or status; see "colibri verify"`);
     },

@@ -2,6 +2,7 @@ import type { readCertificate } from '../report/certificate.ts';
 import { visibleLine } from '../untrusted.ts';
 import { auditRow } from '../verify/finding.ts';
 import type { Output } from './output.ts';
+import { plural } from './text.ts';
 
 /** Prints what a certificate shows. Only for one that holds: everything here is shown as proved. */
 export function printCertificate(told: Awaited<ReturnType<typeof readCertificate>>, out: Output): void {
@@ -59,10 +60,6 @@ export function printCertificate(told: Awaited<ReturnType<typeof readCertificate
   section('Skills in force', skills);
   for (const skill of skills) out.line(`  ${skill}`, 4);
   section('What this rests on', ['']);
-}
-
-function plural(count: number, one: string): string {
-  return `${count} ${one}${count === 1 ? '' : 's'}`;
 }
 
 function dateOf(at: string): string {

@@ -13,6 +13,7 @@ import { withDatabase, withOwner } from './open.ts';
 import type { Output } from './output.ts';
 import { personOf } from './person.ts';
 import { describeMissing } from './show.ts';
+import { plural } from './text.ts';
 
 /** Removes the texts of records, on the record and from the bytes of the database. */
 export const erase = command({
@@ -221,9 +222,9 @@ function describePlan({ record, texts, before, thoughts, copies }: Plan): string
   const refused = new Set(texts.filter(({ isWritten }) => !isWritten).map(({ position }) => position)).size;
   const parts = [
     ...(fields.length === 0 ? [] : [fields.join(', ')]),
-    ...(refused === 0 ? [] : [`${refused} refused ${refused === 1 ? 'call' : 'calls'}`]),
+    ...(refused === 0 ? [] : [plural(refused, 'refused call')]),
   ];
-  const count = `${texts.length} ${texts.length === 1 ? 'text' : 'texts'}`;
+  const count = plural(texts.length, 'text');
   return [
     ...(before === undefined
       ? []
@@ -243,7 +244,7 @@ interface Told {
 function printTold({ erased, problem, limits }: Told, done: string, out: Output): void {
   out.line();
   for (const { record, texts } of erased)
-    out.line(`${record} is erased: ${texts} ${texts === 1 ? 'text' : 'texts'}, recorded as owner_erase.`);
+    out.line(`${record} is erased: ${plural(texts, 'text')}, recorded as owner_erase.`);
   if (problem === undefined) out.line(out.paint('green', done));
   else {
     out.error(problem);

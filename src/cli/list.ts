@@ -10,6 +10,7 @@ import { FINISHED_ONLY, OPEN_ONLY, TASK_FILTERS, taskQuery } from './filters.ts'
 import { readProjects, withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { type Column, LIST_OPTIONS, partOf, printListing, readLimit } from './table.ts';
+import { shownBy } from './text.ts';
 import { viewRow } from './views.ts';
 
 const OPTIONS = { ...TASK_FILTERS, ...LIST_OPTIONS } as const;
@@ -101,7 +102,8 @@ async function listTasks(
       total: total_count,
       nothing:
         projects.length === 0 ? NO_TASKS : `No task${more.length > 0 ? ' and no thought' : ''} matches.`,
-      leftOut: finished === 0 ? undefined : `${finished} finished or cancelled: --all shows them.`,
+      leftOut:
+        finished === 0 ? undefined : `${finished} finished or cancelled: ${shownBy('--all', finished)}`,
     },
     values,
     out,

@@ -25,7 +25,7 @@ import { untilStopped, withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { type ProofState, type ProvedCall, proveCalls, readSignedLog } from './proof-status.ts';
 import { readLimit } from './table.ts';
-import { displayWidth, toWidth, wrapShort } from './text.ts';
+import { displayWidth, shownBy, toWidth, wrapShort } from './text.ts';
 
 const MARKS: Readonly<Record<ProofState, readonly [mark: string, colour: Colour, meaning: string]>> = {
   anchored: ['◆', 'green', 'anchored'],
@@ -100,7 +100,7 @@ export const log = command({
 function sayMore(more: number, isAll: boolean, shown: number, out: Output, to: Output): void {
   const count = isAll ? String(more) : `more than ${more}`;
   const flag = isAll ? `--limit ${shown + more} or --all` : '--limit N or --all';
-  const sentence = `${count} earlier ${more === 1 ? 'call' : 'calls'}: ${flag} shows ${more === 1 ? 'it' : 'them'}.`;
+  const sentence = `${count} earlier ${more === 1 ? 'call' : 'calls'}: ${shownBy(flag, more)}`;
   if (out.json) out.error(sentence);
   else to.line(out.paint('dim', sentence));
 }

@@ -16,6 +16,7 @@ import { PROOF_LEGEND, printCall } from './log.ts';
 import { withDatabase } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { proveCalls, proveUnder, readSignedLog, rowsOf, type SignedLog } from './proof-status.ts';
+import { plural, shownBy } from './text.ts';
 import { ANCHOR_NAMES } from './verdict.ts';
 import { TRUST_OPTIONS, verifyFile } from './verify.ts';
 import { viewRow } from './views.ts';
@@ -147,7 +148,7 @@ function draw(shown: Shown, out: Output): void {
   out.line();
   if (earlier > 0) {
     const all = `colibri log --${id.startsWith('A-') ? 'session' : 'task'} ${id.replace('Θ-', 'TH-')} --all`;
-    out.line(out.paint('dim', `${earlier} earlier calls are not shown: ${all} shows them.`));
+    out.line(out.paint('dim', `${plural(earlier, 'earlier call')} not shown: ${shownBy(all, earlier)}`));
   }
   if (history.length > 0) out.line(out.paint('bold', `History  ${out.paint('dim', PROOF_LEGEND)}`));
   for (const call of history) printCall(call, out, { indent: 2, known: id });

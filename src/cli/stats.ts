@@ -13,7 +13,7 @@ import { describePeriod, PERIOD_OPTIONS, readPeriod } from './dates.ts';
 import { withDatabase } from './open.ts';
 import type { Output } from './output.ts';
 import { type Column, printTable, readLimit } from './table.ts';
-import { wrapShort } from './text.ts';
+import { plural, shownBy, wrapShort } from './text.ts';
 
 const SINCE_DEFAULT = '7d';
 const ENTRIES_DEFAULT = 10;
@@ -140,7 +140,11 @@ type Found = Awaited<ReturnType<typeof readGlance>>;
 
 function printGlance(found: Found, limit: number, out: Output): void {
   const { totals, finished, refused, started, cancelled, abandoned, erased, commits } = found;
-  out.line(COUNTED.map((name) => `${totals[name]} ${name}`).join(', '));
+  out.line(
+    COUNTED.map((name) =>
+      name === 'thoughts' ? plural(totals[name], 'thought') : `${totals[name]} ${name}`,
+    ).join(', '),
+  );
   const section = sectionsOn(out, limit);
   section('Finished', finished, ({ reason = '(no reason)', thought_id, commits: named, ...task }) => {
     const at = named.map((commit) => commit.slice(0, SHORT_COMMIT));
@@ -209,7 +213,7 @@ function sectionsOn(out: Output, limit: number) {
       for (const line of more) out.line(out.paint('dim', `      ${line}`), 6);
     }
     const rest = entries.length - limit;
-    if (rest > 0) out.line(out.paint('dim', `  ${rest} more: --limit ${entries.length} shows them.`));
+    if (rest > 0) out.line(out.paint('dim', `  ${rest} more: ${shownBy(`--limit ${entries.length}`, rest)}`));
   };
 }
 

@@ -1,7 +1,7 @@
 import { textFrom, visibleLine } from '../untrusted.ts';
 import { UsageError, type Values } from './command.ts';
 import type { Colour, Output } from './output.ts';
-import { displayWidth, toWidth, wrap } from './text.ts';
+import { displayWidth, plural, shownBy, toWidth, wrap } from './text.ts';
 
 /** One column of a listing: of the table that people read, and of the CSV. In a stranger's file a value may be of any type. */
 export interface Column<T> {
@@ -85,7 +85,10 @@ type Part = ReturnType<typeof partOf<never>>;
 
 export function partOf<T>({ name, rows, columns, data, total, counts = '' }: Listing<T>, out: Output) {
   const more = total - rows.length;
-  const rest = more > 0 ? `${more} more ${name}: --limit ${total} or --all shows them.` : '';
+  const rest =
+    more > 0
+      ? `${plural(more, `more ${name.replace(/s$/, '')}`)}: ${shownBy(`--limit ${total} or --all`, more)}`
+      : '';
   return {
     isEmpty: rows.length === 0,
     rest,

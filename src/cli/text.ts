@@ -93,3 +93,12 @@ export function* wrapShort(text: string, width: number, hang: number, most: numb
     room -= 1;
   }
 }
+
+export function plural(count: number, one: string): string {
+  return `${count} ${one}${count === 1 ? '' : 's'}`;
+}
+
+/** Which option shows the entries that a list leaves out. */
+export function shownBy(option: string, count: number): string {
+  return `${option} shows ${count === 1 ? 'it' : 'them'}.`;
+}

@@ -111,7 +111,11 @@ function printRanges(verdict: Verdict, whole: boolean, out: Output): void {
   const keys = verdict.checkpointed.map(
     ({ key, vouched }) => `key ${keyId(key)}${vouched ? '' : ' (not vouched for)'}`,
   );
-  const anchors = verdict.anchoredBy.map((source) => ANCHOR_NAMES[source]);
+  const anchors = anchorReaches(verdict).map(({ source, through }) =>
+    through < verdict.anchoredThrough
+      ? `${ANCHOR_NAMES[source]} through ${through.toLocaleString('en')}`
+      : ANCHOR_NAMES[source],
+  );
   const by = (names: readonly string[]) => (names.length === 0 ? '' : ` by ${names.join(', ')}`);
   const lines: readonly (readonly [label: string, rows: number, more: string, ofPart: boolean])[] = [
     ['intact through', verdict.intactThrough, size, false],
@@ -123,6 +127,15 @@ function printRanges(verdict: Verdict, whole: boolean, out: Output): void {
   for (const [label, rows, more, ofPart] of lines)
     if (whole || ofPart)
       out.line(`${label.padEnd(22)}${rows.toLocaleString('en').padStart(12)} ${more}`.trimEnd());
+}
+
+/** How far each kind of anchor reaches, the furthest first. */
+function anchorReaches({ anchoredBy, judged }: Verdict) {
+  const reaches = anchoredBy.map((source) => {
+    const own = judged.filter((one) => one.source === source && one.status === 'consistent');
+    return { source, through: own.reduce((most, { size }) => Math.max(most, size), 0) };
+  });
+  return reaches.sort((a, b) => b.through - a.through);
 }
 
 /** The newest of what would reach further if it were more than prepared. */

@@ -73,6 +73,8 @@ describe('colibri obsidian', () => {
     });
     expect(frontMatterOf(note('Tasks/T-0002.md'))).toMatchObject({ depends_on: ['[[T-0001]]'] });
     expect(frontMatterOf(note('Tasks/T-0003.md'))).toMatchObject({ parent: '[[T-0001]]' });
+    // P4: who opened it is the caller, not the auditor it is for.
+    expect(note('Sessions/A-0001.md')).toMatch(/ opened by contract-test for an auditor at /);
     expect(note('Sessions/A-0001.md')).toMatch(/root `[0-9a-f]{64}`/);
   });
 

@@ -123,7 +123,7 @@ test('board says what it leaves out, and where tasks are when there are none', a
   expect(empty.stdout).toBe(
     'There are no tasks in project elsewhere. Projects with tasks: research, website.\n',
   );
-  expect((await startColibri(colibri, ['board'])).stdout).toContain('1 CANCELLED: --all shows them');
+  expect((await startColibri(colibri, ['board'])).stdout).toContain('1 CANCELLED: --all shows it');
 });
 
 test('an unknown id is a mistake of whoever typed it, and the newest one is named', async () => {

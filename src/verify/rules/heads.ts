@@ -361,7 +361,7 @@ function remarksOn(
   const remarks = judged
     .filter(({ status }) => status === 'given-up' || status === 'unchecked')
     .map(({ message }) => message);
-  if (log.origin === undefined) remarks.push('The log was never signed.');
+  if (log.origin === undefined && log.size > 0) remarks.push('The log was never signed.');
   if (log.transfer !== undefined && log.transfer.position === log.size)
     remarks.push(
       `The log was transferred to ${log.transfer.to} at ${auditRow(log.size)} and goes on there: nothing is added to it here.`,

@@ -68,6 +68,16 @@ test('P5: show has the refusals of a task, says each text once, and mangles no j
   expect(session.stdout).toContain('session sealed T-0001 First: A-0001 with 1 record\n');
 });
 
+test('P5: one of something is counted as one', async () => {
+  const list = await run('list', '--limit', '14');
+  const log = await run('log', '--limit', '18');
+  const stats = await run('stats');
+
+  expect(list.stdout).toContain('1 more task: --limit 15 or --all shows it.');
+  expect(log.stdout).toContain('1 earlier call: --limit 19 or --all shows it.');
+  expect(stats.stdout).toContain(' 1 thought, ');
+});
+
 test('P8: a line of the log names the task, and a person’s line says that it came from the command line', async () => {
   await runColibri(colibri, ['assign', 'T-2', 'bob'], { env: { COLIBRI_AGENT_ID: 'Robin' } });
 
@@ -182,6 +192,9 @@ test('V14: a certificate is readable, and one that was tampered with says so fir
   expect(forged.stdout).toMatch(/^This file is not valid, so nothing in it is proved\. /);
   expect(forged.stdout).not.toMatch(/First|because|Signed by|checkpointed|anchored|Pushed|in the log/i);
   expect(data).toMatchObject({ ok: false });
+  // Of a file that cannot be read, nothing is said but that.
+  writeFileSync(bad, '{}');
+  expect((await run('verify', bad)).stdout).not.toContain('signed');
 });
 
 test('backup makes a verified copy while servers write, for its owner only, and overwrites nothing', async () => {
@@ -221,7 +234,14 @@ test('V12: each anchor is listed as what it is', async () => {
   const verified = await run('verify');
 
   expect(anchors.map(({ kind, state }) => `${kind} ${state}`).sort()).toEqual(['file kept', 'tsr prepared']);
-  expect(verified.stdout).toMatch(/anchored through +\d+ {2}by a file you keep/);
+  const [, held = ''] = /anchored through +(\d+) {2}by a file you keep\n/.exec(verified.stdout) ?? [];
+  expect(Number(held)).toBeGreaterThan(0);
+  // An anchor that reaches less far than another one says how far.
+  await run('add', 'Behind the file', '--project', 'demo');
+  const note = colibri.path('newer.note');
+  writeFileSync(note, (await run('checkpoint')).stdout);
+  const newer = await run('verify', '--against', note);
+  expect(newer.stdout).toContain(`  by the checkpoint you gave, a file you keep through ${held}\n`);
 });
 
 test('board --watch draws again when something changes, and ends when it is told to', async () => {

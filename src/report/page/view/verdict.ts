@@ -93,7 +93,7 @@ function agreement({ whole, rows, size, subject, replayedThrough, intactThrough 
 function signedLine({ keys, checkpointedThrough, intactThrough, whole }: VerdictView): string {
   const by = keys.length === 1 ? 'one key' : `${number(keys.length)} keys`;
   const isPart = whole && checkpointedThrough < intactThrough;
-  return `What ${by} signed agrees, and covers ${isPart ? `the first ${number(checkpointedThrough)}` : 'all of them'}.`;
+  return `The checkpoints signed by ${by} agree with them and cover ${isPart ? `the first ${number(checkpointedThrough)}` : 'all of them'}.`;
 }
 
 /** Never that something is anchored: only that somebody says so, and how far it would reach. */
