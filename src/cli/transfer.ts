@@ -31,7 +31,7 @@ export const transfer = command({
     const source = await withDatabase(config, placeOf);
     const rows = await (source.to === undefined ? begin : goOn)(config, target, source, out);
     const said = isSame(config, target)
-      ? `The log goes on in ${config.dbPath}.`
+      ? `The log continues in ${config.dbPath}.`
       : `The log was transferred from ${config.dbPath} to ${target.dbPath}: ${rows} audit rows.`;
     return out.data({ from: config.dbPath, to: target.dbPath, rows }, () => {
       out.line(out.paint('green', said));
@@ -56,9 +56,9 @@ async function placeOf(storage: StorageEngine): Promise<Place> {
 
 /** Ends the log here, then does the rest. Everything that may stand in the way is looked at first. */
 async function begin(config: Config, target: Config, { origin, last }: Place, out: Output): Promise<number> {
-  if (isSame(config, target)) throw new UsageError(`The log is in ${config.dbPath} already.`);
+  if (isSame(config, target)) throw new UsageError(`The log is already in ${config.dbPath}.`);
   if (origin === undefined || last.position === 0)
-    throw new UsageError(`${config.dbPath} has no signed log that could be transferred.`);
+    throw new UsageError(`${config.dbPath} has no signed log to transfer.`);
   if (config.server !== undefined && target.server === undefined) await requireVouched(config, origin);
   await withOwner(config, out, async ({ call, signer }) => {
     const { refused } = signer.state();
@@ -77,7 +77,7 @@ async function goOn(config: Config, target: Config, source: Place, out: Output):
   const isTakenBack = isSame(config, target);
   if (!isTakenBack && to !== target.dbPath)
     throw new UsageError(
-      `The log was transferred to ${to}, or a transfer to it was begun. Name that to finish it, or ${config.dbPath} itself to take the log back.`,
+      `The log was transferred to ${to}, or a transfer to it was started. To finish it, name that database with --to. To take the log back, name ${config.dbPath}.`,
     );
   const note = requireOwnEnd(config, target, source);
   if (!isTakenBack) await copyInto(config, target, source, out);
@@ -96,13 +96,13 @@ function requireOwnEnd(config: Config, target: Config, { origin, heads, last }: 
   const own = folder?.verifierKey();
   const end = heads.find(({ size }) => size === last.position);
   if (folder === undefined || own === undefined || end === undefined)
-    throw new Error(`The end of ${config.dbPath} is not signed. "colibri verify" tells more.`);
+    throw new Error(`The last rows of ${config.dbPath} are not signed. Run "colibri verify" to see why.`);
   // The others gave their word for what they signed; it stays, and one key signs a file from now on.
   if (target.server === undefined) for (const { key } of heads) if (key !== own) folder.retire(key);
   if (end.key === own) folder.noteJoined();
   else if (target.server === undefined || !folder.hasJoined)
     throw new UsageError(
-      `Another machine began this transfer, with the key ${keyId(end.key)}. Finish it there.`,
+      `Another machine started this transfer, with the key ${keyId(end.key)}. Finish it there.`,
     );
   return end.checkpoint;
 }
@@ -131,7 +131,7 @@ async function receive(target: Config, from: string, out: Output): Promise<void>
   const record = async ({ call, signer }: OwnerStages) => {
     const { refused } = signer.state();
     if (refused !== undefined)
-      throw new Error(`The log is in ${target.dbPath} and cannot be signed. ${refused}`);
+      throw new Error(`The log is now in ${target.dbPath}, but it cannot be signed. ${refused}`);
     const answer = await call('owner_receive', { from }, personOf(target));
     if (!answer.ok) throw new Error(answer.error.message);
   };
@@ -153,11 +153,11 @@ function requireEmpty(target: Config, there: LogView, origin: string | undefined
   const { dbPath, configDir, dbId } = target;
   if (there.origin !== undefined || there.last.position > 0 || there.heads.length > 0)
     throw new UsageError(
-      `${dbPath} holds a log already. Name an empty database, or a file that is not there.`,
+      `${dbPath} already contains a log. Name an empty database, or a file that does not exist.`,
     );
   const before = new PathMemory(configDir, dbId).otherThan(origin);
   if (before !== undefined)
-    throw new UsageError(`${dbPath} was the log ${before} before. Name another place.`);
+    throw new UsageError(`${dbPath} used to hold the log ${before}. Choose another target.`);
 }
 
 /** In a file, every key but those that are vouched for is a stranger's. */
@@ -169,7 +169,7 @@ async function requireVouched(config: Config, origin: string): Promise<void> {
   if (verdict.checkpointed.some(({ key, vouched }) => vouched && key === own)) return;
   const id = own === undefined ? 'KEY' : keyId(own);
   throw new UsageError(
-    `Nobody has vouched for the key of this machine, and in a file it would count as a stranger's. Run "colibri trust ${id}" on a machine whose key is vouched for, or transfer the log from there.`,
+    `Nobody has vouched for the key of this machine, and in a file it would count as unknown. Run "colibri trust ${id}" on a machine whose key is vouched for, or transfer the log from there.`,
   );
 }
 

@@ -40,7 +40,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`colibri transfer, at length ${NO_POS
     const after = contentOf(colibri.dbPath).get(ROWS);
     for (const one of [colibri, other]) await one.dispose();
 
-    expect(full).toMatchObject({ code: 2, stderr: expect.stringContaining('holds a log already') });
+    expect(full).toMatchObject({ code: 2, stderr: expect.stringContaining('already contains a log') });
     expect(same).toMatchObject({ code: 2, stderr: expect.stringContaining('already') });
     expect(nowhere.code).not.toBe(0);
     expect(unread).toMatchObject({ code: 2, stderr: expect.stringContaining('not understood') });

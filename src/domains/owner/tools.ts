@@ -98,7 +98,7 @@ export function ownerTools(): Tool[] {
     tool({
       name: 'owner_transfer',
       title: 'Transfer log',
-      summary: 'End the log here, to go on in another database.',
+      summary: 'End the log here, to continue in another database.',
       input: TransferInput,
       output: TransferOutput,
       ...ruled(OWNER_RULES.owner_transfer),
@@ -106,7 +106,7 @@ export function ownerTools(): Tool[] {
     tool({
       name: 'owner_receive',
       title: 'Receive log',
-      summary: 'Go on with a log that was transferred here.',
+      summary: 'Continue a log that was transferred here.',
       input: ReceiveShape,
       output: ReceiveShape,
       ...ruled(OWNER_RULES.owner_receive),

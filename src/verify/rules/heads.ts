@@ -364,7 +364,7 @@ function remarksOn(
   if (log.origin === undefined && log.size > 0) remarks.push('The log was never signed.');
   if (log.transfer !== undefined && log.transfer.position === log.size)
     remarks.push(
-      `The log was transferred to ${log.transfer.to} at ${auditRow(log.size)} and goes on there: nothing is added to it here.`,
+      `The log was transferred to ${log.transfer.to} at ${auditRow(log.size)} and continues there; nothing is added to it here.`,
     );
   if (trusted.length === 0 && known.length > 0)
     remarks.push(
