@@ -61,7 +61,7 @@ function gateOf({ status, isProofGrade }: Task, { steps, reasons, seals }: Told)
   const names = seals.map(({ id }) => id).join(', ');
   return [
     `Finished by ${end.actor} at ${end.at.slice(0, 19).replace('T', ' ')} UTC, in audit row ${end.exit}.`,
-    `A task can be finished only after a thought about it: here ${before.length === 1 ? 'one was recorded before:' : `${before.length} were recorded before, most recently`} ${before.at(-1)?.id}.`,
+    `A task can be finished only after a thought about it. ${before.length === 1 ? 'One was recorded before:' : `${before.length} were recorded before, most recently`} ${before.at(-1)?.id}.`,
     ...(isProofGrade ? [`It is proof-grade, so it also needed a sealed session: ${names}.`] : []),
     ...(refused > 0
       ? [`${refused} ${refused === 1 ? 'call on it was' : 'calls on it were'} refused on the way.`]

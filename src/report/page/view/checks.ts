@@ -70,7 +70,7 @@ export function compareBox(compare: Compare): HTMLElement {
   ]);
 }
 
-/** What an anchor is, as far as this page can tell: nobody here knows whether a commit was pushed. */
+/** What an anchor is, as far as this page can tell: nobody here knows whether a commit was pushed, or who signed a time stamp. */
 export function anchorState({
   kind,
   size,
@@ -79,7 +79,7 @@ export function anchorState({
   const of = `the head over ${plural(size, 'row')}`;
   return kind === 'git'
     ? `Prepared: a git commit holds ${of}. It protects you once a remote has it, which this page cannot check.`
-    : `Time-stamped: a token claims that ${of} existed at ${claimed ?? 'a time it does not name'}. Its authority was not checked here.`;
+    : `Prepared: a time stamp claims that ${of} existed at ${claimed ?? 'a time it does not name'}. It protects you once its authority is checked, which this page cannot do.`;
 }
 
 /** What others may hold, the newest first. Whether they do is for the reader to find out. */
@@ -93,7 +93,7 @@ function anchors(all: VerdictView['anchors']): Child[] {
     .map((anchor) => [
       number(anchor.size),
       anchor.kind === 'git' ? 'git commit' : 'time stamp',
-      anchor.kind === 'git' ? 'prepared' : 'time-stamped',
+      'prepared',
       time(anchor.time ?? '–'),
       howToCheck(anchor),
     ]);
@@ -101,7 +101,7 @@ function anchors(all: VerdictView['anchors']): Child[] {
   return [
     table('Anchors', ['Rows', 'Kind', 'State', 'Claims', 'Not checked here; to check it'], rows),
     note(
-      'Prepared: this page cannot check whether a remote has the commit. Time-stamped: the authority was not checked.',
+      'Prepared: this page cannot check whether a remote has a commit, or which authority signed a time stamp.',
     ),
     left > 0 && note(`and ${number(left)} older ones`),
   ];

@@ -43,7 +43,8 @@ export function verdictBanner() {
       bar.value = done;
     },
     unreadable: (message: string) => set(['bad', UNREADABLE, said(message)]),
-    conclude: (verdict: VerdictView) => set(conclusion(verdict), ...rangeRows(verdict)),
+    conclude: (verdict: VerdictView) =>
+      set(conclusion(verdict), ...(isVoid(verdict) ? [] : rangeRows(verdict))),
     /** The same for a log that is followed. Only what differs is drawn, so that a screen reader does not repeat the rest. */
     live(
       now: Conclusion,
@@ -59,6 +60,11 @@ export function verdictBanner() {
       );
     },
   };
+}
+
+/** A certificate that is not valid proves nothing, so no range of it is shown. */
+function isVoid({ whole, findingCount }: VerdictView): boolean {
+  return !whole && findingCount > 0;
 }
 
 function conclusion(verdict: VerdictView): Conclusion {
