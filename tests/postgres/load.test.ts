@@ -41,7 +41,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database under load ${NO_PO
   test(
     'eight processes on two machines write one log: no gap, no id twice, no error',
     async () => {
-      const writes = tier(20, 500);
+      const writes = tier(10, 500);
       const ids: (string | undefined)[] = [];
       const url = await onTwoMachines(async (machines) => {
         const starting = Array.from({ length: 8 }, (_, i) =>

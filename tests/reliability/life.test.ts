@@ -162,7 +162,7 @@ battery(
   async (colibri) => {
     const server = await colibri.start({ answerMsMax: 600_000 });
     await server.initialize();
-    const pairs = tier(5_000, 300_000);
+    const pairs = tier(2_000, 300_000);
     const pair = (id: string) =>
       [
         { jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'server_ping', arguments: {} } },
@@ -194,7 +194,7 @@ battery(
   async (colibri) => {
     const server = await colibri.start({ answerMsMax: 600_000 });
     await server.call('task_create', TASK);
-    const thoughts = 2_000;
+    const thoughts = tier(600, 2_000);
     for (let made = 0; made < thoughts; made += 100)
       await server.callTogether(
         Array.from({ length: 100 }, (_, i) => {

@@ -30,9 +30,9 @@ battery(
     let sent = 0;
     await openTask(server);
     for (const tool of tools) {
-      // In the quick tier a third of the secrets goes through every field, and one of them also in every wrong form.
+      // In the quick tier a sixth of the secrets goes through every field, and one of them also in every wrong form.
       const inAllForms = random.pick(secrets);
-      for (const secret of secrets.filter((one) => FULL || one === inAllForms || random.oneIn(3))) {
+      for (const secret of secrets.filter((one) => FULL || one === inAllForms || random.oneIn(6))) {
         const all = FULL || secret === inAllForms;
         const calls = [...placements(tool, `${CANARY} ${secret.text}`, all)];
         await Promise.all(calls.map((args) => server.call(tool.name, args)));
