@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { displayWidth, toWidth } from '../../src/cli/text.ts';
-import { startColibri } from '../driver/command-line.ts';
+import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 import { NODE } from '../driver/server-process.ts';
 
@@ -53,7 +53,7 @@ describe.each([40, 60, 80])('in %d columns', (columns) => {
     ['show', 'TH-1'],
     ['doctor'],
   ])('colibri %s %s keeps its lines within', async (...args) => {
-    const { code, stdout } = await startColibri(colibri, args, { env: { COLUMNS: String(columns) } });
+    const { code, stdout } = await runColibri(colibri, args, { env: { COLUMNS: String(columns) } });
 
     expect(code).toBe(0);
     expect(tooWide(stdout, columns)).toEqual([]);
@@ -61,7 +61,7 @@ describe.each([40, 60, 80])('in %d columns', (columns) => {
 });
 
 test('show breaks text without spaces where it may be broken, and keeps the line breaks of a text', async () => {
-  const { stdout } = await startColibri(colibri, ['show', 'TH-2'], { env: { COLUMNS: '60' } });
+  const { stdout } = await runColibri(colibri, ['show', 'TH-2'], { env: { COLUMNS: '60' } });
   const lines = stdout.split('\n');
 
   expect(lines.filter((line) => displayWidth(line) > 60 && /[我们]/u.test(line))).toEqual([]);
@@ -88,7 +88,7 @@ test('a character that is many characters is measured and cut as one, wherever i
 });
 
 test('through a pipe nothing is broken or cut off, and nothing is coloured', async () => {
-  const { stdout } = await startColibri(colibri, ['log']);
+  const { stdout } = await runColibri(colibri, ['log']);
 
   expect(stdout).toContain('Because. '.repeat(99));
   expect(stdout).not.toContain(ESCAPE);
@@ -96,7 +96,7 @@ test('through a pipe nothing is broken or cut off, and nothing is coloured', asy
 
 test('board draws a column for each status where there is room, and for each that is used where there is less', async () => {
   const board = async (columns: string) =>
-    (await startColibri(colibri, ['board', '--project', 'website'], { env: { COLUMNS: columns } })).stdout;
+    (await runColibri(colibri, ['board', '--project', 'website'], { env: { COLUMNS: columns } })).stdout;
 
   const [wide = ''] = (await board('100')).split('\n');
   const narrow = await board('40');
@@ -115,7 +115,7 @@ test('board draws a column for each status where there is room, and for each tha
 });
 
 test('board says what it leaves out, and where tasks are when there are none', async () => {
-  const empty = await startColibri(colibri, ['board', '--project', 'elsewhere']);
+  const empty = await runColibri(colibri, ['board', '--project', 'elsewhere']);
   const server = await colibri.start();
   await server.call('task_update', { task_id: 'T-0003', status: 'CANCELLED' });
   await server.closeInput();
@@ -123,26 +123,26 @@ test('board says what it leaves out, and where tasks are when there are none', a
   expect(empty.stdout).toBe(
     'There are no tasks in project elsewhere. Projects with tasks: research, website.\n',
   );
-  expect((await startColibri(colibri, ['board'])).stdout).toContain('1 CANCELLED: --all shows it');
+  expect((await runColibri(colibri, ['board'])).stdout).toContain('1 CANCELLED: --all shows it');
 });
 
 test('an unknown id is a mistake of whoever typed it, and the newest one is named', async () => {
-  expect(await startColibri(colibri, ['show', 'T-99'])).toMatchObject({
+  expect(await runColibri(colibri, ['show', 'T-99'])).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/There is no task T-0099 in .*\. The newest is T-0003\./),
   });
-  expect(await startColibri(colibri, ['show', 'A-1'])).toMatchObject({
+  expect(await runColibri(colibri, ['show', 'A-1'])).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('There is no session yet.'),
   });
-  expect((await startColibri(colibri, ['prove', 'T-0099'])).code).toBe(2);
+  expect((await runColibri(colibri, ['prove', 'T-0099'])).code).toBe(2);
 });
 
 test('help for a command can be asked both ways, and a slip in an option is guessed', async () => {
-  const asked = await startColibri(colibri, ['help', 'log']);
+  const asked = await runColibri(colibri, ['help', 'log']);
 
-  expect(asked).toEqual(await startColibri(colibri, ['log', '--help']));
-  expect(await startColibri(colibri, ['log', '--folow'])).toMatchObject({
+  expect(asked).toEqual(await runColibri(colibri, ['log', '--help']));
+  expect(await runColibri(colibri, ['log', '--folow'])).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('Did you mean --follow?'),
   });
@@ -152,7 +152,7 @@ test('init makes a project of a folder that belongs to none', async () => {
   const folder = colibri.path('fresh');
   mkdirSync(folder);
 
-  const { code, stdout } = await startColibri(colibri, ['init'], { cwd: folder });
+  const { code, stdout } = await runColibri(colibri, ['init'], { cwd: folder });
 
   expect(code).toBe(0);
   expect(stdout).toContain(`${folder}/.mcp.json starts Colibri`);
