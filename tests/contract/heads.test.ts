@@ -1,6 +1,7 @@
 import { describe, expect } from 'vitest';
 import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { generateNoteKey, noteSigner, signNote } from '../../src/integrity/signed-note.ts';
+import { runColibri } from '../driver/command-line.ts';
 import type { Database } from '../driver/database.ts';
 import { type LogDesk, proves, putHead, sizeIn } from './log-desk.ts';
 
@@ -84,7 +85,7 @@ describe('what happens to a head', () => {
     });
 
     proves('head.checked', `${name} under a running server: its next call is unsigned`, async (desk) => {
-      await ready(desk);
+      await desk.work();
       const server = await desk.colibri.start();
       await desk.think(server, 'signed');
       const remembered = desk.lastSigned;
@@ -110,7 +111,9 @@ describe('what happens to a head', () => {
 /** A log with an older checkpoint that was kept. */
 async function ready(desk: LogDesk): Promise<void> {
   await desk.work();
-  await desk.moreWork();
+  const thought = { task_id: 'T-0001', type: 'plan', content: 'more' };
+  await runColibri(desk.colibri, ['call', 'thought_record', JSON.stringify(thought)]);
+  expect(sizeIn(desk.head)).toBeGreaterThan(sizeIn(desk.kept[0] ?? ''));
 }
 
 function keyIn(db: Database): string {
