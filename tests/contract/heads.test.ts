@@ -1,7 +1,6 @@
 import { describe, expect } from 'vitest';
 import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { generateNoteKey, noteSigner, signNote } from '../../src/integrity/signed-note.ts';
-import { runColibri } from '../driver/command-line.ts';
 import type { Database } from '../driver/database.ts';
 import { type LogDesk, proves, putHead, sizeIn } from './log-desk.ts';
 
@@ -111,9 +110,7 @@ describe('what happens to a head', () => {
 /** A log with an older checkpoint that was kept. */
 async function ready(desk: LogDesk): Promise<void> {
   await desk.work();
-  const thought = { task_id: 'T-0001', type: 'plan', content: 'more' };
-  await runColibri(desk.colibri, ['call', 'thought_record', JSON.stringify(thought)]);
-  expect(sizeIn(desk.head)).toBeGreaterThan(sizeIn(desk.kept[0] ?? ''));
+  await desk.moreWork();
 }
 
 function keyIn(db: Database): string {

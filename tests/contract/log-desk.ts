@@ -124,11 +124,15 @@ export class LogDesk {
     await server.closeInput();
   }
 
-  /** A few more rows. */
+  /** A few more rows, without starting a server. */
   async moreWork(content = 'more'): Promise<void> {
-    const server = await this.colibri.start();
-    await this.think(server, content);
-    await server.closeInput();
+    const thought = { task_id: 'T-0001', type: 'decision', content };
+    const { code, stderr } = await runColibri(this.colibri, [
+      'call',
+      'thought_record',
+      JSON.stringify(thought),
+    ]);
+    if (code !== 0) throw new Error(`thought_record: ${stderr}`);
   }
 
   async think(server: ServerProcess, content: string, more: object = {}): Promise<void> {
