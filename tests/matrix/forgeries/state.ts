@@ -6,6 +6,10 @@ import * as legal from '../legal.ts';
 import type { Found } from '../sources.ts';
 import { type Forgery, forbidden, foreign, row, strayText } from './forgery.ts';
 
+/** The first row of `processes`. */
+const FIRST_PROCESS =
+  '(process, actor) = (SELECT process, actor FROM processes ORDER BY process, actor LIMIT 1)';
+
 // Rows of state and texts changed by somebody who has the file and nothing else; and derived tables.
 
 type Edit = Parameters<ForgedLog['edit']>[0];
@@ -307,14 +311,12 @@ export const DERIVED_FORGERIES: readonly Forgery[] = [
   derived(
     'a process was seen later',
     (db) =>
-      void db.exec(
-        "UPDATE processes SET last_seen = '2026-12-01T00:00:00.000Z' WHERE process = (SELECT min(process) FROM processes)",
-      ),
+      void db.exec(`UPDATE processes SET last_seen = '2026-12-01T00:00:00.000Z' WHERE ${FIRST_PROCESS}`),
     (log) => ({ kind: 'altered', record: firstProcess(log), columns: ['last_seen'] }),
   ),
   derived(
     'a process is gone',
-    (db) => void db.exec('DELETE FROM processes WHERE process = (SELECT min(process) FROM processes)'),
+    (db) => void db.exec(`DELETE FROM processes WHERE ${FIRST_PROCESS}`),
     (log) => ({ kind: 'missing', record: firstProcess(log) }),
   ),
   derived(
@@ -440,6 +442,7 @@ function schema(what: string, sql: string, name: string): Forgery {
     id: `schema: ${what}`,
     holds: 'database',
     isBesideRows: true,
+    onlyInFile: 'a server has a schema of its own; tests/postgres/tamper.test.ts changes that',
     forge: () => [],
     damage(dbPath) {
       const db = openDatabase(dbPath);
@@ -450,6 +453,7 @@ function schema(what: string, sql: string, name: string): Forgery {
   };
 }
 
+/** A process, with the actor that it wrote rows for. */
 function firstProcess(log: ForgedLog): string {
-  return log.rows.map(({ fields }) => fields.process).sort()[0] ?? '';
+  return log.rows.map(({ fields }) => `${fields.process} ${fields.actor}`).sort()[0] ?? '';
 }
