@@ -61,7 +61,12 @@ export const move = command({
       // Two workflows have a "done". For a task that does not exist, either word gets the right answer.
       const status = meant.find((one) => task !== undefined && one in ARROWS[task.workflow]) ?? meant[0];
       const fields = withIds(fieldsGiven(UpdateInput, values));
-      return tellMove(await call('task_update', { ...fields, task_id: formatId(TASKS, id), status }), out);
+      const task_id = formatId(TASKS, id);
+      const moved = await call('task_update', { ...fields, task_id, status });
+      const isMoved = tellMove(moved, out);
+      if (codeOf(moved) === 'ERR_TASK_HELD' && !out.json)
+        out.error(`To take it over: colibri move ${task_id} ${status} --takeover`);
+      return isMoved;
     });
   },
 });
@@ -175,6 +180,11 @@ function tellThought(envelope: Envelope, out: Output): boolean {
   );
 }
 
+/** Of a refusal. */
+function codeOf(envelope: Envelope): unknown {
+  return objectIn(envelope.ok ? objectIn(envelope.data)?.error : envelope.error)?.code;
+}
+
 function messageIn(data: JsonObject): string {
   return String(objectIn(data.error)?.message ?? '');
 }
@@ -192,7 +202,7 @@ async function findTask({ storage }: Stages, id: number): Promise<KnownTask | un
 
 /** Which command takes the task on, after the last step was refused; nothing where the refusal itself says so. */
 function nextStep({ workflow, status }: KnownTask, id: string, refusal: Envelope): string | undefined {
-  const { code } = objectIn(refusal.ok ? objectIn(refusal.data)?.error : refusal.error) ?? {};
+  const code = codeOf(refusal);
   if (code === 'ERR_WRITEBACK_REQUIRED') return `Next: colibri done ${id} --because "WHY"`;
   // The first arrow of each status leads on; the others lead aside.
   const [next] = allowedFrom(workflow, status);

@@ -57,6 +57,7 @@ proves(
     const edited = await bob.update(task_id, { progress: 40 });
     const taken = await bob.update(task_id, { takeover: true });
     const former = await ada.refused('task_update', { task_id, status: 'review' });
+    const person = await runColibri(colibri, ['move', task_id, 'review']);
     const again = await bob.update(task_id, { status: 'in_progress', takeover: true });
     const back = await ada.update(task_id, { status: 'review', takeover: true });
 
@@ -71,6 +72,8 @@ proves(
     });
     expectHeld(former, task_id, 'bob', true);
     expect(former.message).toContain(`bob took ${task_id} over from ada`);
+    expect(person.code).toBe(1);
+    expect(person.stderr).toContain(`colibri move ${task_id} review --takeover`);
     expect(again).not.toHaveProperty('taken_over_from');
     expect(back).toMatchObject({ status: 'review', taken_over_from: { held_by: 'bob' } });
     expect(await ada.get(task_id)).not.toHaveProperty('holder');
