@@ -96,7 +96,8 @@ class ToolRules:
     def task_update(self, where, row, args, answer):
         """A change of a task that is there; a change of its status is a move that its workflow allows."""
         name, task = args["task_id"], self.tasks[args["task_id"]]
-        columns = {text: args[text] for text in [*WRITING_TOOLS[row["tool"]], "assignee"] if text in args}
+        given = [*WRITING_TOOLS[row["tool"]], "assignee", "progress"]
+        columns = {column: args[column] for column in given if column in args}
         # A takeover with the status that a held task has takes the hold and moves nothing.
         takeover, status, held = args.get("takeover", False), args.get("status"), task["hold"]["held_by"]
         status = None if takeover and held and status == task["status"] else status

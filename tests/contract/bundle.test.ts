@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import {
   checkBundle,
   checkManyWithPython,
@@ -74,6 +74,26 @@ test(
     }
   },
 );
+
+test(proving('bundle.alone', 'Python accepts what is changed after a task is finished'), async () => {
+  const colibri = new Playground();
+  onTestFinished(async () => void (await colibri.dispose()));
+  const server = await colibri.start();
+  await server.call('task_create', { title: 'a task', project: 'web' });
+  await server.call('thought_record', { task_id: 'T-0001', type: 'decision', content: 'because' });
+  for (const status of ['todo', 'in_progress', 'review', 'done'])
+    await server.call('task_update', { task_id: 'T-0001', status });
+  await server.call('task_update', { task_id: 'T-0001', progress: 3 });
+  await server.closeInput();
+  const path = colibri.path('bundle');
+
+  expect(await runColibri(colibri, ['export', '-o', path])).toMatchObject({ code: 0 });
+
+  expect(await checkWithPython(path)).toMatchObject({
+    code: 0,
+    output: expect.stringContaining('nothing is wrong'),
+  });
+});
 
 test(
   proving(
