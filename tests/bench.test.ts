@@ -14,7 +14,8 @@ type Results = Record<
 
 /** What the design sets a bar for. */
 const BARS = [
-  ...['cold-start-initialize', 'cold-start-call', 'read', 'write', 'in-flight'],
+  ...['cold-start-initialize', 'cold-start-call', 'read', 'write'],
+  ...['in-flight-task_get', 'in-flight-task_create', 'in-flight-task_update', 'in-flight-thought_record'],
   ...['growth-task_create', 'growth-task_update', 'growth-task_next_actions', 'growth-thought_record'],
   ...[
     'search',
@@ -25,6 +26,7 @@ const BARS = [
     'wait',
     'memory-start',
     'memory-calls',
+    'memory-unread',
   ],
   ...['tools-list', 'disk-read', 'disk-change', 'disk-thought', 'disk-task'],
   ...['package-own', 'package-installed', 'package-count'],

@@ -5,16 +5,27 @@
 const STATE_TWICE =
   'The log itself stays below the bar. What is added or changed lies in the file a second time, as state that can be searched and listed, with its indexes; that is counted here.';
 
+const IN_BATCHES =
+  'Calls that wait together share two signed commits and one sync, in batches of about 16. What is left is processor time on one thread: statements take a third, garbage collection a sixth, and the rest is hashing, validation, rules and JSON.';
+
 export const WHERE = {
   'cold-start-initialize':
     'The bundle is larger than the bare one by schemas, domains and the log, and Node has to read and compile it.',
   'cold-start-call':
     'The first call waits for the database: SQLite’s library is loaded, the schema is checked, and the first rows are written.',
-  read: 'A read is recorded as well: two audit rows, the kept arguments and one signed commit to the write-ahead log, and a look whether the path still leads to the open file. How the time divides has not been measured since commits are signed.',
+  read: 'A read is recorded as well: two audit rows, the kept arguments and one signed commit to the write-ahead log, and a look whether the path still leads to the open file.',
   write:
-    'A write has two signed commits, one that the call is seen and one with its effect, and one `fdatasync`. How the time divides has not been measured since commits are signed.',
-  'in-flight':
-    'Only the sync is shared. Each call still has its own two commits and two signatures, and they come one after the other on one thread: what is left is processor time.',
+    'A write has two signed commits, one that the call is seen and one with its effect, and one `fdatasync`.',
+  'in-flight-task_get':
+    'On one thread. Of 150 µs, two audit rows with their hashes take 25, reading the task 15, the signed commit 30, garbage collection 20, and lines, JSON and validation the rest.',
+  'in-flight-task_create': IN_BATCHES,
+  'in-flight-task_update': IN_BATCHES,
+  'in-flight-thought_record': IN_BATCHES,
+  'postgres-write':
+    'Two thirds of it is processor time of the server process: building, sending and reading some twenty statements, and two signatures.',
+  'postgres-in-flight':
+    'Calls that wait together share lock, head and commits, but each asks for the rows it changes, one call after the other.',
+  'postgres-far': 'It is six round trips. The rest is work, as in the write over a socket.',
   'growth-task_next_actions':
     'An empty database has nothing to answer with; the full one answers with 20 tasks. Reading and writing down these is the difference, not the size: see the figures at 1,000 tasks.',
   'verify-log':
