@@ -170,6 +170,8 @@ export async function axeInAllViews(page: Page, colorScheme: 'light' | 'dark'): 
     await settled(page);
     await look(id);
     await page.keyboard.press('Escape');
+    // The page takes the id out of its address when the box is closed, which is a moment later.
+    await page.waitForFunction(() => location.hash === '');
   }
   return found;
 }
