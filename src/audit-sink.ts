@@ -64,8 +64,10 @@ export interface OpenRows {
   readonly tx: Transaction;
   /** Where the next exit row will be. */
   reserve(): Reserved;
-  /** From now on the transaction sees the exit rows so far. */
+  /** From now on the transaction sees the rows and the texts so far. */
   flush(): Promise<void>;
+  /** The same where there are new texts: rows of the log alone are nothing that a point read looks at. */
+  flushTexts(): Promise<void>;
   /** When an actor of this process last got a row in this transaction. */
   lastSeen(actor: string): string | undefined;
   /** As that of the transaction; rows are taken back with it. */
@@ -82,8 +84,8 @@ export interface CallSink {
   commits(): number;
   /** Stage 3 of calls that were taken together. A long read is recorded before it runs, as a writing call is. */
   enter(events: readonly ToolEnterEvent[], isLong?: boolean): Promise<void>;
-  /** Stages 4 and 5 of calls some of which write: one commit. */
-  write<T>(work: (rows: OpenRows) => Promise<T>): Promise<T>;
+  /** Stages 4 and 5 in one commit. `soon` as with `StorageEngine`: where none of the calls writes. */
+  write<T>(work: (rows: OpenRows) => Promise<T>, durable?: 'soon'): Promise<T>;
   /** Stage 5 of calls that wrote nothing. Rows that could not be written, though the call's enter row is there, are owed. */
   exit(events: readonly ToolExitEvent[]): Promise<void>;
 }
@@ -103,6 +105,7 @@ export function inTurn(sink: AuditSink, storage: StorageEngine, clock: Clock): C
           tx,
           reserve: () => ({ position: 0, at: new Date(clock.now()).toISOString(), process: '' }),
           flush: () => Promise.resolve(),
+          flushTexts: () => Promise.resolve(),
           lastSeen: () => undefined,
           savepoint: (inner) => tx.savepoint(inner),
           exit: async (event, reserved) => await sink.exit(event, reserved),

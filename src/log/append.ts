@@ -172,6 +172,10 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
     flushed = head.position;
   }
 
+  async function flushTexts(): Promise<void> {
+    if (waiting.texts.length > 0) await flush();
+  }
+
   /** Takes back what `work` wrote and appended if it rejects. */
   async function savepoint<T>(work: () => Promise<T>): Promise<T> {
     const [before, bound] = [head, earliest];
@@ -200,5 +204,5 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
 
   const lastSeen = (actor: string) => seen.get(actor);
 
-  return { tx, next, append, keep, flush, savepoint, lastSeen, close, keeps: false };
+  return { tx, next, append, keep, flush, flushTexts, savepoint, lastSeen, close, keeps: false };
 }

@@ -76,13 +76,13 @@ export function createAuditLog(writer: LogWriter): CallSink {
     for (const [i, call] of calls.entries()) call.position = positions[i];
   }
 
-  async function write<T>(work: (rows: OpenRows) => Promise<T>): Promise<T> {
+  async function write<T>(work: (rows: OpenRows) => Promise<T>, durable?: 'soon'): Promise<T> {
     return await commit(async (appending) => {
-      const { tx, next, flush, savepoint, lastSeen } = appending;
+      const { tx, next, flush, flushTexts, savepoint, lastSeen } = appending;
       const reserve = () => ({ ...next(), process });
       const end: OpenRows['exit'] = (event, at) => appendEnd(appending, event, at?.at);
-      return await work({ tx, reserve, flush, savepoint, lastSeen, exit: end });
-    });
+      return await work({ tx, reserve, flush, flushTexts, savepoint, lastSeen, exit: end });
+    }, durable);
   }
 
   async function exit(events: readonly ToolExitEvent[]): Promise<void> {

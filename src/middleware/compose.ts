@@ -129,7 +129,8 @@ async function serve(stages: Stages, batch: readonly Asked[]): Promise<void> {
   if (isLong) return stages.lock.runBeside(async () => answer(stages, await readSome(stages, calls), false));
   const isRecorded = calls.some(isWriting);
   while (calls.length > 0) {
-    const ended = await (calls.some(isWriting) ? writeSome(stages, calls) : readSome(stages, calls));
+    const isTogether = calls.some(isWriting) || calls.every((call) => isPointRead(stages, call));
+    const ended = await (isTogether ? writeSome(stages, calls) : readSome(stages, calls));
     calls = calls.slice(ended.length);
     void answer(stages, ended, calls.length === 0);
     if (isRecorded || calls.length === 0 || (await stages.lock.hasRoom())) continue;
@@ -217,11 +218,19 @@ function isWriting({ entered, refusal }: Call): boolean {
   return entered.mutates && refusal === undefined;
 }
 
-/** Stages 4 and 5 of calls of which some write: one commit. A handler that fails is taken back alone. */
+/** A read of a few rows: quickly done where its own rows are written, and without a snapshot. */
+function isPointRead({ sink, storage }: Stages, { kind, refusal }: Call): boolean {
+  return sink.takesBatches && storage.facts.writable && kind === 'point' && refusal === undefined;
+}
+
+/** Stages 4 and 5 in one commit. A handler that fails is taken back alone. */
 async function writeSome(stages: Stages, calls: readonly Call[]): Promise<readonly Ended[]> {
+  const durable = calls.some(isWriting) ? undefined : 'soon';
   try {
-    return await stages.sink.write((rows) => forAWhile(stages, calls, (call) => runIn(stages, call, rows)));
+    const run = (rows: OpenRows) => forAWhile(stages, calls, (call) => runIn(stages, call, rows));
+    return await stages.sink.write(run, durable);
   } catch (thrown) {
+    if (durable === 'soon') return await readSome(stages, calls);
     const failure = asError(thrown);
     // Nothing of it is stored, and what a read saw may be gone with it.
     const ended: Ended[] = [];
@@ -273,11 +282,18 @@ async function runIn({ clock }: Stages, call: Call, rows: OpenRows): Promise<Set
   const outside = { ...entered.outside };
   const { lastSeen } = rows;
   // Not a failure of this call: the rows are of those before it, and without them nothing may be committed.
-  if (tool?.effect === 'reads' || tool?.readsLog === true) await rows.flush();
+  if (tool?.effect === 'reads') await rows.flushTexts();
+  else if (tool?.readsLog === true) await rows.flush();
   const settled = await settle(async () => {
     if (tool === undefined || refusal !== undefined) throw refusal;
+    const { args, texts } = entered.kept ?? NOTHING_KEPT;
+    // Nothing to take back.
+    if (tool.effect === 'reads') {
+      const result = await tool.handle(args, { ...entered, ...rows.reserve() }, rows.tx);
+      await rows.exit(exitEvent(clock, entered, { result }, []));
+      return { result };
+    }
     return await rows.savepoint(async () => {
-      const { args, texts } = entered.kept ?? NOTHING_KEPT;
       const effects: Effect[] = [];
       const reserved = rows.reserve();
       const context = { ...entered, ...reserved, texts, effects, outside, lastSeen };

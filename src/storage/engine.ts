@@ -69,6 +69,8 @@ export interface Transaction extends Reader {
   /** Stores rows, every one of them. A table has one list of columns. As with `change`, an engine may go on before it knows. */
   insert(table: string, columns: readonly string[], rows: readonly SqlList[]): Promise<void>;
   run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }>;
+  /** Commits that are known of: behind a transaction that saw n, n + 1 says that nobody else has committed. Undefined where nobody knows. */
+  readonly commits?: number | undefined;
   /** The time that rows of this transaction are dated by, in milliseconds since 1970; undefined: by the clock of this process. */
   now(): number | undefined;
   /** Says by which query to find out whether the transaction was committed, where its answer is lost: it finds a row, or none. */

@@ -61,6 +61,11 @@ interface Base {
   readonly head: SignedHead | undefined;
 }
 
+interface LeftView {
+  readonly view: LogView;
+  readonly commits: number;
+}
+
 /** Signs every commit that adds rows, unless what is there is not what was signed. */
 export class LogSigner implements HeadKeeper {
   /** The same storage, for every write: a head whose transaction was rolled back must never leave the process. */
@@ -87,6 +92,11 @@ export class LogSigner implements HeadKeeper {
   #adoptions: string[] = [];
   /** Of the transaction that is open. Undefined: its rows stay unsigned. */
   #base: Base | undefined;
+  /** What the transaction that is open found, and what it leaves if it is committed. */
+  #found: LogView | undefined;
+  #leaving: LeftView | undefined;
+  /** What the last commit of this process left: it need not be read again while nobody else commits. */
+  #left: LeftView | undefined;
   #adoption: Adoption | undefined;
   #refused: string | undefined;
   /** False until everything was checked, and again after a refusal. */
@@ -134,14 +144,17 @@ export class LogSigner implements HeadKeeper {
 
   async open(tx: Transaction): Promise<Head> {
     this.#base = undefined;
+    const left = tx.commits !== undefined && tx.commits === this.#left?.commits ? this.#left.view : undefined;
+    [this.#left, this.#leaving] = [undefined, undefined];
     const mine = this.#mine;
     const { isShared } = this.#options.storage;
     const [view, kept, acts] = await Promise.all([
-      readView(tx),
+      left ?? readView(tx),
       // Where another machine signed last, what this one signed must still be there. Asked at once: it costs no round trip.
       mine && isShared ? chainHashAt(tx, mine.row.size) : undefined,
       isShared && this.#metThrough > 0 ? actsOnRecord(tx, this.#metThrough) : [],
     ]);
+    this.#found = view;
     this.#meet(acts, view);
     const isKept = kept === mine?.row.chain_hash;
     this.#base = await this.#refusing(async () => {
@@ -169,8 +182,15 @@ export class LogSigner implements HeadKeeper {
     const signed = isSigned && base.head ? base.head : await signHead(tx, own, tree, head);
     if (keep) await changeOne(tx, KEEP, signed.row.size, signed.row.key, signed.row.checkpoint);
     if (this.#adoption !== undefined) this.#finishAdoption(this.#adoption, own, tree.size);
+    else this.#leave(tx, own, head, signed);
     if (signed !== base.head) this.#pending = signed;
     this.#base = { own, tree, head: signed };
+  }
+
+  #leave({ commits }: Transaction, own: OwnLog, last: Head, { row }: SignedHead): void {
+    if (commits === undefined || this.#found === undefined) return;
+    const heads = [...this.#found.heads.filter(({ key }) => key !== row.key), row];
+    this.#leaving = { commits: commits + 1, view: { origin: own.folder.origin, last, heads } };
   }
 
   /** The newest head that is known to be committed. Take it before `storage.sync()`, and hand it to `durable` afterwards. */
@@ -272,6 +292,7 @@ export class LogSigner implements HeadKeeper {
         this.#pending = undefined;
       }
     }, durable);
+    this.#left = this.#leaving;
     if (written === undefined) return result;
     this.#adoption = undefined;
     if (written.row.size > (this.#committed?.row.size ?? 0)) this.#see(written);

@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { openDatabase } from '../../../tests/driver/database.ts';
 import { formatCheckpoint } from '../../integrity/checkpoint.ts';
 import { generateNoteKey, noteSigner, parseVerifierKey, signNote } from '../../integrity/signed-note.ts';
 import { treeRoot } from '../../integrity/tree.ts';
@@ -540,12 +541,12 @@ describe('what was not signed is never signed over', () => {
   });
 
   test('a planted trigger that swallows the head stops the commit', async () => {
-    const desk = await aDesk(aPlace());
+    const place = aPlace();
+    const desk = await aDesk(place);
     await desk.append();
-    await tamper(
-      desk.storage,
-      'CREATE TRIGGER planted BEFORE UPDATE ON log_heads BEGIN SELECT RAISE(IGNORE); END',
-    );
+    const stranger = openDatabase(place.dbPath);
+    stranger.exec('CREATE TRIGGER planted BEFORE UPDATE ON log_heads BEGIN SELECT RAISE(IGNORE); END');
+    stranger.close();
 
     await expect(desk.append()).rejects.toThrow("The trigger planted is not one of Colibri's.");
   });

@@ -74,6 +74,9 @@ export class Connection implements Transaction {
   #checkSchema: (() => void) | undefined;
   /** The version of the schema that SQLite has in memory, if that one was found to be ours. Somebody may set back the number in the file. */
   #checkedVersion: number | undefined;
+  commits = 0;
+  /** Another number whenever others have committed, and the one at the last look. */
+  #others: number | undefined;
   #isWriting = false;
   /** Tasks with their titles and descriptions, for the index of words. */
   #words: SqlList[] = [];
@@ -198,7 +201,7 @@ export class Connection implements Transaction {
 
   /** Outside a transaction, SQLite may read another schema for it. */
   pragma(name: string): number {
-    this.#checkedVersion = undefined;
+    [this.#checkedVersion, this.#others] = [undefined, undefined];
     return Number(this.#value(`PRAGMA ${name}`));
   }
 
@@ -207,7 +210,12 @@ export class Connection implements Transaction {
     await whileBusy(
       () => {
         this.#prepared(statement).run();
+        const others = Number(this.#one('PRAGMA data_version'));
+        // What nobody else has changed is as this connection left it.
+        if (others === this.#others) return;
         this.#assertSchema();
+        this.commits += 1;
+        this.#others = others;
       },
       () => {
         if (statement === 'BEGIN') this.rollback();
@@ -231,10 +239,7 @@ export class Connection implements Transaction {
   }
 
   #assertSchema(): void {
-    const { schema_version: version } = this.#prepared('PRAGMA schema_version').get() as Record<
-      string,
-      number
-    >;
+    const version = Number(this.#one('PRAGMA schema_version'));
     if (this.#checkSchema === undefined || version === this.#checkedVersion) return;
     this.#checkedVersion = undefined;
     this.#checkSchema();
@@ -249,6 +254,7 @@ export class Connection implements Transaction {
       const result = await work();
       for (const words of this.#words) this.#change(1, INDEX_WORDS, words);
       this.#run('COMMIT', []);
+      this.commits += 1;
       return result;
     } catch (error) {
       this.rollback();
@@ -350,6 +356,11 @@ export class Connection implements Transaction {
     if (among === this.#listing) statement.setReturnArrays(true);
     among.set(sql, statement);
     return statement;
+  }
+
+  /** The value that a statement answers which is asked often. */
+  #one(sql: string): unknown {
+    return Object.values(this.#prepared(sql).get() ?? {})[0];
   }
 
   #value(sql: string): unknown {
