@@ -45,5 +45,6 @@ test('the event loop goes on while a writer waits for another process', async ()
   release();
   await held;
 
-  expect(ticks).toBeGreaterThan(10);
+  // None, if the wait held the loop. How many depends on what else the machine does.
+  expect(ticks).toBeGreaterThan(1);
 });
