@@ -120,11 +120,16 @@ function rangesIn(text: string): (number | null)[] {
   });
 }
 
-/** Waits until the page has drawn what was asked of it last. */
+/** Waits until the page has drawn what was asked of it last: by a click, a key, typed words or its address. */
 export async function settled(page: Page): Promise<void> {
-  // Words are looked for a moment after the last key.
-  await page.waitForTimeout(160);
-  await page.waitForSelector('main > div:not([aria-busy])', { state: 'attached' });
+  await page.evaluate(async () => {
+    const turn = () => new Promise((resolve) => setTimeout(resolve));
+    do {
+      // The events of a new address and of a closed box come a turn after what caused them.
+      await turn();
+      await turn();
+    } while (document.querySelector('main [aria-busy], main [data-waits]') !== null);
+  });
 }
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -222,7 +227,10 @@ export async function choose(page: Page, path: string) {
   return await verdictOf(page);
 }
 
-/** The text of the first such element as it is shown: what is hidden does not count, and lines stay lines. */
+/** The text of the first such element once the page has drawn it: what is hidden does not count, and lines stay lines. */
 export async function shownText(page: Page, selector: string): Promise<string> {
-  return await page.locator(selector).first().innerText();
+  await settled(page);
+  const element = page.locator(selector).first();
+  await element.waitFor();
+  return await element.innerText();
 }

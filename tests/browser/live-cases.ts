@@ -221,6 +221,7 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
         await page.waitForSelector('dialog[open]');
         const opened = await shownText(page, '#detail-title');
         await page.keyboard.press('Escape');
+        await settled(page);
         const back = await page.evaluate(() => document.activeElement?.getAttribute('data-key'));
         await page.focus('#filter-words');
         await page.keyboard.type('slate');
@@ -298,7 +299,7 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
           await page.waitForSelector('.verdict[data-tone=bad]');
           const shorter = await banner(page);
           await page.unrouteAll();
-          await page.waitForTimeout(1_200);
+          await page.waitForResponse(`${url}head?*`);
           const stays = await banner(page);
           await page.reload();
           await page.waitForSelector('body[data-ready=true]');

@@ -279,6 +279,7 @@ describe('the report', () => {
       const foundations = await follow('T-0001');
       const thought = await follow('Θ-0001');
       await page.keyboard.press('Escape');
+      await settled(page);
       const closed = await page.evaluate(() => location.hash);
       const session = await follow('A-0003');
 
@@ -427,6 +428,7 @@ describe('the report', () => {
     await page.focus('#tab-summary');
     await page.keyboard.press('ArrowRight');
     await page.keyboard.press('ArrowRight');
+    await settled(page);
     const tab = await page.evaluate(() => document.activeElement?.id);
     await page.locator('.list-row').first().focus();
     for (let i = 0; i < 3; i += 1) await page.keyboard.press('Tab');
@@ -434,6 +436,7 @@ describe('the report', () => {
     await page.waitForSelector('dialog[open]');
     const opened = await shownText(page, '#detail-title');
     await page.keyboard.press('Escape');
+    await settled(page);
     const back = await page.evaluate(() => document.activeElement?.className);
     await show(page, 'sessions');
     await page.locator('.node.leaf[role=button]').first().focus();
@@ -791,7 +794,8 @@ describe(`${shown(ROWS)} audit rows`, () => {
       expect(found).toMatch(new RegExp(`^[1-9]\\d* of ${shown(ROWS / 2)} calls$`));
       expect(last).toContain(`#${ROWS - 1}`);
       expect(cards).toBeLessThan(400);
-      expect(Math.max(filterMs, moreMs, turnMs)).toBeLessThan(3_000);
+      // Under the same load: none of them goes through the rows as checking them does.
+      expect(Math.max(filterMs, moreMs, turnMs)).toBeLessThan(checkedMs);
     },
     180_000,
   );

@@ -32,9 +32,14 @@ export function redrawing(element: HTMLElement) {
 /** The filters that all views share. */
 export function filterBar(choices: Choices, change: () => void) {
   let timer = 0;
+  /** After the last key. Until then the bar says that what is shown is not yet what it asks for. */
   const soon = () => {
     window.clearTimeout(timer);
-    timer = window.setTimeout(change, 120);
+    element.dataset.waits = '';
+    timer = window.setTimeout(() => {
+      delete element.dataset.waits;
+      change();
+    }, 120);
   };
   const project = choice('filter-project', 'All projects', new Set(choices.projects), change);
   const agent = choice('filter-agent', 'Everyone', new Set(choices.agents), change);
