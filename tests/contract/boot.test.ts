@@ -65,7 +65,8 @@ proves(
   async ({ colibri }) => {
     lockNewFile(colibri);
     const server = colibri.spawn({ env: { COLIBRI_STARTUP_TIMEOUT_MS: '800' } });
-    await server.initialize();
+    // A busy machine may reach the limit before the first answer.
+    server.initialize().catch(() => undefined);
     const waiting = server.call('server_ping').catch((error: Error) => error);
 
     expect(await server.waitForExit()).toEqual({ code: 75, signal: null });
@@ -99,7 +100,8 @@ proves(
     for (const leave of ['SIGTERM', 'end of input'] as const) {
       const server = await colibri.start();
       const waiting = server.call('server_ping').catch((error: Error) => error.message);
-      await sleepMs(100);
+      // Answered behind it, so the server has the call.
+      await server.request('tools/list');
       const began = performance.now();
 
       if (leave === 'SIGTERM') server.kill(leave);
@@ -211,7 +213,7 @@ proves(
     const server = await colibri.start({ env: { COLIBRI_DB_PATH: '/proc/colibri/colibri.db' } });
     colibri.onDispose(() => server.kill('SIGKILL'));
 
-    const health = await Promise.race([server.call('server_health'), sleepMs(5_000)]);
+    const health = await Promise.race([server.call('server_health'), sleepMs(20_000)]);
 
     expect(health?.envelope?.data).toMatchObject({ status: 'degraded' });
   },

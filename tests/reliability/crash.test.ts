@@ -173,6 +173,9 @@ async function killInLife(colibri: Playground, point: { syscall: string; when: n
 /** The look back at the signed log runs beside the first calls; a little later it is over. */
 async function healthWhenSettled(server: ServerProcess): Promise<unknown> {
   await server.call('server_ping');
-  await sleepMs(100);
-  return (await server.call('server_health')).envelope?.data;
+  for (let tries = 0; ; tries += 1) {
+    const data = (await server.call('server_health')).envelope?.data as { status?: string } | undefined;
+    if (data?.status === 'ok' || tries === 100) return data;
+    await sleepMs(100);
+  }
 }

@@ -771,7 +771,8 @@ describe('the owner adopts', () => {
 
 describe('the whole log is read again in the background', () => {
   async function waitFor(condition: () => boolean): Promise<void> {
-    for (let i = 0; i < 200 && !condition(); i += 1) await new Promise((resolve) => setTimeout(resolve, 10));
+    for (let i = 0; i < 2_000 && !condition(); i += 1)
+      await new Promise((resolve) => setTimeout(resolve, 10));
     expect(condition()).toBe(true);
   }
 
