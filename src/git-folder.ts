@@ -1,6 +1,6 @@
 import { lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { readWhole } from './private-files.ts';
+import { readWhole, target } from './private-files.ts';
 
 // Hostile input enters here: what `.git` says in a folder that may be anybody's. Git's own files are read, and git is never
 // started: a child process costs milliseconds and runs what a stranger's repository configures.
@@ -17,7 +17,7 @@ export function findGitFolder(workspace: string): string | undefined {
   const top = findTop(workspace);
   if (top === undefined) return undefined;
   const entry = join(top, '.git');
-  if (statSync(entry, { throwIfNoEntry: false })?.isDirectory()) return entry;
+  if (target(entry)?.isDirectory()) return entry;
   const text = readGitText(entry);
   return text?.startsWith(GITDIR) ? followPointer(top, text.slice(GITDIR.length).trim()) : undefined;
 }
@@ -25,7 +25,7 @@ export function findGitFolder(workspace: string): string | undefined {
 /** The nearest folder, at or above this one, with a `.git`. */
 function findTop(workspace: string): string | undefined {
   for (let folder = resolve(workspace); ; folder = dirname(folder)) {
-    if (statSync(join(folder, '.git'), { throwIfNoEntry: false }) !== undefined) return folder;
+    if (target(join(folder, '.git')) !== undefined) return folder;
     if (dirname(folder) === folder) return undefined;
   }
 }
@@ -116,6 +116,6 @@ function mainOfSubmodule(repository: string): string | undefined {
 
 /** The path with every link in it resolved; undefined where nothing is. */
 function realPath(path: string | undefined): string | undefined {
-  if (path === undefined || statSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
+  if (path === undefined || target(path) === undefined) return undefined;
   return realpathSync.native(path);
 }

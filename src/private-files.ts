@@ -30,7 +30,12 @@ export function isThere(path: string): boolean {
   return look(path, fs.lstatSync) !== undefined;
 }
 
-/** What is at a path. Below something that is no folder, as below /dev/null, there is nothing. */
+/** What a path leads to, through links; undefined where nothing is. */
+export function target(path: string): fs.Stats | undefined {
+  return look(path, fs.statSync);
+}
+
+/** What is at a path. On every Node: below something that is no folder, as below /dev/null, there is nothing. */
 function look(path: string, stat: typeof fs.statSync | typeof fs.lstatSync): fs.Stats | undefined {
   return unlessCode(['ENOTDIR'], () => stat(path, { throwIfNoEntry: false }));
 }
@@ -174,7 +179,7 @@ export function openFolders(dbPath: string, configDir: string) {
 
 /** In a folder like /tmp, nobody can remove or replace what is another user's. */
 function isOpen(path: string, others: number): boolean {
-  const { mode = 0 } = look(path, fs.statSync) ?? {};
+  const { mode = 0 } = target(path) ?? {};
   const isSticky = others === 0o022 && (mode & 0o1000) !== 0;
   return HAS_MODES && (mode & others) !== 0 && !isSticky;
 }

@@ -1,8 +1,8 @@
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { sha256Hex } from '../integrity/digest.ts';
-import { isThere, readText, replaceFile } from '../private-files.ts';
+import { isThere, readText, replaceFile, target } from '../private-files.ts';
 import { anchorInGit, pushedFrom } from '../trust/anchors-git.ts';
 import {
   formatQuery,
@@ -119,9 +119,10 @@ function toGit({ config, note, size, folder }: Head, out: Output): number {
 }
 
 function toFile({ origin, size, note, folder }: Head, path: string, out: Output): number {
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
+  if (target(path)?.isDirectory() === true)
     throw new UsageError(`${path} is a folder. Name a file in it, for example ${join(path, 'checkpoint')}.`);
-  if (!existsSync(dirname(path))) throw new UsageError(`There is no folder ${dirname(path)}.`);
+  if (target(dirname(path))?.isDirectory() !== true)
+    throw new UsageError(`There is no folder ${dirname(path)}.`);
   const older = headIn(readText(path) ?? '');
   // Only a checkpoint of the same log is overwritten: the file is the user's.
   if (isThere(path) && !(older?.origin === origin && older.size <= size))

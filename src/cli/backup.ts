@@ -1,6 +1,6 @@
-import { existsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { isThere } from '../private-files.ts';
+import { isThere, target } from '../private-files.ts';
 import { copyDatabase } from '../storage/open.ts';
 import { readView } from '../trust/own-log.ts';
 import { command, UsageError } from './command.ts';
@@ -20,11 +20,12 @@ export const backup = command({
     const path = resolve(given);
     if (isThere(path))
       throw new UsageError(
-        statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+        target(path)?.isDirectory() === true
           ? `${path} is a folder. Name a file in it, for example ${resolve(path, 'colibri.db')}.`
           : `${path} exists and was not overwritten. Name another file.`,
       );
-    if (!existsSync(dirname(path))) throw new UsageError(`There is no folder ${dirname(path)}.`);
+    if (target(dirname(path))?.isDirectory() !== true)
+      throw new UsageError(`There is no folder ${dirname(path)}.`);
     const { origin } = await withDatabase(config, (storage) => storage.read(readView));
     // Before the copy is made: what others sign meanwhile is not in it.
     const { evidence } = collectEvidence(config, config.dbPath, origin);

@@ -1,9 +1,8 @@
-import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseTlogProof, type TlogProof } from '../integrity/checkpoint.ts';
 import { parseVerifierKey } from '../integrity/signed-note.ts';
 import { formatId, parseId, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../log/tables.ts';
-import { readWhole } from '../private-files.ts';
+import { readWhole, target } from '../private-files.ts';
 import type { Evidence } from '../verify/rules/heads.ts';
 import { orUsage, UsageError } from './command.ts';
 
@@ -36,8 +35,7 @@ export function readKey(given: string): string {
 
 /** The full path of a file that must be there. */
 export function existingFile(path: string): string {
-  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true)
-    throw new UsageError(`There is no file ${resolve(path)}.`);
+  if (target(path)?.isFile() !== true) throw new UsageError(`There is no file ${resolve(path)}.`);
   return resolve(path);
 }
 

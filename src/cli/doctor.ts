@@ -1,12 +1,12 @@
-import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statfsSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { systemClock } from '../clock.ts';
 import { type Config, readConfig } from '../config.ts';
 import { createSkillRegistry } from '../domains/skills/registry.ts';
 import { asError } from '../errors.ts';
-import { openFolders, readWhole } from '../private-files.ts';
+import { openFolders, readWhole, target } from '../private-files.ts';
 import { NoLogYet, type StorageEngine, UnusableStorage } from '../storage/engine.ts';
-import { storageRuntime } from '../storage/open.ts';
+import { reach, storageRuntime } from '../storage/open.ts';
 import { readView } from '../trust/own-log.ts';
 import { signability } from '../trust/signer.ts';
 import { shellQuote } from '../untrusted.ts';
@@ -119,10 +119,10 @@ function argumentsIn(path: string): string[] | undefined {
 
 async function* checkDatabase(config: Config, out: Output): AsyncGenerator<Check> {
   const { dbPath, server } = config;
-  const size = statSync(dbPath, { throwIfNoEntry: false })?.size;
   try {
     if (server !== undefined)
       return yield* await withDatabase(config, (storage) => checkLog(storage, config, undefined, out));
+    const size = reach(dbPath)?.size;
     if (size === undefined && config.dbProblem === undefined)
       yield note('database', `${chosen(config)} does not exist yet; the first start creates it`);
     else yield* await withDatabase(config, (storage) => checkLog(storage, config, size ?? 0, out));
@@ -153,7 +153,7 @@ function* checkFolder({ dbPath, configDir }: Config): Generator<Check> {
     const fix = 'free some space: writes are refused on a full disk';
     yield wrong('disk', `only ${Math.floor(room / 1024 / 1024)} MB are free`, fix);
   }
-  const mode = statSync(dbPath, { throwIfNoEntry: false })?.mode ?? 0;
+  const mode = target(dbPath)?.mode ?? 0;
   if (process.platform !== 'win32' && (mode & 0o077) !== 0)
     yield wrong('privacy', `${dbPath} can be read by others`, `chmod 600 ${shellQuote(dbPath)}`);
   for (const { folder, isOurs } of openFolders(dbPath, configDir)) {

@@ -1,7 +1,7 @@
-import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type LogProof, renderNotes, writeNotes } from '../integrations/obsidian.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
+import { target } from '../private-files.ts';
 import type { Source } from '../verify/source.ts';
 import { DatabaseSource } from '../verify/sources/database.ts';
 import { command, UsageError } from './command.ts';
@@ -21,7 +21,7 @@ export const obsidian = command({
   async run({ values, out, config }) {
     if (values.vault === undefined) throw new UsageError('Name the folder of your vault with --vault DIR.');
     const vault = resolve(values.vault);
-    if (statSync(vault, { throwIfNoEntry: false })?.isDirectory() !== true)
+    if (target(vault)?.isDirectory() !== true)
       throw new UsageError(`${vault} is not a folder. Name an existing vault.`);
     const { notes, trouble } = await withDatabase(config, async (storage) => {
       const origin = await storage.read((tx) => new DatabaseSource(storage, tx).origin());

@@ -1,8 +1,8 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { asError } from '../errors.ts';
-import { readStart } from '../private-files.ts';
+import { readStart, target } from '../private-files.ts';
 import { type Address, parseAddress } from '../storage/address.ts';
 import { ForeignSchema, type StorageEngine } from '../storage/engine.ts';
 import { isLocked, openStorage, storageRuntime } from '../storage/open.ts';
@@ -103,7 +103,7 @@ const HEAD_BYTES = 4_096;
 
 /** A bundle is a folder or a zip, a proof begins with its format or is JSON, a database with SQLite's header. */
 function kindOf(path: string, config: Config): Kind {
-  const stat = statSync(path, { throwIfNoEntry: false });
+  const stat = target(path);
   if (stat === undefined) {
     if (new PathMemory(config.configDir, path).seen().length > 0) return 'database';
     throw new UsageError(

@@ -7,6 +7,7 @@ import { openSqlite } from './sqlite/engine.ts';
 import { assertPresent } from './sqlite/file.ts';
 
 export { isLocked } from './sqlite/engine.ts';
+export { reach } from './sqlite/file.ts';
 
 /** Where a database is. */
 export interface DatabasePlace {

@@ -1,4 +1,4 @@
-import { existsSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { systemClock } from '../clock.ts';
 import { formatCheckpoint } from '../integrity/checkpoint.ts';
@@ -14,6 +14,7 @@ import {
   readText,
   replaceFile,
   syncFolder,
+  target,
 } from '../private-files.ts';
 import { encodeSlot } from './memory.ts';
 import { isOrigin, originOfKey } from './opening.ts';
@@ -107,7 +108,7 @@ export class KeyFolder {
 
   /** Another text after each adoption, by whichever process. */
   adoptionStamp(): string {
-    const { size, mtimeMs, ino } = statSync(this.#file('adopted'), { throwIfNoEntry: false }) ?? {};
+    const { size, mtimeMs, ino } = target(this.#file('adopted')) ?? {};
     return `${size}:${mtimeMs}:${ino}`;
   }
 

@@ -2,7 +2,7 @@ import * as fs from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { sha256Hex } from '../integrity/digest.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
-import { closing, namesIn, openPrivate, readStart, syncFolder, WARILY } from '../private-files.ts';
+import { closing, namesIn, openPrivate, readStart, syncFolder, target, WARILY } from '../private-files.ts';
 import { isGone } from '../storage/process-identity.ts';
 import { headIn, openIfValid } from './opening.ts';
 
@@ -32,7 +32,7 @@ export function forgetGone(folder: string, kept: Remembered, now: number): void 
   const larger = new Set([kept.file]);
   for (const { file, size } of slotsIn(folder)) {
     if (size > kept.size) larger.add(file);
-    const age = now - (fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? now);
+    const age = now - (target(file)?.mtimeMs ?? now);
     if (!larger.has(file) && isGone(basename(file), age)) fs.rmSync(file, { force: true });
   }
 }

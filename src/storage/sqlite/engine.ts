@@ -6,7 +6,7 @@ import type { Reader, StorageEngine, StorageFacts, StorageProblem, Transaction }
 import { isGone } from '../process-identity.ts';
 import { type Connection, openConnection, shortPause, whileBusy } from './connection.ts';
 import { loadDriver, resultOf, type SqliteDriver } from './driver.ts';
-import { assertPresent, assertUnderstood, OpenFiles, preparePrivateFile } from './file.ts';
+import { assertPresent, assertUnderstood, OpenFiles, preparePrivateFile, reach } from './file.ts';
 import { LogFile } from './log-file.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 import { assertOwnSchema, findPageProblems } from './self-check.ts';
@@ -35,7 +35,7 @@ export async function openSqlite(options: SqliteOptions): Promise<StorageEngine>
   if (options.readOnly === true) assertPresent(options.path);
   // Another process may be creating the file, or merging its log, at this very moment.
   if (!inMemory) await whileBusy(() => assertUnderstood(driver, options.path));
-  const before = statSync(options.path, { throwIfNoEntry: false });
+  const before = reach(options.path);
   const writer = await openWriter(driver, options);
   try {
     if (writer.writable) await createSchema(writer);

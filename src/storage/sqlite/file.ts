@@ -24,10 +24,7 @@ export function preparePrivateFile(path: string): void {
 
 /** For readers: a database that is not there is a mistake, not a reason to make one. */
 export function assertPresent(path: string): void {
-  const found = lookAt(path);
-  if (typeof found !== 'string') return;
-  // A folder that cannot be entered says nothing about what is in it.
-  if (found.startsWith(UNREACHABLE)) throw new UnusableStorage(`${path} ${found}.`);
+  if (reach(path) !== undefined) return;
   throw new UnusableStorage(
     `There is no database at ${path} yet. The first call creates it: start a client, or add a task with "colibri add". In a folder that is not a project, run "colibri init" first, or set COLIBRI_DB_PATH.`,
   );
@@ -69,14 +66,23 @@ export class OpenFiles {
   }
 }
 
-const UNREACHABLE = 'cannot be reached';
+/** What is at the path of a database; undefined where nothing is. A folder that cannot be entered says nothing about what is in it. */
+export function reach(path: string): Stats | undefined {
+  const found = lookAt(path);
+  if (typeof found !== 'string') return found;
+  if (found !== GONE) throw new UnusableStorage(`${path} ${found}. Make it reachable, or ${ELSEWHERE}.`);
+  return undefined;
+}
+
+const GONE = 'is gone: it was deleted or moved away, or its disk was unmounted';
 
 function lookAt(path: string): Stats | string {
   try {
-    const gone = 'is gone: it was deleted or moved away, or its disk was unmounted';
-    return statSync(path, { throwIfNoEntry: false }) ?? gone;
+    return statSync(path);
   } catch (thrown) {
-    return `${UNREACHABLE} (${asError(thrown).message})`;
+    // Not left to `throwIfNoEntry`: from Node 22 on, it takes a file where a folder should be for nothing at all.
+    const error: Error & { code?: unknown } = asError(thrown);
+    return error.code === 'ENOENT' ? GONE : `cannot be reached (${error.message})`;
   }
 }
 
