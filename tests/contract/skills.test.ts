@@ -1,13 +1,18 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { load } from 'js-yaml';
 import { expect, test } from 'vitest';
 import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
 
 interface Listed {
-  readonly skills: readonly { readonly name: string; readonly digest: string }[];
+  readonly skills: readonly {
+    readonly name: string;
+    readonly description: string;
+    readonly digest: string;
+  }[];
   readonly skipped?: readonly { readonly path: string; readonly reason: string }[];
 }
 
@@ -49,6 +54,41 @@ test('skills are listed from the disk as it is now; what is passed over is named
     });
     expect(second.skills[0]?.digest).toMatch(/^[0-9a-f]{64}$/);
     expect(second.skills[0]?.digest).not.toBe(first.skills[0]?.digest);
+  } finally {
+    expect(await colibri.dispose()).toEqual([]);
+  }
+});
+
+test('K1: a name and a description are answered as a YAML parser reads them, and shown on one line', async () => {
+  const colibri = new Playground();
+  const yaml =
+    'name: "Two\\nlines\\t/ and \\e[31mmore "\ndescription: |\n  First: one.\n\n    Second.\nlicense: MIT\n';
+  mkdirSync(colibri.path('.agents/skills/odd'), { recursive: true });
+  mkdirSync(colibri.path('vault'));
+  writeFileSync(colibri.path('.agents/skills/odd/SKILL.md'), `---\n${yaml}---\n# Odd\n`);
+  try {
+    const server = await colibri.start({ env: { CLAUDE_PROJECT_DIR: colibri.folder } });
+    const { name, description } = load(yaml) as Record<string, string>;
+    const { skills } = await listed(server);
+    const session = { task_id: 'T-0001', session_id: 'A-0001' };
+    await server.call('task_create', { title: 'a', project: 'demo' });
+    await server.call('audit_session_start', { task_id: 'T-0001', auditor_id: 'x' });
+    await server.call('thought_record', { ...session, type: 'plan', content: 'c' });
+    await server.call('merkle_finalize', { session_id: 'A-0001' });
+    await runColibri(colibri, ['prove', 'T-0001', '-o', colibri.path('proof')]);
+    const said = async (...args: string[]) => (await runColibri(colibri, args)).stdout;
+    const certificate = await said('show', colibri.path('proof'));
+    await said('obsidian', '--vault', colibri.path('vault'));
+    const note = readFileSync(colibri.path('vault/Colibri/Sessions/A-0001.md'), 'utf8');
+    await said('export', '-o', colibri.path('bundle.zip'));
+    const python = new URL('../../docs/verify-bundle.py', import.meta.url).pathname;
+
+    expect(skills).toMatchObject([{ name, description }]);
+    expect(await said('show', 'A-0001', '--json')).toContain(JSON.stringify(name));
+    expect(certificate).toMatch(/^ +Two lines.*more .*[0-9a-f]{12}/m);
+    expect(note).toMatch(/^- Two lines.*more .*[0-9a-f]{64}`$/m);
+    expect(await runColibri(colibri, ['verify'])).toMatchObject({ code: 0 });
+    execFileSync('python3', [python, colibri.path('bundle.zip')]);
   } finally {
     expect(await colibri.dispose()).toEqual([]);
   }

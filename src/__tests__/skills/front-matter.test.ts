@@ -1,3 +1,5 @@
+import fc from 'fast-check';
+import { dump, load } from 'js-yaml';
 import { describe, expect, test } from 'vitest';
 import { cutFrontMatter, readDeclaration } from '../../domains/skills/front-matter.ts';
 import { Refusal, SKILL_LIMITS } from '../../domains/skills/skill-folder.ts';
@@ -70,13 +72,96 @@ describe('a SKILL.md by the book', () => {
   ])('with %j declares %j', (line, capabilities) => {
     expect(loaded(head('name: demo', 'description: d', line)).capabilities).toEqual(capabilities);
   });
+});
 
-  test('may have a description of several lines, shown as one', () => {
-    expect(
-      loaded(head('name: demo', 'description: >', '  Use this', '  when: asked.', '', '  Always.'))
-        .description,
-    ).toBe('Use this when: asked. Always.');
-    expect(loaded(head('name: demo', 'description: |', '  One.', '  Two.')).description).toBe('One. Two.');
+describe('the name and the description equal what a YAML parser reads', () => {
+  const parsed = (text: string) => Object(load(text)) as { name: string; description: string };
+
+  test.each([
+    ['description: >', '  Use this', '  when: asked.', '', '  Always.'],
+    ['description: |', '  One.', '  Two.'],
+    ['description: |-', '  One.', '', '  Two.'],
+    ['description: |+', '  One.', '', ''],
+    ['description: >+', '  One', '  line.', '    - more', '', ''],
+    ['description: |2', '    indented', '  by two'],
+    ['description: "One.\\n\\tTwo.\\u2028 \\e[31m \\0 "'],
+    ['description: "  One', '', '  line.  "'],
+    ["description: 'It''s", '', "  two lines. '"],
+    ['description: One', '  line.', '', '  And another.'],
+    ['description: |', '  One.', '  Two.', 'keywords:', '  - a'],
+  ])('%j %j', (...lines) => {
+    for (const name of [
+      'demo',
+      '" demo "',
+      '"a\\nb"',
+      '|\n  demo',
+      'a/b',
+      '../../etc/passwd',
+      `"${'n'.repeat(256)}"`,
+    ]) {
+      const yaml = [`name: ${name}`, ...lines].join('\n');
+      const { name: read, description } = loaded(head(yaml));
+
+      expect({ name: read, description }).toEqual(
+        (({ name, description }) => ({ name, description }))(parsed(`${yaml}\n`)),
+      );
+    }
+  });
+
+  test('whatever they are, and however a program wrote them', () => {
+    const texts = fc.oneof(
+      fc.string({ unit: 'grapheme', maxLength: 60 }),
+      fc.string({
+        unit: fc.constantFrom('a', ' ', '\n', '\t', ':', '#', "'", '"', '\\', '|', '-'),
+        maxLength: 40,
+      }),
+    );
+    const visible = texts.filter((text) => /[^\s\p{Cc}]/u.test(text));
+    const styles = fc.record({
+      lineWidth: fc.constantFrom(-1, 20, 80),
+      forceQuotes: fc.boolean(),
+      indent: fc.constantFrom(2, 4),
+    });
+
+    fc.assert(
+      fc.property(visible, visible, styles, (name, description, style) => {
+        const yaml = dump({ name, description }, style);
+        // A line of three hyphens ends the front matter wherever it stands, and then another YAML was written.
+        fc.pre(!/^---/m.test(yaml));
+
+        expect(loaded(`---\n${yaml}---\n`)).toMatchObject({ name, description });
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('also where another field is broken', () => {
+    const file = head(
+      'name: "a\\nb"',
+      'keywords: [@Cron, X]',
+      'description: |',
+      '  One.',
+      '  Two.',
+      'license: x',
+    );
+
+    expect(loaded(file)).toMatchObject({ name: 'a\nb', description: 'One.\nTwo.\n' });
+  });
+
+  test('up to their limits, and what is cut is named', () => {
+    const { nameCharsMax, descriptionCharsMax } = SKILL_LIMITS;
+    const file = (more: number) =>
+      head(
+        `name: ${'n'.repeat(nameCharsMax + more)}`,
+        `description: ${'d'.repeat(descriptionCharsMax + more)}`,
+      );
+
+    expect(loaded(file(0))).toMatchObject({ leftOut: undefined });
+    expect(loaded(file(1))).toMatchObject({
+      name: 'n'.repeat(nameCharsMax),
+      description: 'd'.repeat(descriptionCharsMax),
+      leftOut: 'in force, but not all of it is used: name: longer than 256 characters, and cut; and 1 more',
+    });
   });
 });
 
@@ -93,7 +178,6 @@ describe('a SKILL.md as people write it is loaded', () => {
     ['nested metadata', head('description: d', 'metadata:', '  x: {y: z}', '  version: 2'), { version: '2' }],
     ['metadata that is a list', head('description: d', 'metadata: [a]'), { version: '0.0.0' }],
     ['extra keys', head('description: d', 'colour: red', 'compatibility: {a: b}'), { description: 'd' }],
-    ['a long description', head(`description: ${'x'.repeat(1_025)}`), { description: 'x'.repeat(1_024) }],
     ['a version that is a list', head('description: d', 'version: [1]'), { version: '0.0.0' }],
     ['capabilities that are a map', head('description: d', 'capabilities: {a: b}'), { capabilities: [] }],
     [
@@ -105,21 +189,7 @@ describe('a SKILL.md as people write it is loaded', () => {
     expect(loaded(file)).toMatchObject({ name: 'demo', ...declared });
   });
 
-  test.each([
-    '../../etc/passwd',
-    '/etc/passwd',
-    'a/b',
-    'a\\b',
-    '..',
-    '.hidden',
-    'x'.repeat(65),
-    '"a\\nb"',
-    '"a\\u0000b"',
-    '"\\ud800"',
-    '[a]',
-    '{a: b}',
-    '"  "',
-  ])('R35: the name %j is not used, the folder’s is', (name) => {
+  test.each(['[a]', '{a: b}', '"  "', '"\\0"', '~'])('the name %j is none, the folder’s is used', (name) => {
     const declared = loaded(head(`name: ${name}`, 'description: d'));
 
     expect(declared.name).toBe('demo');
@@ -158,7 +228,7 @@ describe('a SKILL.md as people write it is loaded', () => {
       head('name: demo', 'argument-hint: [a] [b]', 'description: |', '  first: second: third', '  [x] y'),
     );
 
-    expect(declared.description).toBe('first: second: third [x] y');
+    expect(declared.description).toBe('first: second: third\n[x] y\n');
   });
 });
 

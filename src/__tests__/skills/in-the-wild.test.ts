@@ -30,7 +30,7 @@ describe('K1: a file whose description a person can read is loaded', () => {
     [
       'a block that is not indented',
       ['description: |', 'Use when', 'asked.', 'license: x'],
-      'Use when asked.',
+      'Use when\nasked.\n',
     ],
     ['a text that is not indented', ['description: Use when', 'asked.', 'license: x'], 'Use when asked.'],
     [
@@ -98,7 +98,7 @@ describe('K1: a broken field costs the skill that field, and is named', () => {
     const declared = read(head('name: demo', 'description: d: e', ...lines));
 
     expect(declared).toMatchObject({ name: 'demo', description: 'd: e' });
-    expect(declared.leftOut).toMatch(new RegExp(`^in force, but not all of it could be read: ${leftOut}`));
+    expect(declared.leftOut).toMatch(new RegExp(`^in force, but not all of it is used: ${leftOut}`));
   });
 
   test('the reason names the line of the file', () => {

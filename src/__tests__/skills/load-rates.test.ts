@@ -1,3 +1,4 @@
+import { load } from 'js-yaml';
 import { describe, expect, test } from 'vitest';
 import { type Random, seededRandom } from '../../../tests/driver/random.ts';
 import { tier } from '../../../tests/driver/tier.ts';
@@ -169,6 +170,17 @@ function describedAs(file: string): string | undefined {
   }
 }
 
+/** What a YAML parser reads in the whole front matter; undefined where it cannot. */
+function asYaml(file: string): unknown {
+  try {
+    return Object(load(cutFrontMatter(Buffer.from(file)).yaml.toString())).description;
+  } catch {
+    return undefined;
+  }
+}
+
+const onOneLine = (text: string | undefined) => text?.replace(/\s+/g, ' ');
+
 describe('K1: of files as registries and curated collections have them', () => {
   test.each([
     ['96 % from registries', REGISTRY, 0.96],
@@ -181,11 +193,14 @@ describe('K1: of files as registries and curated collections have them', () => {
     }));
 
     const wrong = files.filter(({ read, description }) =>
-      description === undefined ? read !== undefined : read?.includes(description) !== true,
+      description === undefined ? read !== undefined : onOneLine(read)?.includes(description) !== true,
     );
+    const parsed = files.filter(({ file }) => asYaml(file) !== undefined);
     const loaded = files.filter(({ read }) => read !== undefined);
 
     expect(wrong).toEqual([]);
+    expect(parsed.length).toBeGreaterThan(files.length / 2);
+    expect(parsed.filter(({ file, read }) => read !== asYaml(file))).toEqual([]);
     expect(loaded.length / files.length).toBeGreaterThanOrEqual(least);
   });
 });

@@ -4,7 +4,7 @@ import { Refusal, SKILL_LIMITS } from './skill-folder.ts';
 
 // Hostile input enters here too: the text of a SKILL.md. Nothing in it is executed.
 
-/** What a SKILL.md says about its skill. Every text is one well-formed line within the limits. */
+/** What a SKILL.md says about its skill. The name and description are what YAML reads; every other text is one line. */
 export type Declaration = Readonly<ReturnType<typeof readDeclaration>['declared']>;
 
 /** The front matter of a SKILL.md before it is parsed; `firstLine` is the number of its first line in the file. */
@@ -57,16 +57,17 @@ export function readDeclaration(cut: Cut, folder: string) {
   const listed =
     take(fields, 'capabilities', 'a list', isTextOrList) ??
     take(metadata, 'capabilities', 'a list', isTextOrList);
-  const written = (take(fields, 'name', 'text', isText) ?? '').trim();
-  const name = oneLine(written, SKILL_LIMITS.nameCharsMax);
-  // A name that could be taken for a path or for several lines is not used.
-  const isUsable = name === written && !/^\.|[/\\]/.test(name);
-  if (!isUsable) leftOut.push('name: must be one line without slashes; the folder’s name is used');
+  const name = take(fields, 'name', 'text', isText) ?? '';
+  const description = readDescription(fields.get('description') ?? '', broken.get('description'));
+  const { nameCharsMax, descriptionCharsMax, versionCharsMax } = SKILL_LIMITS;
+  if (name.length > nameCharsMax) leftOut.push(`name: longer than ${nameCharsMax} characters, and cut`);
+  if (description.length > descriptionCharsMax)
+    leftOut.push(`description: longer than ${descriptionCharsMax} characters, and cut`);
   return {
     declared: {
-      name: (isUsable && name) || oneLine(folder, SKILL_LIMITS.nameCharsMax),
-      version: oneLine(version ?? '', SKILL_LIMITS.versionCharsMax) || '0.0.0',
-      description: readDescription(fields.get('description') ?? '', broken.get('description')),
+      name: isBlank(name) ? oneLine(folder, nameCharsMax) : verbatim(name, nameCharsMax),
+      version: oneLine(version ?? '', versionCharsMax) || '0.0.0',
+      description: verbatim(description, descriptionCharsMax),
       capabilities: readCapabilities(isText(listed) ? listed.split(/[\s,]/) : (listed ?? [])),
     },
     leftOut: summary(leftOut),
@@ -78,15 +79,14 @@ function summary(leftOut: readonly string[]): string | undefined {
   const [first] = leftOut;
   if (first === undefined) return undefined;
   const more = leftOut.length === 1 ? '' : `; and ${leftOut.length - 1} more`;
-  return `in force, but not all of it could be read: ${oneLine(first, 2 * SKILL_LIMITS.quoteCharsMax)}${more}`;
+  return `in force, but not all of it is used: ${oneLine(first, 2 * SKILL_LIMITS.quoteCharsMax)}${more}`;
 }
 
 function readDescription(value: unknown, broken: string | undefined): string {
   if (broken !== undefined) throw new Refusal(broken);
   if (!isText(value)) throw new Refusal('the description is not text');
-  const description = oneLine(value, SKILL_LIMITS.descriptionCharsMax);
-  if (description === '') throw new Refusal('no description');
-  return description;
+  if (isBlank(value)) throw new Refusal('no description');
+  return value;
 }
 
 function readCapabilities(items: readonly unknown[]): readonly string[] {
@@ -104,14 +104,22 @@ function isText(value: unknown): value is string {
   return typeof value === 'string';
 }
 
-/** Text from a file as one well-formed line without known secrets or control characters, at most `charsMax` long. */
+/** Whether nothing of a text can be seen. */
+function isBlank(text: string): boolean {
+  return !/[^\s\p{Cc}]/u.test(text);
+}
+
+/** Text from a file as YAML reads it, well-formed, without known secrets and at most `charsMax` long. */
+function verbatim(text: string, charsMax: number): string {
+  // A cut through a surrogate pair leaves half a character, which toWellFormed replaces.
+  return redactText(text).slice(0, charsMax).toWellFormed();
+}
+
+/** The same as one line without control characters. */
 function oneLine(text: string, charsMax: number): string {
   // One class, one quantifier: no input makes this expression backtrack.
-  const line = redactText(text)
-    .replace(/[\s\p{Cc}]+/gu, ' ')
-    .trim();
-  // A cut through a surrogate pair leaves half a character, which toWellFormed replaces.
-  return line.slice(0, charsMax).toWellFormed();
+  const line = redactText(text).replace(/[\s\p{Cc}]+/gu, ' ');
+  return line.trim().slice(0, charsMax).toWellFormed();
 }
 
 type Fields = ReadonlyMap<unknown, unknown>;

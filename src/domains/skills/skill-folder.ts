@@ -31,9 +31,9 @@ export const SKILL_LIMITS = Object.freeze({
   rootEntriesMax: 50_000,
   rootBytesMax: 268_435_456,
   rootYamlBytesMax: 4_194_304,
-  /** Bounds of the format; a longer description is cut, because every word of it costs the reader tokens. */
-  nameCharsMax: 64,
-  descriptionCharsMax: 1_024,
+  /** Four times what the format allows. What is longer is cut, and named: one skill must fit into a page. */
+  nameCharsMax: 256,
+  descriptionCharsMax: 4_096,
   versionCharsMax: 64,
   capabilitiesMax: 64,
   capabilityCharsMax: 64,
