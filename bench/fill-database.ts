@@ -78,7 +78,7 @@ async function inBatch(
     close: (_, now, hashes) => {
       head = now;
       contentHashes.push(...hashes);
-      return Promise.resolve();
+      return Promise.resolve(undefined);
     },
   };
   const storage: StorageEngine = {

@@ -19,7 +19,7 @@ export function transactionLookup(
     /** Tasks that were asked for, as they were before the call. */
     seen,
     task: async (id) => {
-      const row = await tx.get<TaskRow>(`${SELECT_TASK} WHERE id = ?`, id);
+      const row = await tx.get<TaskRow>(TASK_BY_ID, id);
       if (row !== undefined) seen.set(id, row);
       return row;
     },
@@ -49,9 +49,8 @@ export function transactionLookup(
       const last_seen = (isOurs ? call.lastSeen(actor) : undefined) ?? (await lastSeen(tx, actor, process));
       return { present, last_seen };
     },
-    session: (id) => tx.get<SessionRow>(`${SELECT_SESSION} WHERE id = ?`, id),
-    openSession: (task) =>
-      tx.get<SessionRow>(`${SELECT_SESSION} WHERE task_id = ? AND status = 'open'`, task),
+    session: (id) => tx.get<SessionRow>(SESSION_BY_ID, id),
+    openSession: (task) => tx.get<SessionRow>(OPEN_SESSION, task),
     coveringSessions: async (task) => {
       if ((await tx.get("SELECT 1 AS found FROM sessions WHERE status = 'open' LIMIT 1")) === undefined)
         return [];
@@ -68,8 +67,7 @@ export function transactionLookup(
     },
     newestThought: async (task) => {
       const row = await tx.get<Omit<NewestThought, 'sealed'> & { readonly sealed: number }>(
-        `SELECT t.id, t.hash, t.chain_position, ${SEALED} AS sealed
-         FROM thoughts t WHERE t.task_id = ? ORDER BY t.chain_position DESC LIMIT 1`,
+        NEWEST_THOUGHT,
         task,
       );
       return row && { ...row, sealed: row.sealed === 1 };
@@ -102,8 +100,10 @@ export async function lastSeen(tx: Reader, actor: string, process: string): Prom
   return (await tx.get<{ last_seen: string }>(sql, process, actor))?.last_seen;
 }
 
-const SELECT_TASK = `SELECT ${columnsOf(TASKS)} FROM tasks`;
-const SELECT_SESSION = `SELECT ${columnsOf(SESSIONS)} FROM sessions`;
+// What every call asks is put together once: a text of a thousand characters made anew is also hashed anew.
+const TASK_BY_ID = `SELECT ${columnsOf(TASKS)} FROM tasks WHERE id = ?`;
+export const SESSION_BY_ID = `SELECT ${columnsOf(SESSIONS)} FROM sessions WHERE id = ?`;
+const OPEN_SESSION = `SELECT ${columnsOf(SESSIONS)} FROM sessions WHERE task_id = ? AND status = 'open'`;
 
 /** Named, not *: a derived or generated column must not slip into a row that is hashed. */
 export function columnsOf(table: StateTable, alias = ''): string {
@@ -150,6 +150,9 @@ const SEALED = `EXISTS (
   WHERE r.kind = 'thought' AND r.ref = t.id AND s.status = 'finalized'
     AND (s.sealed_task_id IS NULL OR s.sealed_task_id = r.task_id)
 )`;
+
+const NEWEST_THOUGHT = `SELECT t.id, t.hash, t.chain_position, ${SEALED} AS sealed
+  FROM thoughts t WHERE t.task_id = ? ORDER BY t.chain_position DESC LIMIT 1`;
 
 /** The hashes of a session's records in the order written. */
 export async function readLeaves(tx: Reader, session: number, onlyTask: number | null): Promise<string[]> {

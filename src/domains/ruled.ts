@@ -13,7 +13,7 @@ import { readTexts } from '../log/texts.ts';
 import { changeOne, type Reader, type SqlValue, type Transaction } from '../storage/engine.ts';
 import type { Effect, WritingContext } from '../tool.ts';
 import type { TaskRow } from './facts.ts';
-import { columnsOf, idsFrom, transactionLookup } from './lookup.ts';
+import { idsFrom, transactionLookup } from './lookup.ts';
 import { notFound } from './records.ts';
 import { settleAsync, type WritingRule, type Written } from './rule.ts';
 import { isFinal, queueOf } from './tasks/workflows.ts';
@@ -37,15 +37,15 @@ export function ruled<R extends object>({ rule, texts }: WritingRule<R>) {
   };
 }
 
-/** The row with this id, or an error that names the nearest ids there are. */
+/** What a query by id answers, or an error that names the nearest ids there are. */
 export async function requireRow<T extends object>(
   tx: Reader,
   table: StateTable,
   text: string,
-  columns = columnsOf(table),
+  sql: string,
 ): Promise<T> {
   const id = parseId(table, text);
-  const row = id && (await tx.get<T>(`SELECT ${columns} FROM ${table.name} WHERE id = ?`, id));
+  const row = id && (await tx.get<T>(sql, id));
   if (row) return row;
   throw await withNearest(tx, notFound(table, text));
 }

@@ -9,15 +9,32 @@ interface FrontierState {
   readonly hashes: readonly string[];
 }
 
+/** A block of the tree is a full subtree of 2^8 leaves. */
+export const BLOCK_LEVEL = 8;
+
 /** An RFC 6962 tree that only grows. It keeps one hash for each bit set in its size, so at most 53. */
 export class Frontier {
   #size: number;
   readonly #peaks: string[];
+  /** The root of the last block that was completed here. */
+  #block: string | undefined;
 
   constructor(saved: FrontierState = { size: 0, hashes: [] }) {
     if (!isFrontierState(saved)) throw new RangeError(`no frontier has size ${saved.size} and these hashes`);
     this.#size = saved.size;
     this.#peaks = [...saved.hashes];
+  }
+
+  copy(): Frontier {
+    const copy = new Frontier();
+    copy.#size = this.#size;
+    copy.#peaks.push(...this.#peaks);
+    return copy;
+  }
+
+  /** The root of the block that the last record completed; undefined if it completed none. */
+  get completedBlock(): string | undefined {
+    return this.#size % 2 ** BLOCK_LEVEL === 0 ? this.#block : undefined;
   }
 
   get size(): number {
@@ -50,8 +67,11 @@ export class Frontier {
   #push(leaf: string): string {
     let hash = leaf;
     // Every bit that the addition carries over joins two full subtrees of equal height, so a peak is there.
+    let level = 0;
     for (let carry = this.#size; carry % 2 === 1; carry = (carry - 1) / 2) {
       hash = join(this.#peaks.pop()!, hash);
+      level += 1;
+      if (level === BLOCK_LEVEL) this.#block = hash;
     }
     this.#peaks.push(hash);
     this.#size += 1;

@@ -1,5 +1,4 @@
 import type { Clock } from '../clock.ts';
-import { parseInstant } from '../instant.ts';
 import {
   changeOne,
   type Reader,
@@ -24,8 +23,16 @@ export interface Head {
 export interface HeadKeeper {
   /** The last row. Where what is there must not be signed over, the rows of this commit stay unsigned. */
   open(tx: Transaction): Promise<Head>;
-  /** Before the commit: signs everything up to `head`, whose new rows have these content hashes. `keep` files the checkpoint for good. */
-  close(tx: Transaction, head: Head, contentHashes: readonly string[], keep: boolean): Promise<void>;
+  /**
+   * Before the commit: signs everything up to `head`, whose new rows have these content hashes. `keep` files the checkpoint
+   * for good. Answers the roots of the blocks that they complete, as far as it knows them.
+   */
+  close(
+    tx: Transaction,
+    head: Head,
+    contentHashes: readonly string[],
+    keep: boolean,
+  ): Promise<ReadonlyMap<number, string> | undefined>;
 }
 
 /** The head before the first row. */
@@ -39,7 +46,10 @@ export async function readHead(tx: Reader): Promise<Head> {
 }
 
 /** Signs nothing: for a database in memory, and where there is no key. */
-export const UNSIGNED: HeadKeeper = Object.freeze({ open: readHead, close: () => Promise.resolve() });
+export const UNSIGNED: HeadKeeper = Object.freeze({
+  open: readHead,
+  close: () => Promise.resolve(undefined),
+});
 
 /** Fields that a caller decides; the others follow from the log and from who writes. */
 export type NewRow = Omit<AuditRow, Made | keyof typeof UNSAID> & {
@@ -55,7 +65,9 @@ const DAY_MS = 86_400_000;
  * no time at all, is a finding for the verifier and no lower bound: else one forged row would fix every later time.
  */
 function lowerBound({ at }: Head, now: number): string {
-  return parseInstant(at) === at && Date.parse(at) <= now + DAY_MS ? at : '';
+  const time = Date.parse(at);
+  // As it is stored, or it is nothing to compare with.
+  return time <= now + DAY_MS && new Date(time).toISOString() === at ? at : '';
 }
 
 function notBefore(earliest: string, now: number): string {
@@ -164,11 +176,19 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
 
   /** From now on the database has everything that was appended. Not within a savepoint, which would take back what was there before. */
   async function flush(): Promise<void> {
+    await store();
+    await finishBlocks();
+  }
+
+  async function store(): Promise<void> {
     for (const table of KEPT_TABLES) {
       const rows = waiting[table].splice(0);
       if (rows.length > 0) await tx.insert(table, KEPT[table], rows);
     }
-    await closeBlocks(tx, flushed, head.position);
+  }
+
+  async function finishBlocks(roots?: ReadonlyMap<number, string>): Promise<void> {
+    await closeBlocks(tx, flushed, head.position, roots);
     flushed = head.position;
   }
 
@@ -193,11 +213,11 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
   /** The last thing before the commit: signs what was appended. */
   async function close(keepHead: boolean): Promise<void> {
     if (contentHashes.length === 0) return;
-    await flush();
+    await store();
     const sql = `INSERT INTO processes (process, actor, last_seen) VALUES (?, ?, ?)
        ON CONFLICT (process, actor) DO UPDATE SET last_seen = excluded.last_seen`;
     for (const [actor, at] of seen) await changeOne(tx, sql, process, actor, at);
-    await keeper.close(tx, head, contentHashes, keepHead);
+    await finishBlocks(await keeper.close(tx, head, contentHashes, keepHead));
     const chain = Buffer.from(head.chainHash, 'hex');
     tx.foundBy('SELECT 1 AS found FROM actions WHERE position = ? AND chain = ?', head.position, chain);
   }

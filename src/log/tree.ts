@@ -1,15 +1,24 @@
 import { isHash } from '../integrity/digest.ts';
 import type { NodeReader } from '../integrity/proofs.ts';
-import { Frontier, leafHash } from '../integrity/tree.ts';
+import { BLOCK_LEVEL, Frontier, leafHash } from '../integrity/tree.ts';
 import { changeOne, type Reader, type Transaction } from '../storage/engine.ts';
 
 /** Rows whose common root is stored. Below it a proof reads rows, above it stored roots. */
-export const BLOCK_ROWS = 256;
+export const BLOCK_ROWS = 2 ** BLOCK_LEVEL;
 
-/** Stores the root of each block that the rows behind `before` up to `last` complete, if every row of it is there. */
-export async function closeBlocks(tx: Transaction, before: number, last: number): Promise<void> {
+/**
+ * Stores the root of each block that the rows behind `before` up to `last` complete, if every row of it is there. Whoever
+ * signed the rows has grown the tree over them, and knows its `roots` by the number of the block.
+ */
+export async function closeBlocks(
+  tx: Transaction,
+  before: number,
+  last: number,
+  roots: ReadonlyMap<number, string> = new Map(),
+): Promise<void> {
   for (let block = Math.floor(before / BLOCK_ROWS); (block + 1) * BLOCK_ROWS <= last; block += 1) {
-    const root = await rootBetween(tx, ROWS, block * BLOCK_ROWS, (block + 1) * BLOCK_ROWS);
+    const root =
+      roots.get(block) ?? (await rootBetween(tx, ROWS, block * BLOCK_ROWS, (block + 1) * BLOCK_ROWS));
     // Rows that are damaged are for the verifier to find. They must not stop the calls.
     if (root !== undefined)
       await changeOne(tx, 'INSERT INTO log_blocks (block, hash) VALUES (?, ?)', block, root);

@@ -5,6 +5,7 @@ import { formatCheckpoint } from '../integrity/checkpoint.ts';
 import { signNote, type VerifierKey } from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
 import type { Head, HeadKeeper } from '../log/append.ts';
+import { BLOCK_ROWS } from '../log/tree.ts';
 import { changeOne, type Reader, type StorageEngine, type Transaction } from '../storage/engine.ts';
 import { type Adoption, acceptHeads, prepareAdoption } from './adoption.ts';
 import { KeyFolder, PathMemory } from './key-folder.ts';
@@ -165,17 +166,22 @@ export class LogSigner implements HeadKeeper {
     return view.last;
   }
 
-  async close(tx: Transaction, head: Head, contentHashes: readonly string[], keep: boolean): Promise<void> {
+  async close(tx: Transaction, head: Head, contentHashes: readonly string[], keep: boolean) {
     const base = this.#base;
-    if (base === undefined || head.position === 0) return;
-    const tree = new Frontier(base.tree.state);
-    for (const hash of contentHashes) tree.add(hash);
+    if (base === undefined || head.position === 0) return undefined;
+    const tree = base.tree.copy();
+    const blocks = new Map<number, string>();
+    for (const hash of contentHashes) {
+      tree.addDigest(hash);
+      const block = tree.completedBlock;
+      if (block !== undefined) blocks.set(tree.size / BLOCK_ROWS - 1, block);
+    }
     if (tree.size !== head.position)
       throw new Error(`${contentHashes.length} rows after ${base.tree.size} do not end at ${head.position}`);
     // A transaction that was rolled back leaves the key it made; the log is still nameless, so the key is still its own.
     const create = () => this.#own ?? ownLogIn(KeyFolder.create(this.#options.configDir));
     const own = base.own ?? (await this.#refusing(create));
-    if (own === undefined) return;
+    if (own === undefined) return undefined;
     this.#own = own;
     if (base.own === undefined) await changeOne(tx, NAME, own.folder.origin);
     const isSigned = tree.size === base.head?.row.size && base.head.row.key === own.signer.verifierKey;
@@ -185,6 +191,7 @@ export class LogSigner implements HeadKeeper {
     else this.#leave(tx, own, head, signed);
     if (signed !== base.head) this.#pending = signed;
     this.#base = { own, tree, head: signed };
+    return blocks;
   }
 
   #leave({ commits }: Transaction, own: OwnLog, last: Head, { row }: SignedHead): void {
@@ -507,7 +514,7 @@ export class LogSigner implements HeadKeeper {
 
   /** Catches up under the write lock with what was appended since the adoption was prepared. */
   async #adoptedBase(tx: Transaction, view: LogView, adoption: Adoption): Promise<Base> {
-    const tree = view.last.position < adoption.tree.size ? new Frontier() : new Frontier(adoption.tree.state);
+    const tree = view.last.position < adoption.tree.size ? new Frontier() : adoption.tree.copy();
     await regrow({ read: (work) => work(tx) }, tree, view.last.position, this.#options.dbPath);
     if (view.origin === undefined) await changeOne(tx, NAME, adoption.own.folder.origin);
     await this.#meetPeers(tx, view);

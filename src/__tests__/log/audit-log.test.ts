@@ -448,7 +448,7 @@ describe('a call whose end could not be written', () => {
     const state = { fails: false };
     const keeper: HeadKeeper = {
       open: readHead,
-      close: () => (state.fails ? Promise.reject(new Error('no room')) : Promise.resolve()),
+      close: () => (state.fails ? Promise.reject(new Error('no room')) : Promise.resolve(undefined)),
     };
     return { state, keeper };
   }

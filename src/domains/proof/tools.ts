@@ -7,7 +7,7 @@ import type { Reader } from '../../storage/engine.ts';
 import { type Tool, toolsOf } from '../../tool.ts';
 import type { SessionRow } from '../facts.ts';
 import { actorName, each, line, otherwise, recordId, texts } from '../fields.ts';
-import { readLeaves } from '../lookup.ts';
+import { readLeaves, SESSION_BY_ID } from '../lookup.ts';
 import type { Outside } from '../rule.ts';
 import { requireRow, ruled } from '../ruled.ts';
 import { PROOF_RULES } from './rules.ts';
@@ -85,7 +85,7 @@ export function proofTools(deps: ProofDeps): Tool[] {
       output: RootOutput,
       example: { session_id: 'A-0001' },
       async handle(args, _call, tx) {
-        const session = await requireRow<SessionRow>(tx, SESSIONS, args.session_id);
+        const session = await requireRow<SessionRow>(tx, SESSIONS, args.session_id, SESSION_BY_ID);
         return { session_id: formatId(SESSIONS, session.id), ...(await rootOf(tx, session)) };
       },
     }),

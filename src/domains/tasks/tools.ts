@@ -26,6 +26,7 @@ import * as schema from './schema.ts';
 /** What the owner decided for all tasks. */
 export type TaskSettings = Pick<Config, 'project' | 'projects' | 'workflow' | 'leaseMinutes'>;
 
+const SHOWN_TASK = `SELECT ${SHOWN} FROM tasks WHERE id = ?`;
 const ALL_PROJECTS = '*';
 const CHILDREN = 'SELECT id FROM tasks WHERE parent_id = ? ORDER BY id';
 const TRAIL = 'SELECT id FROM thoughts WHERE task_id = ? ORDER BY chain_position';
@@ -61,7 +62,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
       output: schema.GetOutput,
       example: { task_id: 'T-0001' },
       async handle(args, call, tx) {
-        const task = await requireRow<ShownTask>(tx, TASKS, args.task_id, SHOWN);
+        const task = await requireRow<ShownTask>(tx, TASKS, args.task_id, SHOWN_TASK);
         const holder = await viewHolder(tx, task, looker(call));
         const trail = args.include_thought_trail && (await idsFrom(tx, TRAIL, task.id));
         const children = args.include_dependents && (await idsFrom(tx, CHILDREN, task.id));

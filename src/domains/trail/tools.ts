@@ -178,5 +178,7 @@ async function subjectOf(tx: Reader, { task_id, session_id }: schema.VerifyArgs)
 }
 
 async function requireSubject(tx: Reader, kind: Subject['kind'], text: string): Promise<Subject> {
-  return { kind, ...(await requireRow<{ id: number }>(tx, kind === 'task' ? TASKS : SESSIONS, text, 'id')) };
+  const table = kind === 'task' ? TASKS : SESSIONS;
+  const sql = `SELECT id FROM ${table.name} WHERE id = ?`;
+  return { kind, ...(await requireRow<{ id: number }>(tx, table, text, sql)) };
 }

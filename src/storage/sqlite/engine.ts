@@ -185,7 +185,7 @@ class SqliteEngine implements StorageEngine {
    * disk says against it, the commit itself has happened.
    */
   async #keepLogShort(): Promise<void> {
-    if (this.#inMemory) return;
+    if (this.#inMemory || this.#files.bytesOf(this.#log.path) <= LIMITS.logBytesMax) return;
     for (let tries = 0; ; tries += 1) {
       const { size } = fstatSync(this.#log.fd);
       if (size <= LIMITS.logBytesMax) return;
