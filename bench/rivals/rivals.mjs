@@ -4,6 +4,7 @@ import { install } from '../npm.mjs';
 import { progress } from '../progress.mjs';
 import { p50, p99 } from '../statistics.mjs';
 import { countTokens } from '../tokens.mjs';
+import { listFigures } from '../tools-list.mjs';
 import {
   coldStart,
   growth,
@@ -172,11 +173,6 @@ function figures({ server, measured, failed }, tokensOf) {
     two: of('twoProcesses', ([sum]) => sum),
     syncs_per_write: of('syncsPerWrite', ([count]) => count),
   };
-}
-
-function listFigures(tools, tokensOf) {
-  const text = JSON.stringify(tools);
-  return { tools: tools.length, bytes: Buffer.byteLength(text), tokens: tokensOf(text) };
 }
 
 function togetherFigures(bursts) {
