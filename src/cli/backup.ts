@@ -41,8 +41,8 @@ export const backup = command({
     return out.data(
       { ...data, verified: trouble === undefined, findings },
       () => {
-        if (trouble === undefined)
-          out.line(`${path}: ${rows} audit rows, signed through ${checkpointed_through}; nothing is wrong.`);
+        const found = trouble === undefined ? 'nothing is wrong' : 'something is wrong';
+        out.line(`${path}: ${rows} audit rows, signed through ${checkpointed_through}; ${found}.`);
         out.line(`It does not contain the keys. Back up ${config.configDir} too.`);
         out.line(
           out.paint(

@@ -240,7 +240,8 @@ function formOf(text: string): string {
     .replaceAll(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{3})?Z/g, '<time>')
     .replaceAll(/\b[0-9a-f]{12,64}\b/g, '<hash>')
     .replaceAll(/[A-Za-z0-9+/]{43,}={0,2}/g, '<base64>')
-    .replaceAll(/\b\d+\.\d+\.\d+\b/g, '<version>');
+    .replaceAll(/\b\d+\.\d+\.\d+\b/g, '<version>')
+    .replaceAll(/\b\dm\b/g, '<age>');
 }
 
 /** A file as an earlier build would leave it: it says so itself, and has tables. */

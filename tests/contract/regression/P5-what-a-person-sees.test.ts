@@ -163,6 +163,8 @@ test('every command that builds on a log notices that it was changed', async () 
   ]) {
     const { code, stdout, stderr } = await run(command, ...args);
     outcomes.push([command, code, /Something is wrong with [^.]*/.exec(stdout + stderr)?.[0] ?? '']);
+    // The copy is kept, so that somebody can look at it.
+    if (command === 'backup') expect(stdout).toContain(`${args[0]}: `);
   }
   assign('unassigned');
   db.close();
