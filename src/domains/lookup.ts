@@ -1,16 +1,19 @@
 import { isHash } from '../integrity/digest.ts';
 import { SESSIONS, type StateTable, TASKS, tableNamed } from '../log/tables.ts';
 import { ERASED, SHOWN_TEXT } from '../log/texts.ts';
-import type { Reader, SqlValue } from '../storage/engine.ts';
+import type { Reader, SqlValue, Transaction } from '../storage/engine.ts';
 import type { WritingContext } from '../tool.ts';
 import { carriedTexts, presentAmong } from './carried-texts.ts';
 import type { SessionRecordRow, SessionRow, TaskRow } from './facts.ts';
 import { thoughtHash } from './records.ts';
-import type { AsyncLookup, NewestThought } from './rule.ts';
+import type { AsyncLookup, NewestThought, Written } from './rule.ts';
 
-/** Answers a rule from the transaction of its call. A thought's hash is made of its text, which is among those of the call. */
+/**
+ * Answers a rule from the transaction of its call, where calls before it may have learned the answer already. A thought's
+ * hash is made of its text, which is among those of the call.
+ */
 export function transactionLookup(
-  tx: Reader,
+  tx: Transaction,
   call: WritingContext,
 ): AsyncLookup & { readonly seen: ReadonlyMap<number, TaskRow> } {
   const texts = new Map(call.texts.map(({ digest, text }) => [digest, text]));
@@ -19,7 +22,7 @@ export function transactionLookup(
     /** Tasks that were asked for, as they were before the call. */
     seen,
     task: async (id) => {
-      const row = await tx.get<TaskRow>(TASK_BY_ID, id);
+      const row = await once(tx, KNOWN.task(id), () => tx.get<TaskRow>(TASK_BY_ID, id));
       if (row !== undefined) seen.set(id, row);
       return row;
     },
@@ -49,11 +52,11 @@ export function transactionLookup(
       const last_seen = (isOurs ? call.lastSeen(actor) : undefined) ?? (await lastSeen(tx, actor, process));
       return { present, last_seen };
     },
-    session: (id) => tx.get<SessionRow>(SESSION_BY_ID, id),
+    session: async (id) => (id === 0 ? undefined : await tx.get<SessionRow>(SESSION_BY_ID, id)),
     openSession: (task) => tx.get<SessionRow>(OPEN_SESSION, task),
     coveringSessions: async (task) => {
-      if ((await tx.get("SELECT 1 AS found FROM sessions WHERE status = 'open' LIMIT 1")) === undefined)
-        return [];
+      const isAnyOpen = "SELECT 1 AS found FROM sessions WHERE status = 'open' LIMIT 1";
+      if ((await once(tx, KNOWN.openSession, () => tx.get(isAnyOpen))) === undefined) return [];
       return await tx.all<SessionRow>(
         `WITH RECURSIVE above (id, distance) AS (
            SELECT CAST(? AS BIGINT), 0
@@ -65,13 +68,7 @@ export function transactionLookup(
         task,
       );
     },
-    newestThought: async (task) => {
-      const row = await tx.get<Omit<NewestThought, 'sealed'> & { readonly sealed: number }>(
-        NEWEST_THOUGHT,
-        task,
-      );
-      return row && { ...row, sealed: row.sealed === 1 };
-    },
+    newestThought: (task) => once(tx, KNOWN.newestThought(task), () => newestThought(tx, task)),
     unsealedThoughts: (task) =>
       numberFrom(tx, `SELECT count(*) AS value FROM thoughts t WHERE t.task_id = ? AND NOT ${SEALED}`, task),
     leaves: (session, onlyTask) => readLeaves(tx, session, onlyTask),
@@ -87,11 +84,51 @@ export function transactionLookup(
         carried.map(({ digest }) => digest),
       );
     },
-    nextId: async (name) =>
-      (await numberFrom(tx, `SELECT max(id) AS value FROM ${tableNamed(name).name}`)) + 1,
-    nextSequence: async (project) =>
-      (await numberFrom(tx, 'SELECT max(sequence) AS value FROM tasks WHERE project = ?', project)) + 1,
+    nextId: async (name) => {
+      const newest = `SELECT max(id) AS value FROM ${tableNamed(name).name}`;
+      return (await once(tx, KNOWN.lastId(name), () => numberFrom(tx, newest))) + 1;
+    },
+    nextSequence: async (project) => {
+      const newest = 'SELECT max(sequence) AS value FROM tasks WHERE project = ?';
+      return (await once(tx, KNOWN.lastSequence(project), () => numberFrom(tx, newest, project))) + 1;
+    },
   };
+}
+
+/** What is remembered of a transaction, by its names. */
+const KNOWN = {
+  task: (id: number) => `task ${id}`,
+  openSession: 'an open session',
+  newestThought: (task: number) => `newest thought of task ${task}`,
+  lastId: (table: string) => `last id of ${table}`,
+  lastSequence: (project: string) => `last sequence of ${project}`,
+};
+
+async function once<T>({ known }: Transaction, name: string, learn: () => Promise<T>): Promise<T> {
+  if (known.has(name)) return known.get(name) as T;
+  const value = await learn();
+  known.set(name, value);
+  return value;
+}
+
+/** A row that was written is what would be read from now on. */
+export function learn({ known }: Transaction, { table, row, previous }: Written): void {
+  // It may open or close one, or seal thoughts.
+  if (table === 'sessions') known.clear();
+  if (previous === 0) known.set(KNOWN.lastId(table), row.id);
+  if (table === 'tasks') {
+    known.set(KNOWN.task(row.id), row);
+    if (previous === 0) known.set(KNOWN.lastSequence(row.project), row.sequence);
+  }
+  if (table === 'thoughts') {
+    const { id, hash, chain_position } = row;
+    known.set(KNOWN.newestThought(row.task_id), { id, hash, chain_position, sealed: false });
+  }
+}
+
+async function newestThought(tx: Reader, task: number): Promise<NewestThought | undefined> {
+  const row = await tx.get<Omit<NewestThought, 'sealed'> & { readonly sealed: number }>(NEWEST_THOUGHT, task);
+  return row && { ...row, sealed: row.sealed === 1 };
 }
 
 /** When a process last wrote a row for an actor. */

@@ -13,7 +13,7 @@ import { readTexts } from '../log/texts.ts';
 import { changeOne, type Reader, type SqlValue, type Transaction } from '../storage/engine.ts';
 import type { Effect, WritingContext } from '../tool.ts';
 import type { TaskRow } from './facts.ts';
-import { idsFrom, transactionLookup } from './lookup.ts';
+import { idsFrom, learn, transactionLookup } from './lookup.ts';
 import { notFound } from './records.ts';
 import { settleAsync, type WritingRule, type Written } from './rule.ts';
 import { isFinal, queueOf } from './tasks/workflows.ts';
@@ -82,6 +82,7 @@ export async function applyRow(
   const { table: name, row, previous } = written;
   if (written.table === 'tasks') await writeTask(tx, written.row, previous, known, seen);
   else await writeRow(tx, name, { ...row }, previous);
+  learn(tx, written);
   const table = tableNamed(name);
   const effect = { table: name, id: formatId(table, row.id), hash: rowHash(table, { ...row }), previous };
   if (!('merkle_root' in row) || row.merkle_root === null || row.leaf_count === null) return effect;

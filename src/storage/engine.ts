@@ -69,6 +69,11 @@ export interface Transaction extends Reader {
   /** Stores rows, every one of them. A table has one list of columns. As with `change`, an engine may go on before it knows. */
   insert(table: string, columns: readonly string[], rows: readonly SqlList[]): Promise<void>;
   run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }>;
+  /**
+   * What callers have learned of its rows, or written there: nobody else changes them meanwhile. Empty again once a savepoint
+   * was taken back.
+   */
+  readonly known: Map<string, unknown>;
   /** Commits that are known of: behind a transaction that saw n, n + 1 says that nobody else has committed. Undefined where nobody knows. */
   readonly commits?: number | undefined;
   /** The time that rows of this transaction are dated by, in milliseconds since 1970; undefined: by the clock of this process. */
@@ -202,6 +207,7 @@ export function createNoStorage(): StorageEngine {
       indexWords: refuse,
     },
     savepoint: (work) => work(),
+    known: new Map(),
     now: () => undefined,
     foundBy: () => undefined,
     dialect: NO_DIALECT,

@@ -58,6 +58,7 @@ const FATAL = /^(08|40|53|54|55|57|58|XX)/;
  * write takes as many round trips as it has questions, and not as many as it has statements.
  */
 export class PostgresTransaction extends PostgresReader implements Transaction {
+  readonly known = new Map<string, unknown>();
   /** Statements that were sent and whose answer was not looked at yet. */
   #unchecked: { readonly answer: Promise<unknown>; readonly savepoint: Savepoint | undefined }[] = [];
   /** Changes that leave together. */
@@ -167,6 +168,7 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
       if (savepoint.isBegun) this.later('RELEASE SAVEPOINT work');
       return result;
     } catch (error) {
+      this.known.clear();
       this.#changes.keep(savepoint.isBegun ? 0 : savepoint.before);
       if (savepoint.isBegun) await this.settle().catch(() => undefined);
       if (this.#failure !== undefined) throw this.#failure;

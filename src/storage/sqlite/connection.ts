@@ -74,6 +74,7 @@ export class Connection implements Transaction {
   #checkSchema: (() => void) | undefined;
   /** The version of the schema that SQLite has in memory, if that one was found to be ours. Somebody may set back the number in the file. */
   #checkedVersion: number | undefined;
+  readonly known = new Map<string, unknown>();
   commits = 0;
   /** Another number whenever others have committed, and the one at the last look. */
   #others: number | undefined;
@@ -174,6 +175,7 @@ export class Connection implements Transaction {
       this.#run('RELEASE work', []);
       return result;
     } catch (error) {
+      this.known.clear();
       this.#words.length = length;
       if (this.#failure === undefined) this.#takeBack();
       throw error;
@@ -262,6 +264,7 @@ export class Connection implements Transaction {
     } finally {
       [this.#isWriting, this.#failure] = [false, undefined];
       this.#words = [];
+      this.known.clear();
     }
   }
 
