@@ -21,7 +21,7 @@ export const erase = command({
   usage: 'ID… --reason TEXT [--yes]',
   summary: 'remove the texts of a task (T-…), thought (Θ-…), session (A-…) or refused call (#12) for good',
   details:
-    'Erases the texts and their salts, including copies in calls and refused calls, the words in the search index, and remains in the file and its write-ahead log. The log keeps who erased what, when and why, and everything still verifies. Ids, statuses, times, names and labels stay. If it was interrupted, run it again. Exit 1 if something could not be done.',
+    'Erases the texts and their salts, including copies in calls and refused calls, the words in the search index, and what is left of them in the file and its write-ahead log. The log keeps who erased what, when and why, and everything still verifies. Ids, statuses, times, names and labels stay. If it is interrupted, run it again. Exit 1 if something could not be done.',
   options: {
     reason: { value: 'TEXT', help: 'why; this stays in the log, so do not repeat the text in it' },
     yes: { help: 'do not ask for confirmation' },
@@ -81,14 +81,14 @@ const REMEDY =
   'The erasure is recorded. Wait until verifications, exports and other programs have closed the file, then run the same command again to finish.';
 
 const ON_SERVER =
-  'The server keeps it where Colibri cannot reach: in its write-ahead log and the archive of that, on standbys until they follow, and in base backups and dumps. Its administrator lets them expire.';
+  'The database server still has it where Colibri cannot reach: in its write-ahead log and the archive of that log, on standbys until they catch up, and in base backups and dumps. Ask its administrator to let these expire.';
 
 /** What the command cannot do. */
 function limitsOf(plans: readonly Plan[]): string[] {
   const thoughts = plans.filter(({ record }) => record.startsWith(THOUGHTS.prefix));
   return [
     'Earlier copies keep the text: backups, exported bundles, certificates and reports, git history, file system snapshots, disk blocks that were not overwritten, and what agents have read. Anchors contain only hashes.',
-    'Calls that searched for words of it keep those words in their arguments.',
+    'Calls that searched for words from it keep those words in their arguments.',
     'Obsidian notes keep it until you run "colibri obsidian --vault DIR", which rewrites the notes that nobody edited.',
     ...(thoughts.length === 0
       ? []

@@ -13,7 +13,10 @@ import {
   replaceFile,
 } from '../private-files.ts';
 import { storageRuntime } from '../storage/open.ts';
+import { checkpointsInGit } from '../trust/anchors-git.ts';
 import { PathMemory } from '../trust/key-folder.ts';
+import { headIn } from '../trust/opening.ts';
+import { ProgramError } from '../trust/programs.ts';
 import { isObject } from '../verify/rules/payloads.ts';
 import { CLIENTS, type Client, checkoutPath, ENTRY_NAME, type Entry, pathsOf, startFor } from './clients.ts';
 import { command, UsageError } from './command.ts';
@@ -63,7 +66,7 @@ export const init = command({
     if (isForProject) done.push(`${folder} is ready and kept out of git`);
     const notes = [...new Set([...clients.flatMap((client) => client.note ?? []), ...checkoutNote()])];
     const lost = isForProject
-      ? tellLost(configDir, isProject ? dbPath : join(folder, 'colibri.db'))
+      ? tellLost(configDir, isProject ? dbPath : join(folder, 'colibri.db'), workspace)
       : undefined;
     if (lost !== undefined) notes.push(lost);
     return out.data({ workspace, done, notes }, () => {
@@ -77,11 +80,29 @@ export const init = command({
   },
 });
 
-/** What it means that a database which was signed here is gone; undefined where none is. */
-function tellLost(configDir: string, dbPath: string): string | undefined {
+/** What it means that a database which was signed here, or in another copy of the project, is not here; undefined where none was. */
+function tellLost(configDir: string, dbPath: string, workspace: string): string | undefined {
+  if (existsSync(dbPath)) return undefined;
   const [before] = new PathMemory(configDir, dbPath).seen();
-  if (before === undefined || existsSync(dbPath)) return undefined;
+  if (before === undefined) return tellLogOfOthers(dbPath, workspace);
   return `The database ${dbPath} was the log ${before} and is gone. If that was a mistake, restore it from a backup before the first call. Otherwise the first call starts a new log, and nothing in it is signed until you accept the loss: colibri checkpoint --adopt.`;
+}
+
+/** A copy of a project has the checkpoints that are in its repository, but not the database, which git does not keep. */
+function tellLogOfOthers(dbPath: string, workspace: string): string | undefined {
+  const [head] = checkpointsIn(workspace).flatMap(({ note }) => headIn(note) ?? []);
+  if (head === undefined) return undefined;
+  return `The git repository contains checkpoints of the log ${head.origin}, the newest over ${head.size} audit rows, but there is no database at ${dbPath}. A checkpoint is not a backup. If you want to continue that log, put its database there, or name it with COLIBRI_DB_PATH, before the first call. Otherwise the first call starts a new log, and those checkpoints prove nothing about it.`;
+}
+
+/** Without git, nobody can say what the repository contains. */
+function checkpointsIn(folder: string) {
+  try {
+    return checkpointsInGit(folder) ?? [];
+  } catch (error) {
+    if (error instanceof ProgramError) return [];
+    throw error;
+  }
 }
 
 /** What has to be said where the entry holds only here. */

@@ -31,7 +31,7 @@ export const report = command({
       const print = () => {
         out.line(`${path}: ${rows} audit rows, ${Math.ceil(bytes / 1024)} KB`);
         warnUnsigned(written, out);
-        out.line(out.paint('dim', 'Open it in a browser, which checks it.'));
+        out.line(out.paint('dim', 'Open it in a browser: the page checks the log.'));
       };
       const data = { path, origin, rows, bytes, checkpointed_through };
       return tellWithTrouble(trouble, data, print, out);

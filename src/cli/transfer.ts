@@ -20,7 +20,7 @@ export const transfer = command({
   usage: '--to URL|FILE',
   summary: 'move the log to a team’s database, or back to a file',
   details:
-    'Copies the whole log: the same rows, hashes, signatures and checkpoints, so that every earlier proof, certificate and anchor stays valid. The log ends here with the row owner_transfer and continues there with owner_receive; nothing is added here any more. The target database must be empty. Servers can keep running: their calls are then refused, and the message says where the log went. If the transfer is interrupted, run the same command again, or cancel it by naming the database that the log was to leave. Texts that were erased stay erased.',
+    'Copies the whole log: the same rows, hashes, signatures and checkpoints, so that every earlier proof, certificate and anchor stays valid. The log ends here with the row owner_transfer and continues there with owner_receive; nothing more is added here. The target database must be empty. Servers can keep running: their calls are then refused, and the message says where the log went. If the transfer is interrupted, run the same command again. To cancel it instead, give --to the database that the log came from. Texts that were erased stay erased.',
   options: {
     to: { value: 'URL|FILE', help: 'where the log goes: postgres://… or the path of a new file' },
   },

@@ -46,6 +46,8 @@ export async function startBrowser(): Promise<Browser> {
       headless: true,
       viewport: { width: 1280, height: 900 },
     });
+    // A test has a limit of its own; a busy machine takes its time with any one step.
+    context.setDefaultTimeout(120_000);
     return {
       context,
       async close() {
@@ -91,7 +93,7 @@ export async function watchPage(context: BrowserContext): Promise<WatchedPage> {
 
 /** Waits until the page has said what it thinks of a bundle. */
 export async function verdictOf(page: Page) {
-  await page.waitForSelector('body[data-ready=true]', { timeout: 120_000 });
+  await page.waitForSelector('body[data-ready=true]');
   return {
     tone: await page.getAttribute('.verdict', 'data-tone'),
     title: (await page.textContent('.verdict-title')) ?? '',
@@ -118,6 +120,29 @@ function rangesIn(text: string): (number | null)[] {
     const digits = new RegExp(`${name} through\\s+([\\d,]+) of`).exec(text)?.[1];
     return digits === undefined ? null : Number(digits.replaceAll(',', ''));
   });
+}
+
+/** The names of the bars that are painted in the colour of something good, and of those in grey; empty ones have no colour. */
+export async function barColours(page: Page): Promise<{ good: string[]; grey: string[] }> {
+  const named: Record<'good' | 'grey', string[]> = { good: [], grey: [] };
+  await settled(page);
+  for (const bar of await page.locator('.range').all()) {
+    const meter = bar.locator('meter');
+    if ((await meter.getAttribute('value')) === '0') continue;
+    const picture = await meter.screenshot();
+    const [red = 0, green = 0, blue = 0] = await page.evaluate(async (base64) => {
+      const bytes = Uint8Array.from(atob(base64), (one) => one.charCodeAt(0));
+      const image = await createImageBitmap(new Blob([bytes]));
+      const drawing = new OffscreenCanvas(image.width, image.height).getContext('2d');
+      drawing?.drawImage(image, 0, 0);
+      return [...(drawing?.getImageData(8, image.height / 2, 1, 1).data ?? [])];
+    }, picture.toString('base64'));
+    const isGood = green > 1.5 * Math.max(red, blue);
+    const isGrey = Math.max(red, green, blue) - Math.min(red, green, blue) < 24;
+    const name = await bar.locator('span').first().innerText();
+    if (isGood || isGrey) named[isGood ? 'good' : 'grey'].push(name);
+  }
+  return named;
 }
 
 /** Waits until the page has drawn what was asked of it last: by a click, a key, typed words or its address. */

@@ -11,7 +11,7 @@ import { openDatabase } from '../driver/database.ts';
 import { type Edit, forgeDatabase, HOSTILE } from '../driver/hostile-database.ts';
 import { Playground } from '../driver/playground.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
-import { axeInAllViews, onPaper, settled, shownText, TABS, watchPage } from './chromium.ts';
+import { axeInAllViews, barColours, onPaper, settled, shownText, TABS, watchPage } from './chromium.ts';
 import { COMMIT, MANY, type PlayedLog } from './played-log.ts';
 
 /** Starts the live page of a log and answers its address. */
@@ -32,16 +32,17 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
 
     beforeAll(async () => {
       ({ url, served } = await startLive(played().colibri));
-    });
+    }, 120_000);
 
     /** A tab of its own. Whatever else it looks at, the page must have said nothing bad and asked only its server. */
     const inTab = (sentence: string, act: (page: Page) => Promise<void>, base = () => url) =>
-      test(sentence, { timeout: 60_000 }, async () => {
+      test(sentence, { timeout: 180_000 }, async () => {
         const { page, complaints } = await watchPage(context);
         try {
           await act(page);
           expect(complaints.filter((line) => !line.startsWith(`request: ${base()}`))).toEqual([]);
         } finally {
+          await page.unrouteAll({ behavior: 'ignoreErrors' });
           await page.close();
         }
       });
@@ -76,7 +77,12 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
         await page.waitForSelector('text=Verified at');
         const checks = await shownText(page, '#panel-checks');
         await page.waitForSelector('.verdict[data-tone=good]');
+        const bars = await barColours(page);
 
+        expect(bars).toEqual({
+          good: ['Signed through (checked here)'],
+          grey: ['Intact', 'Replayed', 'Anchored'].map((name) => `${name} through (claimed by the server)`),
+        });
         expect(summary).toMatch(/1\s+task finished\s+of 5; 3 open, 1 cancelled/);
         expect(summary).toMatch(/Counted by the server, through row (\d+) of \1; not proved/);
         expect(summary).toContain(`${COMMIT.slice(0, 12)} on footing`);
@@ -278,7 +284,7 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
             await page.reload();
             await page.waitForSelector('.verdict[data-tone=bad]');
             expect(await page.locator('.task').count()).toBe(0);
-            await page.unrouteAll();
+            await page.unrouteAll({ behavior: 'wait' });
           }
           expect(tried).toBeGreaterThanOrEqual(lies.length);
         },
@@ -298,7 +304,7 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
           await lie(page, 'head', () => first);
           await page.waitForSelector('.verdict[data-tone=bad]');
           const shorter = await banner(page);
-          await page.unrouteAll();
+          await page.unrouteAll({ behavior: 'wait' });
           await page.waitForResponse(`${url}head?*`);
           const stays = await banner(page);
           await page.reload();
@@ -306,7 +312,7 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
           await lie(page, 'head', (body) => body.replace(origin, `colibri/${'0'.repeat(32)}`));
           await page.waitForSelector('.verdict[data-tone=bad]');
           const other = await banner(page);
-          await page.unrouteAll();
+          await page.unrouteAll({ behavior: 'wait' });
           await page.reload();
           await page.waitForSelector('body[data-ready=true]');
           for (const question of ['head', 'summary', 'choices'])
@@ -401,7 +407,7 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
         state: [[], expect.any(Number), false, 'Colibri'],
         huge: [[], expect.any(Number), false, 'Colibri'],
       });
-    }, 120_000);
+    }, 180_000);
 
     inTab(proving('live.ends', 'says so when its server has ended'), async (page) => {
       await open(page);
@@ -430,7 +436,7 @@ export function largeLiveCase(context: BrowserContext, large: () => Playground, 
     });
     await page.goto(url);
     // Counted in the background, and shown as far as it is, although no row arrives meanwhile.
-    await page.waitForSelector(`#panel-summary :text("through row ${rows} of ${rows}")`, { timeout: 60_000 });
+    await page.waitForSelector(`#panel-summary :text("through row ${rows} of ${rows}")`);
     await page.goto(`${url}#board`);
     await page.waitForSelector('body[data-ready=true]');
     await settled(page);
@@ -465,7 +471,7 @@ export function largeLiveCase(context: BrowserContext, large: () => Playground, 
     expect(Math.max(...sizes)).toBeLessThan(3_000_000);
     expect(bytes).toBeLessThan(500_000_000);
     expect(ended).toEqual({ code: 0, signal: null });
-  }, 120_000);
+  }, 180_000);
 }
 
 /** Connections that ask for a lot and read none of it. */

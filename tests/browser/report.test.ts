@@ -17,6 +17,7 @@ import {
   axeFindings,
   axeInAllViews,
   type Browser,
+  barColours,
   choose,
   onPaper,
   openPage,
@@ -52,7 +53,7 @@ const browser: Browser = await startBrowser();
 
 beforeAll(async () => {
   log = await playLog();
-});
+}, 240_000);
 
 afterAll(async () => {
   if ('context' in browser) await browser.close();
@@ -64,17 +65,12 @@ interface Shown {
 }
 
 /** A test in a page of its own. Whatever else it looks at, the page must have said nothing bad and asked nobody. */
-function inBrowser(
-  sentence: string,
-  path: () => string,
-  act: (shown: Shown) => Promise<void>,
-  timeout = 60_000,
-): void {
+function inBrowser(sentence: string, path: () => string, act: (shown: Shown) => Promise<void>): void {
   if ('reason' in browser) {
     test.skip(`${sentence} — skipped: ${browser.reason}`);
     return;
   }
-  test(sentence, { timeout }, async () => {
+  test(sentence, { timeout: 180_000 }, async () => {
     const { page, complaints } = await freshTab(browser.context);
     await page.goto(pathToFileURL(path()).href);
     await act({ page });
@@ -147,6 +143,7 @@ describe('the report', () => {
     report,
     async ({ page }) => {
       const verdict = await verdictOf(page);
+      const { good, grey } = await barColours(page);
       const summary = await shownText(page, '#panel-summary');
       await show(page, 'checks');
       const table = await shownText(page, '[aria-label=Anchors]');
@@ -154,6 +151,9 @@ describe('the report', () => {
 
       expect(verdict.text).toMatch(/Named by an anchor, not checked here\s+(\d+) of \1/);
       expect(verdict.text).toMatch(/did not check them; Checks says how to/);
+      // What the page did not check does not look like what it did.
+      expect(grey).toEqual(['Named by an anchor, not checked here']);
+      expect(good).toEqual(['Intact through', 'Replayed through', 'Checkpointed through']);
       expect(table).toContain('Not checked here');
       expect(table).toContain(
         `refs/colibri/checkpoints:refs/remotes/origin/colibri/checkpoints && git cat-file commit ${commit}`,
@@ -522,6 +522,7 @@ describe('the page in a bundle', () => {
         const verdict = await choose(page, path);
 
         expect(verdict).toMatchObject({ tone: 'good', wrong: [], unchecked: [] });
+        expect((await barColours(page)).grey).toEqual(['Named by an anchor, not checked here']);
       }
     },
   );
@@ -642,7 +643,6 @@ describe('the page in a bundle', () => {
         if (damage.from !== undefined) expect(told.ranges[0], damage.what).toBeLessThan(damage.from);
       }
     },
-    180_000,
   );
 
   inBrowser(
@@ -797,7 +797,6 @@ describe(`${shown(ROWS)} audit rows`, () => {
       // Under the same load: none of them goes through the rows as checking them does.
       expect(Math.max(filterMs, moreMs, turnMs)).toBeLessThan(checkedMs);
     },
-    180_000,
   );
 
   if ('context' in browser) largeLiveCase(browser.context, () => large, shown(ROWS));

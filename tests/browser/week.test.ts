@@ -181,7 +181,7 @@ describe('by commands', () => {
   });
 });
 
-test.skipIf('reason' in browser)('by the report, with the same numbers', { timeout: 120_000 }, async () => {
+test.skipIf('reason' in browser)('by the report, with the same numbers', { timeout: 180_000 }, async () => {
   if ('reason' in browser) return;
   const path = colibri.path('week.html');
   expect((await run('report', '--since', '7d', '-o', path)).code).toBe(0);
@@ -222,7 +222,7 @@ test.skipIf('reason' in browser)('by the report, with the same numbers', { timeo
 
 test.skipIf('reason' in browser)(
   'by the live page, with the same numbers',
-  { timeout: 120_000 },
+  { timeout: 180_000 },
   async () => {
     if ('reason' in browser) return;
     const served = new StayingCommand(colibri, ['serve', '--json'], { holdsInput: true });

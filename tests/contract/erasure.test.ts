@@ -213,7 +213,7 @@ proves(
 
     expect(code).toBe(0);
     const { limits } = JSON.parse(stdout) as { limits: string[] };
-    expect(limits).toContain('Calls that searched for words of it keep those words in their arguments.');
+    expect(limits).toContain('Calls that searched for words from it keep those words in their arguments.');
     expect(wordsLeft(colibri, ['ask quokkabert', 'quokkabert'])).toEqual(['quokkabert']);
   },
 );

@@ -120,7 +120,7 @@ export class StayingCommand {
   }
 }
 
-const WAIT_MS_MAX = 20_000;
+const WAIT_MS_MAX = 60_000;
 
 function spawnColibri(
   colibri: Playground,

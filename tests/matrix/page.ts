@@ -50,7 +50,7 @@ export class MatrixPage {
       document.body.dataset.ready = 'false';
     });
     await this.#page.setInputFiles('#choose-file', path);
-    await this.#page.waitForSelector('body[data-ready=true]', { timeout: 60_000 });
+    await this.#page.waitForSelector('body[data-ready=true]');
     const told: Told = await this.#page.evaluate(() => JSON.parse(document.body.dataset.told ?? '{}'));
     if (told.answer?.verdict === undefined) throw new Error(`the page could not open it: ${told.unreadable}`);
     const { findings, size, intactThrough, replayedThrough, checkpointedThrough, anchoredThrough } =

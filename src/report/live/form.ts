@@ -51,6 +51,8 @@ export interface ServerAnchor {
 export interface VerdictState {
   /** How many rows it is about, while one runs. */
   readonly running?: number;
+  /** How long that one has run. */
+  readonly runningMs?: number;
   readonly verdict?: ServerVerdict;
   /** How long ago it ended, by the server's clock. */
   readonly ageMs?: number;

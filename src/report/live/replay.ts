@@ -12,7 +12,7 @@ const REST_FACTOR = 10;
 export class Replay {
   readonly #judge: Judge;
   readonly #clock: Clock;
-  #running: number | undefined;
+  #running: { readonly rows: number; readonly beganMs: number } | undefined;
   #verdict: ServerVerdict | undefined;
   #failed: string | undefined;
   #endedMs = Number.NEGATIVE_INFINITY;
@@ -25,7 +25,10 @@ export class Replay {
 
   state(): VerdictState {
     return {
-      ...(this.#running !== undefined && { running: this.#running }),
+      ...(this.#running && {
+        running: this.#running.rows,
+        runningMs: this.#clock.monotonic() - this.#running.beganMs,
+      }),
       ...(this.#verdict && { verdict: this.#verdict, ageMs: this.#clock.monotonic() - this.#endedMs }),
       ...(this.#failed !== undefined && { failed: this.#failed }),
     };
@@ -36,8 +39,8 @@ export class Replay {
     const rested = this.#clock.monotonic() - this.#endedMs;
     if (this.#running !== undefined || rows === this.#verdict?.size) return;
     if (rested < Math.max(REST_MS_MIN, REST_FACTOR * this.#tookMs)) return;
-    this.#running = rows;
-    const began = this.#clock.monotonic();
+    const beganMs = this.#clock.monotonic();
+    this.#running = { rows, beganMs };
     try {
       this.#verdict = { ...(await this.#judge()), checkedAt: new Date(this.#clock.now()).toISOString() };
       this.#failed = undefined;
@@ -45,7 +48,7 @@ export class Replay {
       this.#failed = asError(error).message;
     }
     this.#endedMs = this.#clock.monotonic();
-    this.#tookMs = this.#endedMs - began;
+    this.#tookMs = this.#endedMs - beganMs;
     this.#running = undefined;
   }
 }

@@ -287,7 +287,7 @@ export class Session {
       if (session === undefined) continue;
       if (reads || (await session.takesWrites())) return session;
       await session.close();
-      failure ??= new Error('the server takes no writes: it is a standby or is set to read only');
+      failure ??= new Error('the server accepts no writes: it is a standby or read-only');
     }
     throw unreachable(address, failure);
   }

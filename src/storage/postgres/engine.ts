@@ -54,7 +54,7 @@ export async function openPostgres(options: PostgresOptions): Promise<StorageEng
 }
 
 function lostWhileOpening({ shown }: Address, cause: unknown): ColibriError {
-  const sentence = `The connection to ${shown} was lost while it was opened.`;
+  const sentence = `The connection to ${shown} was lost while it was being opened.`;
   return new ColibriError('ERR_STORAGE_BUSY', sentence, {}, { cause });
 }
 
@@ -422,7 +422,7 @@ class PostgresEngine implements StorageEngine {
       const [owned] = await session.ask<{ owned: number }>(OWNS_TABLES);
       if (owned?.owned !== 1)
         throw unusable(
-          `This role does not own the tables of ${address.shown}, so their free space still holds what was erased. Let their owner run: VACUUM (FULL, ANALYZE) ${PURGED.join(', ')}.`,
+          `This role does not own the tables of ${address.shown}, so their free space still holds what was erased. Ask their owner to run: VACUUM (FULL, ANALYZE) ${PURGED.join(', ')}.`,
         );
       let isDone = true;
       for (const table of PURGED) {
@@ -508,5 +508,5 @@ function assertLocked({ rows }: Answer): void {
 
 /** In a transaction that failed, the server answers COMMIT with what it did instead. */
 function assertCommitted({ command }: Answer): void {
-  if (command !== 'COMMIT') throw new Error('the server took the transaction back');
+  if (command !== 'COMMIT') throw new Error('the server rolled the transaction back');
 }

@@ -241,4 +241,5 @@ test.skipIf(!('context' in browser))(
     expect(text).not.toContain('The seal is valid');
     expect(text).toContain('other findings may concern the seal');
   },
+  120_000,
 );

@@ -418,4 +418,5 @@ test.skipIf(!('context' in browser))(
       expect(RAW.exec(found.text.replace(/\{"name".*/, ''))?.[0]).toBeUndefined();
     }
   },
+  120_000,
 );

@@ -1,4 +1,5 @@
-import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runColibri, StayingCommand } from '../../driver/command-line.ts';
@@ -284,4 +285,30 @@ test('P8: init says what it means that the database was removed, and an adoption
   expect(adopted.code).toBe(0);
   expect(verdict.stdout).toMatch(/The owner adopted the log at #\d+/);
   expect(verdict.code).toBe(0);
+});
+
+test('P8: init in a copy of a project says that its repository has checkpoints of a log that is not there', async () => {
+  const [workspace, copy] = [colibri.path('original'), colibri.path('copy')];
+  mkdirSync(workspace);
+  spawnSync('git', ['init', '-q', workspace]);
+  const inFolder = (cwd: string, ...args: string[]) =>
+    runColibri(colibri, args, { cwd, env: { COLIBRI_DB_PATH: '' } });
+  const fresh = await inFolder(workspace, 'init');
+  await inFolder(workspace, 'add', 'x', '--project', 'y');
+  await inFolder(workspace, 'anchor', '--git');
+  cpSync(workspace, copy, { recursive: true });
+  rmSync(join(copy, '.colibri'), { recursive: true });
+
+  const told = await inFolder(copy, 'init');
+  await inFolder(copy, 'add', 'x', '--project', 'y');
+  const again = await inFolder(copy, 'init');
+
+  const sentence =
+    /repository contains checkpoints of the log colibri\/[0-9a-f]{32}, the newest over 2 audit/;
+  expect(told.stdout.replace(/\s+/g, ' ')).toMatch(sentence);
+  expect(told.stdout).toContain(join(copy, '.colibri', 'colibri.db'));
+  for (const { code, stdout } of [fresh, again]) {
+    expect(code).toBe(0);
+    expect(stdout).not.toContain('contains checkpoints');
+  }
 });

@@ -4,12 +4,19 @@ import type { Related, TaskDetail } from '../worker/log.ts';
 import { type Child, h, type Part, replace } from './dom.ts';
 import { columns, facts, hash, linkTo, note, number, plural, said, seal, tag, time, words } from './parts.ts';
 
-/** A box over the page for one call, thought or task. Escape closes it and the focus goes back. */
+/** A box over the page for one call, thought or task. Escape closes it and the focus goes back, also to what was drawn anew. */
 export function detailBox(closed: () => void) {
   const title = h('h2', { id: 'detail-title' });
   const body = h('div.grid.detail-body', { tabindex: 0, role: 'group', 'aria-label': 'Details' });
   const close = () => element.close();
-  const element = h('dialog.detail', { 'aria-labelledby': 'detail-title', close: closed }, [
+  let openedBy: string | null | undefined;
+  const leave = () => {
+    closed();
+    const now = document.activeElement;
+    if (openedBy != null && (now === null || now === document.body))
+      document.querySelector<HTMLElement>(`main [data-key="${CSS.escape(openedBy)}"]`)?.focus();
+  };
+  const element = h('dialog.detail', { 'aria-labelledby': 'detail-title', close: leave }, [
     h('header.row.apart', title, h('button.close', { 'aria-label': 'Close', click: close }, '×')),
     body,
   ]);
@@ -21,7 +28,9 @@ export function detailBox(closed: () => void) {
     replace(title, heading);
     replace(body, ...parts);
     body.scrollTop = 0;
-    if (!element.open) element.showModal();
+    if (element.open) return;
+    openedBy = document.activeElement?.getAttribute('data-key');
+    element.showModal();
   }
 
   return {

@@ -4,7 +4,7 @@ import { STATES as CHECK_STATES, compareBox } from './checks.ts';
 import { type Child, h } from './dom.ts';
 import { card, facts, findingItem, note, number, plural, said, table, time } from './parts.ts';
 import type { Grounds } from './summary.ts';
-import type { Conclusion } from './verdict.ts';
+import type { Conclusion, Range } from './verdict.ts';
 import { redrawing } from './view.ts';
 
 // What the page says of a log that it follows: what it checked itself, and what it only has from the server.
@@ -52,30 +52,32 @@ function checkedHere({ head, firstSize, heads, proved }: LiveState): string | fa
 }
 
 /** The bars of a live log: one that is checked here, the others the server's word with their age. */
-export function liveRanges({
-  head,
-  server,
-}: LiveState): readonly (readonly [string, number, number, string])[] {
+export function liveRanges({ head, server }: LiveState): readonly Range[] {
   const { verdict } = server;
   const size = Math.max(head?.size ?? 0, verdict?.size ?? 0);
+  const claimed = (name: string, through: number, more = ''): Range => ({
+    ...{ label: `${name} through (claimed by the server)`, through, size, more },
+    isClaim: true,
+  });
   return [
-    ...(head === undefined ? [] : [['Signed through (checked here)', head.size, size, ''] as const]),
+    ...(head === undefined ? [] : [{ label: 'Signed through (checked here)', through: head.size, size }]),
     ...(verdict === undefined
-      ? []
-      : ([
-          ['Intact through (claimed by the server)', verdict.intactThrough, size, ''],
-          ['Replayed through (claimed by the server)', verdict.replayedThrough, size, ageOf(server)],
-          ['Anchored through (claimed by the server)', verdict.anchoredThrough, size, ''],
-        ] as const)),
+      ? [claimed('Replayed', 0, ageOf(server))]
+      : [
+          claimed('Intact', verdict.intactThrough),
+          claimed('Replayed', verdict.replayedThrough, ageOf(server)),
+          claimed('Anchored', verdict.anchoredThrough),
+        ]),
   ];
 }
 
 /** When the server verified last, and what it does now. */
-function ageOf({ verdict, ageMs = 0, running, failed }: VerdictState): string {
-  const now = running === undefined ? '' : ` It is verifying ${plural(running, 'row')} now.`;
-  if (failed !== undefined) return `The server could not verify the log: ${failed.slice(0, 400)}`;
+function ageOf({ verdict, ageMs = 0, running, runningMs = 0, failed }: VerdictState): string {
+  const so = running === undefined ? '' : `verifying ${plural(running, 'row')}, for ${ago(runningMs)} so far`;
+  const now = so === '' ? '' : ` It is now ${so}.`;
+  if (failed !== undefined) return `The server could not verify the log: ${failed.slice(0, 400)}${now}`;
   if (verdict === undefined)
-    return running === undefined ? 'The server has not verified the log yet.' : now.trim();
+    return so === '' ? 'The server has not verified the log yet.' : `The server is ${so}.`;
   return `Verified ${ago(ageMs)} ago, at ${verdict.checkedAt.slice(11, 19)} UTC.${now}`;
 }
 
@@ -118,7 +120,9 @@ export function liveChecks(compare: Parameters<typeof compareBox>[0]) {
     update(state: LiveState): void {
       const { head, server: said } = state;
       draw.here([state.proved, state.heads, head, state.alarm], () => hereParts(state));
-      draw.server([said.verdict, said.running, said.failed], () => serverParts(said));
+      draw.server([said.verdict, said.running, said.failed, said.verdict ? 0 : said.runningMs], () =>
+        serverParts(said),
+      );
       draw.keys(head?.key, () => [keyFacts(state)]);
       draw.anchors(said.verdict?.anchors, () => [anchorTable(said.verdict?.anchors ?? [])]);
     },
@@ -144,7 +148,7 @@ function hereParts({ proved, heads, head, alarm }: LiveState): Child[] {
 function serverParts(state: VerdictState): Child[] {
   const { verdict } = state;
   const intro = note(
-    'A full verification reads every row, which this page does not. The server ran “colibri verify”; this is its result.',
+    'A full verification reads every row, which this page does not. The server runs “colibri verify”; this is what it says.',
   );
   if (verdict === undefined) return [intro, h('p', ageOf(state))];
   const { findings, findingCount, remarks } = verdict;

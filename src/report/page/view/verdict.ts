@@ -5,6 +5,15 @@ import { number, plural, said, type Tone } from './parts.ts';
 const ICONS: Readonly<Record<Tone, string>> = { busy: '…', good: '✓', partly: '!', bad: '✕', idle: '?' };
 const UNREADABLE = 'This could not be checked';
 
+/** How far something reaches. Only what was checked here has the colour of something good. */
+export interface Range {
+  readonly label: string;
+  readonly through: number;
+  readonly size: number;
+  readonly more?: string;
+  readonly isClaim?: boolean;
+}
+
 export type Conclusion = readonly [tone: Tone, heading: string, ...lines: readonly Child[]];
 
 /** The first thing anyone sees. It claims what was checked and nothing else. */
@@ -46,18 +55,12 @@ export function verdictBanner() {
     conclude: (verdict: VerdictView) =>
       set(conclusion(verdict), ...(isVoid(verdict) ? [] : rangeRows(verdict))),
     /** The same for a log that is followed. Only what differs is drawn, so that a screen reader does not repeat the rest. */
-    live(
-      now: Conclusion,
-      bars: readonly (readonly [label: string, through: number, size: number, more: string])[],
-    ) {
+    live(now: Conclusion, bars: readonly Range[]) {
       const said = JSON.stringify(now.map((part) => (part instanceof Node ? part.textContent : part)));
       if (said !== told) set(now, false);
       told = said;
       ranges.hidden = bars.length === 0;
-      replace(
-        ranges,
-        bars.map((bar) => range(...bar)),
-      );
+      replace(ranges, bars.map(range));
     },
   };
 }
@@ -117,23 +120,27 @@ function rangeRows(verdict: VerdictView): Child[] {
   const signers = verdict.keys.map(
     ({ id, through, vouched }) => `${id} (${number(through)}${vouched ? '' : ', unvouched'})`,
   );
+  const by = signers.length > 0 ? `by ${signers.join(', ')}` : '';
+  const unchecked = 'not checked: this page uses no network';
   return [
-    whole && range('Intact through', intactThrough, size),
-    whole && range('Replayed through', replayedThrough, size),
-    range(
-      'Checkpointed through',
-      checkpointedThrough,
-      size,
-      signers.length > 0 ? `by ${signers.join(', ')}` : '',
-    ),
-    range('Anchored through', anchoredThrough, size, 'not checked: this page uses no network'),
-    named !== undefined && range('Named by an anchor, not checked here', named.size, size),
+    whole && range({ label: 'Intact through', through: intactThrough, size }),
+    whole && range({ label: 'Replayed through', through: replayedThrough, size }),
+    range({ label: 'Checkpointed through', through: checkpointedThrough, size, more: by }),
+    range({ label: 'Anchored through', through: anchoredThrough, size, more: unchecked }),
+    named !== undefined &&
+      range({ label: 'Named by an anchor, not checked here', through: named.size, size, isClaim: true }),
   ];
 }
 
-/** How far something reaches, as a bar under its name. */
-function range(label: string, through: number, size: number, more = ''): HTMLElement {
-  const bar = h('meter', { 'aria-hidden': true, max: Math.max(1, size), value: through });
+/** A bar under its name. */
+function range({ label, through, size, more = '', isClaim }: Range): HTMLElement {
+  const tone = isClaim ? 'idle' : 'good';
+  const bar = h('meter', {
+    'aria-hidden': true,
+    'data-tone': tone,
+    max: Math.max(1, size),
+    value: through,
+  });
   const value = h('span', h('b', number(through)), ` of ${number(size)}`);
   return h('div.grid.range', h('span', label), value, bar, more !== '' && h('small', more));
 }
