@@ -21,7 +21,7 @@ import { existingFile } from './brought.ts';
 import { keepNewest } from './checkpoint.ts';
 import { command, UsageError } from './command.ts';
 import { type AnchorState, collectEvidence } from './evidence.ts';
-import { withDatabase, withOwner } from './open.ts';
+import { withLog, withOwner } from './open.ts';
 import type { Output } from './output.ts';
 import { type Column, printTable } from './table.ts';
 
@@ -55,7 +55,7 @@ export const anchor = command({
 
 /** What "colibri anchor" left anywhere, and what each of them is worth. */
 async function listAnchors(config: Config, out: Output): Promise<number> {
-  const { origin } = await withDatabase(config, (storage) => storage.read(readView));
+  const { origin } = await withLog(config, out, (storage) => storage.read(readView));
   const { anchors, findings, remarks } = collectEvidence(config, config.dbPath, origin);
   const rows = anchors.sort((a, b) => a.size - b.size);
   return out.data(

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { isThere, target } from '../private-files.ts';
-import { copyDatabase } from '../storage/open.ts';
+import { copyFile, whyNotCopied } from '../storage/open.ts';
 import { readView } from '../trust/own-log.ts';
 import { command, UsageError } from './command.ts';
 import { checkDatabase, collectEvidence, ownKey } from './evidence.ts';
@@ -14,9 +14,11 @@ export const backup = command({
   usage: 'FILE',
   summary: 'copy the database while servers write, and verify the copy',
   details:
-    'Writes one complete file as of one moment, readable only by you, and never overwrites a file. It does not contain the keys: copy the key folder first, because the database may be newer than the last signature, but never older. Exit 1 if something is wrong with the copy; it is kept so that you can look at it.',
+    'Writes one complete file as of one moment, readable only by you, and never overwrites a file. A team’s database is backed up on its server instead. The copy does not contain the keys: copy the key folder first, because the database may be newer than the last signature, but never older. Exit 1 if something is wrong with the copy; it is kept so that you can look at it.',
   positionals: [1, 1],
   async run({ positionals: [given = ''], out, config }) {
+    const whyNot = whyNotCopied(config);
+    if (whyNot !== undefined) throw new UsageError(whyNot);
     const path = resolve(given);
     if (isThere(path))
       throw new UsageError(
@@ -29,7 +31,7 @@ export const backup = command({
     const { origin } = await withDatabase(config, (storage) => storage.read(readView));
     // Before the copy is made: what others sign meanwhile is not in it.
     const { evidence } = collectEvidence(config, config.dbPath, origin);
-    await copyDatabase(config, path);
+    await copyFile(config.dbPath, path);
     const { verdict, findings } = await withDatabase({ ...config, dbPath: path }, (copy) =>
       checkDatabase(copy, ownKey(config, origin), evidence, out),
     );

@@ -13,7 +13,7 @@ import { command, EXIT } from './command.ts';
 import { ageOf } from './dates.ts';
 import { FINISHED } from './filters.ts';
 import { NO_TASKS, priorityMark, UNASSIGNED } from './list.ts';
-import { readProjects, untilStopped, withDatabase } from './open.ts';
+import { readProjects, untilRead, untilStopped, withLog } from './open.ts';
 import type { Output } from './output.ts';
 import { readLimit } from './table.ts';
 import { plural, shownBy, toWidth, wrap } from './text.ts';
@@ -56,13 +56,16 @@ export const board = command({
     const isAll = values.all === true;
     const limit = values.limit === undefined && !isAll && !out.json ? CARDS_DEFAULT : readLimit(values, out);
     const signal = values.watch === true ? untilStopped() : undefined;
-    return await withDatabase(config, async (storage) => {
+    return await withLog(config, out, async (storage) => {
       for (let seen = -1, minute = -1; ; ) {
-        const { columns, projects, rows } = await storage.read(async (tx) => ({
-          columns: await readColumns(tx, project ?? null, limit, onlooker(systemClock, config.leaseMinutes)),
-          projects: await readProjects(tx),
-          rows: (await readView(tx)).last.position,
-        }));
+        const looker = onlooker(systemClock, config.leaseMinutes);
+        const read = () =>
+          storage.read(async (tx) => ({
+            columns: await readColumns(tx, project ?? null, limit, looker),
+            projects: await readProjects(tx),
+            rows: (await readView(tx)).last.position,
+          }));
+        const { columns, projects, rows } = await untilRead(read, signal, out);
         const now = Math.floor(systemClock.now() / 60_000);
         // Ages grow by themselves.
         const isNews = rows !== seen || (now !== minute && out.isTerminal);

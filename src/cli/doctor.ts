@@ -4,6 +4,7 @@ import { systemClock } from '../clock.ts';
 import { type Config, readConfig } from '../config.ts';
 import { createSkillRegistry } from '../domains/skills/registry.ts';
 import { asError } from '../errors.ts';
+import { oldCopyNote } from '../log/transfer.ts';
 import { openFolders, readWhole, target } from '../private-files.ts';
 import { NoLogYet, type StorageEngine, UnusableStorage } from '../storage/engine.ts';
 import { reach, storageRuntime } from '../storage/open.ts';
@@ -13,7 +14,7 @@ import { shellQuote } from '../untrusted.ts';
 import { isObject } from '../verify/rules/payloads.ts';
 import { members } from '../verify/sources/forms.ts';
 import { command } from './command.ts';
-import { withDatabase } from './open.ts';
+import { transferredTo, withDatabase } from './open.ts';
 import type { Output } from './output.ts';
 import { lookForTrouble, ROWS_ASIDE_MAX } from './trouble.ts';
 
@@ -174,6 +175,7 @@ async function checkLog(
   out: Output,
 ): Promise<Check[]> {
   const { origin, last, heads } = await storage.read(readView);
+  const movedTo = await storage.read((tx) => transferredTo(tx));
   // What the signer checks before it goes on.
   const { folder, refused } = await signability(storage, config);
   const { trouble, unverified } = await lookForTrouble(config, storage, out, ROWS_ASIDE_MAX);
@@ -191,7 +193,8 @@ async function checkLog(
       ? note('log', 'empty')
       : ok('log', `${origin ?? 'without a name'}, ${last.position} rows, signed through ${signed}`),
     ...(folder === undefined ? [] : [ok('key', folder)]),
-    ...(refused === undefined ? [] : [wrong('signing', `refused: ${refused}`)]),
+    ...(movedTo === undefined ? [] : [wrong('log', oldCopyNote(movedTo))]),
+    ...(refused === undefined || movedTo !== undefined ? [] : [wrong('signing', `refused: ${refused}`)]),
     // What a refusal says need not be said twice.
     ...(trouble === undefined || refused !== undefined ? [] : [wrong('records', trouble)]),
     ...(unverified === undefined

@@ -3,7 +3,7 @@ import { defaultBundleName, type WrittenBundle, writeBundle } from '../export/bu
 import { bundleScripts, reportPage } from '../report/report.ts';
 import { shellQuote } from '../untrusted.ts';
 import { command } from './command.ts';
-import { withDatabase } from './open.ts';
+import { withLog } from './open.ts';
 import type { Output } from './output.ts';
 import { lookForTrouble, tellWithTrouble } from './trouble.ts';
 
@@ -18,7 +18,7 @@ export const exportBundle = command({
     output: { short: 'o', value: 'PATH', help: 'a folder, or a zip if the name ends in .zip' },
   },
   async run({ values: { output }, out, config }) {
-    return await withDatabase(config, async (storage) => {
+    return await withLog(config, out, async (storage) => {
       const path = resolve(output ?? (await defaultBundleName(storage)));
       const { trouble } = await lookForTrouble(config, storage, out);
       // The page only shows a bundle, which is complete without it.

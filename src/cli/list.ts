@@ -7,7 +7,7 @@ import { normalRecordId } from './brought.ts';
 import { command, UsageError } from './command.ts';
 import { ageOf } from './dates.ts';
 import { FINISHED_ONLY, OPEN_ONLY, TASK_FILTERS, taskQuery } from './filters.ts';
-import { readProjects, withDatabase } from './open.ts';
+import { readProjects, withDatabase, withLog } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { type Column, LIST_OPTIONS, partOf, printListing, readLimit } from './table.ts';
 import { shownBy } from './text.ts';
@@ -78,7 +78,7 @@ async function listTasks(
   more: Parameters<typeof printListing>[3] = [],
 ): Promise<number> {
   const limit = readLimit(values, out);
-  const { tasks, total_count, hidden, projects } = await withDatabase(config, (storage) =>
+  const { tasks, total_count, hidden, projects } = await withLog(config, out, (storage) =>
     storage.read(async (tx) => ({
       ...(await findTasks(tx, { ...query, limit })),
       // Only a list that leaves out finished tasks by itself has to say so.

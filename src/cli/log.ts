@@ -21,7 +21,7 @@ import { isText } from '../verify/sources/forms.ts';
 import { parseRecordId } from './brought.ts';
 import { command, EXIT } from './command.ts';
 import { PERIOD_OPTIONS, readPeriod } from './dates.ts';
-import { untilStopped, withDatabase } from './open.ts';
+import { untilRead, untilStopped, withLog } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { type ProofState, type ProvedCall, proveCalls, readSignedLog } from './proof-status.ts';
 import { readLimit } from './table.ts';
@@ -71,7 +71,7 @@ export const log = command({
     });
     const limit = readLimit(values, out);
     const show = (to: Output) =>
-      withDatabase(config, async (storage) => {
+      withLog(config, out, async (storage) => {
         const print = printer(config, storage, to);
         // One snapshot for both: a call between two snapshots would be shown twice or not at all.
         const [{ calls, more, isAll }, { last }] = await storage.read(async (tx) => [
@@ -84,8 +84,9 @@ export const log = command({
         if (more > 0) sayMore(more, isAll, calls.length, out, to);
         for (let { position } = last; signal?.aborted === false; ) {
           const before = position;
-          const news = await storage.read(async (tx) => callsAfter(tx, await filter(tx), before));
-          await print(news.calls);
+          const read = () => storage.read(async (tx) => callsAfter(tx, await filter(tx), before));
+          const news = await untilRead(read, signal, out);
+          await untilRead(() => print(news.calls), signal, out);
           // Ends early when it is time to stop.
           if (news.through === before) await sleep(FOLLOW_MS, undefined, { signal }).catch(() => undefined);
           position = news.through;

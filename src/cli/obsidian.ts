@@ -6,7 +6,7 @@ import type { Source } from '../verify/source.ts';
 import { DatabaseSource } from '../verify/sources/database.ts';
 import { command, UsageError } from './command.ts';
 import { check, collectEvidence, type Outside, ownKey } from './evidence.ts';
-import { withDatabase } from './open.ts';
+import { withLog } from './open.ts';
 import { troubleOf } from './trouble.ts';
 
 const FOLDER = 'Colibri';
@@ -23,7 +23,7 @@ export const obsidian = command({
     const vault = resolve(values.vault);
     if (target(vault)?.isDirectory() !== true)
       throw new UsageError(`${vault} is not a folder. Name an existing vault.`);
-    const { notes, trouble } = await withDatabase(config, async (storage) => {
+    const { notes, trouble } = await withLog(config, out, async (storage) => {
       const origin = await storage.read((tx) => new DatabaseSource(storage, tx).origin());
       const outside = collectEvidence(config, config.dbPath, origin);
       return await storage.read(async (tx) => {

@@ -1,17 +1,21 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Booted, bootStorage } from '../boot.ts';
 import { wiredTools } from '../catalogue.ts';
 import { systemClock } from '../clock.ts';
 import { besideOf, type Config, packageVersion, VARIABLES } from '../config.ts';
 import { createDiagnostics, type Diagnostics } from '../diagnostics.ts';
 import { ownerTools } from '../domains/owner/tools.ts';
+import { ColibriError } from '../errors.ts';
+import { destinationOf, oldCopyNote } from '../log/transfer.ts';
 import { type BatchFigures, composeCall } from '../middleware/compose.ts';
 import { capabilitiesFor } from '../modes.ts';
 import { parseAddress } from '../storage/address.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { assertDatabase, openStorage, storageRuntime } from '../storage/open.ts';
 import type { Tool } from '../tool.ts';
+import { type LogView, readView } from '../trust/own-log.ts';
 import type { LogSigner } from '../trust/signer.ts';
 import { EXIT, UsageError } from './command.ts';
 import type { Output } from './output.ts';
@@ -35,7 +39,26 @@ export function configAt(config: Config, given: string): Config {
 
 type Work<Given, T> = (given: Given) => Promise<T>;
 
-/** Runs `work` on the configured database. Commands that go through here read and never write. */
+/**
+ * Runs `work` on the configured database, and says first if its log has moved: what is there then is an old copy. Commands
+ * that go through here read and never write.
+ */
+export async function withLog<T>(config: Config, out: Output, work: Work<StorageEngine, T>): Promise<T> {
+  return await withDatabase(config, async (storage) => {
+    // What cannot be read is for the command to say.
+    const to = await storage.read((tx) => transferredTo(tx)).catch(() => undefined);
+    if (to !== undefined) out.error(oldCopyNote(to));
+    return await work(storage);
+  });
+}
+
+/** Where the log went, if it is no longer the one that goes on. */
+export async function transferredTo(tx: Reader, view?: LogView): Promise<string | undefined> {
+  const { last } = view ?? (await readView(tx));
+  return last.isTransferred === true ? await destinationOf(tx, last.position) : undefined;
+}
+
+/** The same without a word about it. */
 export async function withDatabase<T>(config: Config, work: Work<StorageEngine, T>): Promise<T> {
   const storage = await openStorage(config, { readOnly: true });
   try {
@@ -154,6 +177,26 @@ export async function withOwner<T>(
   };
   return await withStages(config, diagnostics, ownerTools, run, receives);
 }
+
+/** Reads for a command that goes on until `signal`. While the database cannot be reached, it waits and tries again. */
+export async function untilRead<T>(
+  read: () => Promise<T>,
+  signal: AbortSignal | undefined,
+  out: Output,
+): Promise<T> {
+  for (let isSaid = false; ; isSaid = true) {
+    try {
+      return await read();
+    } catch (error) {
+      const isAway = error instanceof ColibriError && error.code === 'ERR_STORAGE_BUSY';
+      if (!isAway || signal?.aborted !== false) throw error;
+      if (!isSaid) out.error('The database cannot be read at the moment. Trying again until it can.');
+    }
+    await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+const RETRY_MS = 500;
 
 /** From now on, Ctrl-C, SIGTERM and a closed output stop the command, and it can still close its files. */
 export function untilStopped(): AbortSignal {

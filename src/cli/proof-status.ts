@@ -2,7 +2,7 @@ import type { Config } from '../config.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
 import type { PastCall } from '../report/past-calls.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
-import { keyIn, openIfValid, originOfKey } from '../trust/opening.ts';
+import { headIn, keyIn, openIfValid, originOfKey } from '../trust/opening.ts';
 import { type HeadRow, readLogKeys, readView } from '../trust/own-log.ts';
 import { signability } from '../trust/signer.ts';
 import type { Finding } from '../verify/finding.ts';
@@ -24,7 +24,7 @@ type ProvingHead = Pick<HeadRow, 'key' | 'size'> & { readonly note: string; read
 export type SignedLog = Awaited<ReturnType<typeof readSignedLog>>;
 
 export async function readSignedLog(config: Config, storage: StorageEngine) {
-  const { origin } = await storage.read(readView);
+  const { origin, last } = await storage.read(readView);
   // What is lost or forged outside the log is for `colibri verify` to report.
   const { evidence, remarks } = collectEvidence(config, config.dbPath, origin);
   const own = ownKey(config, origin);
@@ -33,7 +33,10 @@ export async function readSignedLog(config: Config, storage: StorageEngine) {
   const newest = await storage.read((tx) => newestHead(tx, keyIn(signers[0]?.key) ?? own));
   const key = storage.isShared === true ? keyIn(newest?.key) : (own ?? keyIn(newest?.key));
   const anchors = evidence.flatMap((one) => anchorHead(one, key, newest?.key));
-  const { refused: message } = own === undefined ? {} : await signability(storage, config);
+  // What its log was signed with since is elsewhere.
+  const isOldCopy =
+    last.isTransferred === true && evidence.some(({ note }) => headIn(note)?.size === last.position);
+  const { refused: message } = own === undefined || isOldCopy ? {} : await signability(storage, config);
   const refusal: Finding[] =
     message === undefined ? [] : [{ kind: 'bad-head', table: 'log_heads', record: config.dbPath, message }];
   return {

@@ -7,7 +7,7 @@ import { LOG, members, STATE } from '../verify/sources/forms.ts';
 import { normalRecordId } from './brought.ts';
 import { command, EXIT, UsageError } from './command.ts';
 import { check, ownKey } from './evidence.ts';
-import { withDatabase } from './open.ts';
+import { withLog } from './open.ts';
 
 /** Writes one file that proves one record to anybody who has the key or a checkpoint of the log. */
 export const prove = command({
@@ -24,7 +24,7 @@ export const prove = command({
     const id = normalRecordId(given);
     if (!/^(?:[TAΘ]-\d{4,15}|#\d{1,15})$/u.test(id))
       throw new UsageError(`"${id}" is not an id. Give T-0001, Θ-0001, A-0001, or '#12' for an audit row.`);
-    const certificate = await withDatabase(config, (storage) => buildCertificate(storage, config, id));
+    const certificate = await withLog(config, out, (storage) => buildCertificate(storage, config, id));
     const text = formatCertificate(certificate);
     // What was changed in the database is in the certificate as it is now. Whoever gets it would find out, and so do we.
     const source = await carriedSource(() => openCertificate(text));

@@ -3,7 +3,7 @@ import { writeReport } from '../report/report.ts';
 import { command } from './command.ts';
 import { PERIOD_OPTIONS, readPeriod } from './dates.ts';
 import { warnUnsigned } from './export.ts';
-import { withDatabase } from './open.ts';
+import { withLog } from './open.ts';
 import { lookForTrouble, tellWithTrouble } from './trouble.ts';
 
 const NAME_DEFAULT = 'colibri-report.html';
@@ -22,7 +22,7 @@ export const report = command({
   async run({ values, out, config }) {
     const path = resolve(values.output ?? NAME_DEFAULT);
     const period = (values.since ?? values.until) === undefined ? undefined : readPeriod(values);
-    return await withDatabase(config, async (storage) => {
+    return await withLog(config, out, async (storage) => {
       const { trouble } = await lookForTrouble(config, storage, out);
       const written = await out.progress('writing', (onProgress) =>
         writeReport(storage, { ...config, onProgress }, path, period),

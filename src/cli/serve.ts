@@ -13,7 +13,7 @@ import { readAbandoned } from '../report/report.ts';
 import { openOnDesktop, runOwnAside } from '../trust/programs.ts';
 import type { Finding } from '../verify/finding.ts';
 import { command, EXIT, UsageError } from './command.ts';
-import { withDatabase } from './open.ts';
+import { withLog } from './open.ts';
 
 const FINDINGS_MAX = 50;
 const ANCHORS_MAX = 50;
@@ -33,7 +33,7 @@ export const serve = command({
     const port = readPort(values.port);
     const page = livePage();
     const stop = untilGone();
-    return await withDatabase(config, async (storage) => {
+    return await withLog(config, out, async (storage) => {
       const replay = new Replay(() => judgeLog(stop), systemClock);
       const answers = liveAnswers(storage, {
         clock: systemClock,

@@ -3,7 +3,7 @@ import { numberFrom, shown, shownColumns } from '../domains/lookup.ts';
 import { formatId, SESSIONS, TASKS } from '../log/tables.ts';
 import { command } from './command.ts';
 import { ageOf, PERIOD_OPTIONS, readPeriod } from './dates.ts';
-import { withDatabase } from './open.ts';
+import { withLog } from './open.ts';
 import { type Column, LIST_OPTIONS, printListing, readLimit } from './table.ts';
 import { viewRow } from './views.ts';
 
@@ -29,7 +29,7 @@ export const sessions = command({
       since,
       until,
     ] as const;
-    const { rows, total } = await withDatabase(config, (storage) =>
+    const { rows, total } = await withLog(config, out, (storage) =>
       storage.read(async (tx) => ({
         rows: await tx.all<Found>(`${SELECT} ORDER BY sessions.id DESC LIMIT ?`, ...asked, limit),
         total: await numberFrom(tx, `SELECT count(*) AS value ${FROM}`, ...asked),

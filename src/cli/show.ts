@@ -13,7 +13,7 @@ import { effectsOf } from '../verify/sources/rows.ts';
 import { normalRecordId, parseRecordId } from './brought.ts';
 import { command, UsageError } from './command.ts';
 import { PROOF_LEGEND, printCall } from './log.ts';
-import { withDatabase } from './open.ts';
+import { withLog } from './open.ts';
 import type { Colour, Output } from './output.ts';
 import { proveCalls, proveUnder, readSignedLog, rowsOf, type SignedLog } from './proof-status.ts';
 import { plural, shownBy } from './text.ts';
@@ -40,7 +40,7 @@ export const show = command({
     if (normalRecordId(given) === given && !/^[TAΘ]-\d{4,}$/u.test(given) && existsSync(file))
       return await verifyFile(file, values, config, out);
     const [table, id] = parseRecordId(given);
-    const shown = await withDatabase(config, async (storage) => {
+    const shown = await withLog(config, out, async (storage) => {
       const signed = await readSignedLog(config, storage);
       return await storage.read((tx) => collect(tx, signed, table, id, config));
     });

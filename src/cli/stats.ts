@@ -10,7 +10,7 @@ import type { Reader } from '../storage/engine.ts';
 import { visibleLine } from '../untrusted.ts';
 import { command, EXIT } from './command.ts';
 import { describePeriod, PERIOD_OPTIONS, readPeriod } from './dates.ts';
-import { withDatabase } from './open.ts';
+import { withLog } from './open.ts';
 import type { Output } from './output.ts';
 import { type Column, printTable, readLimit } from './table.ts';
 import { plural, shownBy, wrapShort } from './text.ts';
@@ -43,7 +43,7 @@ export const stats = command({
     } = values;
     const period = readPeriod({ since, until });
     const limit = values.limit === undefined && all !== true ? ENTRIES_DEFAULT : readLimit(values, out);
-    const found = await withDatabase(config, (storage) =>
+    const found = await withLog(config, out, (storage) =>
       storage.read((tx) => readGlance(tx, period, { project, actor, leaseMinutes: config.leaseMinutes })),
     );
     if (csv === true) {

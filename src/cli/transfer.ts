@@ -1,6 +1,5 @@
 import type { Config } from '../config.ts';
 import { copyLog } from '../log/copy.ts';
-import { destinationOf } from '../log/transfer.ts';
 import type { StorageEngine } from '../storage/engine.ts';
 import { assertDatabase, openStorage } from '../storage/open.ts';
 import { PathMemory } from '../trust/key-folder.ts';
@@ -10,7 +9,7 @@ import { DatabaseSource } from '../verify/sources/database.ts';
 import { ShortReads } from '../verify/sources/short-reads.ts';
 import { command, UsageError } from './command.ts';
 import { check, folderOf } from './evidence.ts';
-import { configAt, type OwnerStages, withDatabase, withOwner } from './open.ts';
+import { configAt, type OwnerStages, transferredTo, withDatabase, withOwner } from './open.ts';
 import type { Output } from './output.ts';
 import { personOf } from './person.ts';
 
@@ -49,8 +48,7 @@ interface Place extends LogView {
 async function placeOf(storage: StorageEngine): Promise<Place> {
   return await storage.read(async (tx) => {
     const view = await readView(tx);
-    const { position, isTransferred } = view.last;
-    return { ...view, to: isTransferred === true ? await destinationOf(tx, position) : undefined };
+    return { ...view, to: await transferredTo(tx, view) };
   });
 }
 

@@ -27,6 +27,11 @@ export class TransferredError extends ColibriError {
   }
 }
 
+/** What is said of a database that is read although its log has moved on. */
+export function oldCopyNote(to: string): string {
+  return `The log was transferred to ${to}. This is the old copy, which no longer changes. ${useIt(to)}`;
+}
+
 function useIt(to: string): string {
   return isOnServer(to)
     ? 'Set COLIBRI_DATABASE_URL to the URL of that database.'

@@ -1,11 +1,11 @@
 import type { ColibriError } from '../errors.ts';
 import type { Address } from './address.ts';
 import { type StorageEngine, UnusableStorage } from './engine.ts';
-import { copySqlite } from './sqlite/backup.ts';
 import { loadDriver } from './sqlite/driver.ts';
 import { openSqlite } from './sqlite/engine.ts';
 import { assertPresent } from './sqlite/file.ts';
 
+export { copySqlite as copyFile } from './sqlite/backup.ts';
 export { isLocked } from './sqlite/engine.ts';
 export { reach } from './sqlite/file.ts';
 
@@ -51,10 +51,11 @@ export function assertDatabase({ dbPath, dbProblem, server }: DatabasePlace): vo
   assertPresent(dbPath);
 }
 
-/** Copies a database into a file that is not there yet, as of one moment, while others go on writing. */
-export async function copyDatabase({ dbPath, server }: DatabasePlace, to: string): Promise<void> {
-  if (server !== undefined) throw new UnusableStorage(`${dbPath} is on a server: copy it with pg_dump.`);
-  await copySqlite(dbPath, to);
+/** Why `copyFile` does not copy this database, where it does not. */
+export function whyNotCopied({ dbPath, server }: DatabasePlace): string | undefined {
+  return server === undefined
+    ? undefined
+    : `${dbPath} is on a server, so nothing was copied. Back it up there, with pg_dump or base backups; see "Backups" in the guide "A team’s database".`;
 }
 
 /** What stores data in files here, in a word or two. Throws a `NoEngineError` where nothing can. */

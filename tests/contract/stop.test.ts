@@ -227,6 +227,7 @@ function repeated(prove: (colibri: Playground) => Promise<void>) {
 
 /** What SQLite keeps beside a file that is in use or was not closed. */
 function unmerged(colibri: Playground): string[] {
+  if (!colibri.isOnFile) return [];
   return readdirSync(dirname(colibri.dbPath)).filter((name) => /-(wal|shm|journal)$/.test(name));
 }
 

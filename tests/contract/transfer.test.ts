@@ -1,13 +1,16 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { runColibri } from '../driver/command-line.ts';
+import { type CommandOptions, type CommandResult, runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
 import { type Cluster, NO_POSTGRES, startCluster } from '../driver/postgres.ts';
 import { stateFindings } from '../driver/state-file.ts';
 import { contentOf, missingFrom, onServer, PASSWORD, withPassword, workOn } from '../driver/transfer.ts';
 import { judgeByPython } from '../matrix/sources.ts';
 
-describe.skipIf(NO_POSTGRES !== undefined)(`colibri transfer ${NO_POSTGRES ?? ''}`, () => {
+// Each starts many programs, on a machine that may be busy.
+const SLOW = { timeout: 240_000 };
+
+describe.skipIf(NO_POSTGRES !== undefined)(`colibri transfer ${NO_POSTGRES ?? ''}`, SLOW, () => {
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await startCluster();
@@ -141,5 +144,47 @@ describe.skipIf(NO_POSTGRES !== undefined)(`colibri transfer ${NO_POSTGRES ?? ''
     expect(said).not.toContain(PASSWORD);
     expect(said).not.toContain(cluster.folder);
     expect(complaints).toEqual([]);
+  });
+
+  test('in both directions, every command that reads the old copy says on stderr that the log moved, and where to', async () => {
+    const colibri = new Playground(null);
+    await workOn(colibri);
+    const url = await cluster.createDatabase();
+    const name = `postgres:${url.slice(url.lastIndexOf('/') + 1)}`;
+    const back = colibri.path('back.db');
+    const commands = [
+      ...[['list'], ['search', 'roof'], ['show', 'T-0001'], ['log'], ['board'], ['stats'], ['sessions']],
+      ...[['report'], ['prove', 'T-0003', '--force'], ['anchor', '--list'], ['list', '--json']],
+    ];
+    const said = async (options: CommandOptions, some = commands) => {
+      const all = [];
+      for (const command of some) all.push(await runColibri(colibri, command, options));
+      return all;
+    };
+    const few = commands.slice(0, 3);
+
+    await runColibri(colibri, ['transfer', '--to', withPassword(url)]);
+    const [inFile, inServer] = [await said({}), await said(onServer(url), few)];
+    const exported = await runColibri(colibri, ['export', '-o', 'bundle']);
+    await runColibri(colibri, ['transfer', '--to', back], onServer(withPassword(url)));
+    const [left, home] = [
+      await said(onServer(withPassword(url))),
+      await said({ env: { COLIBRI_DB_PATH: back } }, few),
+    ];
+    const doctor = await runColibri(colibri, ['doctor'], onServer(url));
+    await colibri.dispose();
+
+    const notes = (all: readonly CommandResult[]) => all.map(({ stderr }) => stderr);
+    const moved = (to: string, how: string) =>
+      `The log was transferred to ${to}. This is the old copy, which no longer changes. ${how}\n`;
+    const [toServer, toFile] = [
+      moved(name, 'Set COLIBRI_DATABASE_URL to the URL of that database.'),
+      moved(back, 'Set COLIBRI_DB_PATH to that file, and unset COLIBRI_DATABASE_URL.'),
+    ];
+    for (const all of [inServer, home]) expect(notes(all)).toEqual(all.map(() => ''));
+    expect(notes([...inFile, exported])).toEqual([...inFile, exported].map(() => toServer));
+    expect(notes(left)).toEqual(left.map(() => toFile));
+    expect(doctor.stderr + doctor.stdout).toContain(`The log was transferred to ${back}`);
+    for (const { code } of [...inFile, ...left]) expect(code).toBe(0);
   });
 });

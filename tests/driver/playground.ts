@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AuditFile, readAuditFile } from './audit-file.ts';
-import { databaseForTest } from './postgres.ts';
+import { databaseForTest, dropDatabase } from './postgres.ts';
 import { type ServerOptions, ServerProcess } from './server-process.ts';
 
 /** Where one test plays: a folder of its own, and every process started in it. Nothing of it outlives the test. */
@@ -15,8 +15,10 @@ export class Playground {
   readonly #undo: (() => unknown)[] = [];
 
   /** `null`: a file, whatever the tests run on. */
-  constructor(url: string | null | undefined = databaseForTest()) {
+  constructor(given?: string | null) {
+    const url = given === undefined ? databaseForTest() : given;
     this.#url = url ?? undefined;
+    if (given === undefined && url) this.#undo.push(() => dropDatabase(url));
     this.dbPath = url ?? join(this.folder, 'data', 'colibri.db');
     for (const home of ['home', 'config', 'share']) mkdirSync(join(this.folder, home));
   }

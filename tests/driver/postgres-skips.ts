@@ -21,8 +21,6 @@ const NOT_THERE: readonly (readonly [test: string, reason: string])[] = [
   ['in another folder of the same user the log goes on with its key', FILE],
   ['changes no byte of the database, its key folder', FILE],
   ['a damaged file is a finding, wherever the damage is', FILE],
-  ['leaves no write-ahead log', FILE],
-  ['every call received is answered once, all is recorded', 'it looks for files beside the database'],
   ['a disk that fills up in the middle of a batch', FILE],
   ['is no domain error in pattern A from every tool', FILE],
   ['one put beside the database is a finding', FILE],
@@ -50,21 +48,6 @@ const NOT_THERE: readonly (readonly [test: string, reason: string])[] = [
   ['a call that was begun and killed is in the log', SQLITE],
   ['a call of a process that still lives is left to it', SQLITE],
   ['a row that lost its time, its position or its form', SQLITE],
-  [
-    'are erased beside a running server',
-    'it looks into the file; contract/postgres.test.ts looks into the tables',
-  ],
-  [
-    'a kill at any moment leaves a sound log',
-    'it looks into the file; contract/postgres.test.ts looks into the tables',
-  ],
-  ['a reader of an older state is waited for', SQLITE],
-  [
-    'are erased by their own names',
-    'it looks into the file; contract/postgres.test.ts looks into the tables',
-  ],
-  ['nothing is erased without a reason', FILE],
-  ['bundles and certificates made before keep the text', FILE],
   ['the whole folder of the log is gone', 'a machine without a key joins a team’s log, on the record'],
   [
     'on another machine the log is refused until its folder comes along',

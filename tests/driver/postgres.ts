@@ -41,6 +41,12 @@ export function databaseForTest(): string | undefined {
   return urlIn(folder, name);
 }
 
+/** Removes the database of a test: of many hundreds, the files would fill the disk. */
+export function dropDatabase(url: string): void {
+  const { folder, database } = partsOf(url);
+  psql(folder, 'postgres', `DROP DATABASE IF EXISTS ${database} WITH (FORCE)`);
+}
+
 /** Runs a query on the database at a URL, as the administrator, and answers its rows. */
 export function rowsAt(url: string, sql: string): Record<string, unknown>[] {
   // In hex: a terminal program may drop a character.
@@ -58,6 +64,20 @@ export function runAt(url: string, sql: string, unguarded: boolean): number {
   return Number(/^[A-Z ]+?(?: 0)? (\d+)$/.exec(said.trim().split('\n').at(-1) ?? '')?.[1] ?? 0);
 }
 
+/** Every file of the database at a URL, once everything is in its place. */
+export function filesAt(url: string): string[] {
+  const { folder } = partsOf(url);
+  psqlAt(url, 'CHECKPOINT');
+  const [row] = rowsAt(url, 'SELECT oid FROM pg_database WHERE datname = current_database()');
+  const base = join(folder, 'data', 'base', String(row?.oid));
+  return readdirSync(base).map((name) => join(base, name));
+}
+
+/** A transaction that has read a table and stays open: it sees what was there, until it is told to let go. */
+export function readAt(url: string, table: string): { release(): void } {
+  return hold(url, `BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM colibri.${table};`);
+}
+
 /** Copies a database that nobody uses and answers the URL of the copy. */
 export function copyOf(url: string): string {
   const { folder, database } = partsOf(url);
@@ -69,22 +89,26 @@ export function copyOf(url: string): string {
 /** Puts a copy of a database in the place of another. Nobody may use either of them. */
 export function replaceDatabase(url: string, by: string): void {
   const { folder, database } = partsOf(url);
-  psql(folder, 'postgres', `DROP DATABASE ${database}`);
+  dropDatabase(url);
   psql(folder, 'postgres', `CREATE DATABASE ${database} TEMPLATE ${partsOf(by).database}`);
 }
 
 /** Holds the write lock of a database until it is told to let go. */
 export function holdLockAt(url: string): { release(): void } {
+  return hold(url, 'BEGIN; SELECT id FROM colibri.log WHERE id = 1 FOR UPDATE;');
+}
+
+function hold(url: string, sql: string): { release(): void } {
   const { folder, database } = partsOf(url);
   const child = spawn(join(PROGRAMS ?? '', 'psql'), ['-h', folder, '-U', 'owner', '-d', database, '-Xq'], {
     env: { PATH: process.env.PATH, PGAPPNAME: 'holder' },
     stdio: ['pipe', 'ignore', 'ignore'],
   });
-  child.stdin.write('BEGIN; SELECT id FROM colibri.log WHERE id = 1 FOR UPDATE;\n');
+  child.stdin.write(`${sql}\n`);
   const held = `SELECT pid FROM pg_stat_activity WHERE application_name = 'holder' AND state = 'idle in transaction'
     AND datname = '${database}'`;
-  for (let tries = 0; rowsAt(url, held).length === 0; tries += 1)
-    if (tries > 100) throw new Error('the lock could not be taken');
+  for (const since = Date.now(); rowsAt(url, held).length === 0; )
+    if (Date.now() - since > 60_000) throw new Error('the transaction was not begun');
   return { release: () => child.kill('SIGKILL') };
 }
 
@@ -115,13 +139,14 @@ function psql(folder: string, database: string, sql: string, options: readonly s
 // The server refuses to run as root.
 const NOBODY = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-/** `primary`: it is a standby of that one. */
+/** `primary`: it is a standby of that one. `under`: the folder that its own is made in. */
 export async function startCluster(
   settings: Readonly<Record<string, string>> = {},
   primary?: Cluster,
+  under = tmpdir(),
 ): Promise<Cluster> {
   const bin = (name: string) => join(PROGRAMS ?? '', name);
-  const folder = mkdtempSync(join(tmpdir(), 'colibri-pg-'));
+  const folder = mkdtempSync(join(under, 'colibri-pg-'));
   const data = join(folder, 'data');
   mkdirSync(data, { mode: 0o700 });
   if (NOBODY.uid !== undefined) for (const path of [folder, data]) chownSync(path, NOBODY.uid, NOBODY.gid);

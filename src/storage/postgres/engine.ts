@@ -412,7 +412,7 @@ class PostgresEngine implements StorageEngine {
   }
 
   /**
-   * Writes the tables anew that hold texts and words, and what the planner remembers of them. Only who owns them may. What the
+   * Writes the tables anew that hold texts and words. Only who owns them may. Waits for readers of an older state. What the
    * server keeps in its own log, on standbys and in backups is out of reach.
    */
   async purge(): Promise<boolean> {
@@ -424,13 +424,13 @@ class PostgresEngine implements StorageEngine {
         throw unusable(
           `This role does not own the tables of ${address.shown}, so their free space still holds what was erased. Ask their owner to run: VACUUM (FULL, ANALYZE) ${PURGED.join(', ')}.`,
         );
-      let isDone = true;
-      for (const table of PURGED) {
-        const said = await session.told(`VACUUM (FULL, ANALYZE, VERBOSE) ${table}`);
-        // "0 dead row versions cannot be removed yet", in the language of the server.
-        isDone &&= !said.some((detail) => /^[1-9]/.test(detail));
-      }
-      return isDone;
+      const until = performance.now() + LIMITS.purgeWaitMsMax;
+      for (const table of PURGED)
+        while (!(await isRewritten(session, table))) {
+          if (performance.now() > until) return false;
+          await sleep(RECONNECT_PAUSE_MS);
+        }
+      return true;
     } catch (error) {
       if (codeOf(error) === '55P03') return false;
       throw this.#refusal(error);
@@ -501,6 +501,13 @@ const LOCK = 'SELECT id FROM log WHERE id = 1 FOR UPDATE';
 const PURGED = [`${NAMESPACE}.texts`, `${NAMESPACE}.task_words`];
 
 const OWNS_TABLES = `SELECT pg_has_role(relowner, 'USAGE') AS owned FROM pg_class WHERE oid = '${PURGED[0]}'::regclass`;
+
+/** Writes a table anew. Answers whether what was deleted from it is gone: somebody may still read an older state. */
+async function isRewritten(session: Session, table: string): Promise<boolean> {
+  const said = await session.told(`VACUUM (FULL, VERBOSE) ${table}`);
+  // "0 dead row versions cannot be removed yet", in the language of the server.
+  return !said.some((detail) => /^[1-9]/.test(detail));
+}
 
 function assertLocked({ rows }: Answer): void {
   if (rows.length !== 1) throw new Error('the name of the log is gone');

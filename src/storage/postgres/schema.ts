@@ -81,6 +81,8 @@ export const SCHEMA = `
     salt   TEXT COLLATE "C" NOT NULL,
     text   TEXT COLLATE "C" NOT NULL
   );
+  -- What is erased must not stay in the statistics of the planner, which nobody can clear for good.
+  ALTER TABLE texts ALTER COLUMN text SET STATISTICS 0;
 
   CREATE TABLE erased_texts (
     digest   TEXT COLLATE "C" PRIMARY KEY,
@@ -192,6 +194,7 @@ export const SCHEMA = `
     words   TEXT COLLATE "C" NOT NULL,
     lexemes TSVECTOR GENERATED ALWAYS AS (colibri.lexemes(words)) STORED
   );
+  ALTER TABLE task_words ALTER COLUMN words SET STATISTICS 0, ALTER COLUMN lexemes SET STATISTICS 0;
   CREATE INDEX task_lexemes ON task_words USING gin (lexemes) WITH (fastupdate = off);
 
   -- A text is deleted when the owner erases it, which is written down first; its words go with it.
