@@ -31,7 +31,7 @@ export const SKILL_LIMITS = Object.freeze({
   rootEntriesMax: 50_000,
   rootBytesMax: 268_435_456,
   rootYamlBytesMax: 4_194_304,
-  /** Four times what the format allows. What is longer is cut, and named: one skill must fit into a page. */
+  /** Four times what the format allows. What is longer is cut, and named, so that a page stays small. */
   nameCharsMax: 256,
   descriptionCharsMax: 4_096,
   versionCharsMax: 64,
