@@ -61,7 +61,9 @@ export const init = command({
     if (values.remove === true)
       return out.data({ workspace, done }, () => {
         for (const line of done) out.line(`${out.paint('green', '✓')} ${line}`, 2);
-        out.line(`The log in ${folder} and the keys in ${configDir} stay. Keep them or delete them.`);
+        out.line(
+          `The log in ${folder} and the keys in ${configDir} stay, with a copy of each changed file. Keep them or delete them.`,
+        );
       });
     if (isForProject) done.push(`${folder} is ready and kept out of git`);
     const notes = [...new Set([...clients.flatMap((client) => client.note ?? []), ...checkoutNote()])];

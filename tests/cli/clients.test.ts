@@ -206,7 +206,7 @@ describe('init --client, for every client', () => {
     const { stdout } = await init('--client', EVERY, '--remove');
 
     expect(stdout.match(/contained nothing else and was deleted/g)).toHaveLength(CLIENTS.length);
-    expect(stdout).toContain('stay. Keep them or delete them.');
+    expect(stdout).toContain('stay, with a copy of each changed file. Keep them or delete them.');
     expect(CLIENTS.map(fileOf).filter((path) => existsSync(path))).toEqual([]);
     expect(readdirSync(workspace).sort()).toEqual(['.colibri', '.git']);
   });
