@@ -422,7 +422,7 @@ class PostgresEngine implements StorageEngine {
       const [owned] = await session.ask<{ owned: number }>(OWNS_TABLES);
       if (owned?.owned !== 1)
         throw unusable(
-          `This role does not own the tables of ${address.shown}, so their free space still holds what was erased. Ask their owner to run: VACUUM (FULL, ANALYZE) ${PURGED.join(', ')}.`,
+          `This role does not own the tables of ${address.shown}, so their free space still holds what was erased. Ask their owner to run: VACUUM (FULL) ${PURGED.join(', ')}.`,
         );
       const until = performance.now() + LIMITS.purgeWaitMsMax;
       for (const table of PURGED)
