@@ -232,8 +232,10 @@ async function writeSome(stages: Stages, calls: readonly Call[]): Promise<readon
       return await forAWhile(stages, calls, (call) => runIn(stages, call, rows));
     }, durable);
   } catch (thrown) {
-    if (durable === 'soon') return await readSome(stages, calls);
     const failure = asError(thrown);
+    // Somebody has held the lock for as long as anybody waits for it: the readers do not wait once more.
+    if (durable === 'soon')
+      return await readSome(stages, calls, codeOf(failure) === 'ERR_STORAGE_BUSY' ? failure : undefined);
     // Nothing of it is stored, and what a read saw may be gone with it.
     const ended: Ended[] = [];
     for (const call of calls)
@@ -246,9 +248,13 @@ async function writeSome(stages: Stages, calls: readonly Call[]): Promise<readon
 }
 
 /** Stages 4 and 5 of calls that write nothing: they read one snapshot, and their rows are one commit. */
-async function readSome(stages: Stages, calls: readonly Call[]): Promise<readonly Ended[]> {
+async function readSome(
+  stages: Stages,
+  calls: readonly Call[],
+  unrecorded?: Error,
+): Promise<readonly Ended[]> {
   const ended = await readTogether(stages, calls);
-  const transferred = await recordExits(stages, ended);
+  const transferred = await recordExits(stages, ended, unrecorded);
   if (transferred === undefined) return ended;
   // What was read is of the past: the log goes on elsewhere.
   const isAnswered = ({ tool }: Call) => tool === undefined || tool.family === 'system';
@@ -347,14 +353,16 @@ export function objectionTo(tool: Tool, { mode, degraded }: Admission): ColibriE
 
 /**
  * Stage 5 outside the transaction of a handler: a failure is logged and changes no answer, unless it is that the log is no
- * longer the one that others will find. Answers that.
+ * longer the one that others will find. Answers that. `unrecorded` says why there is no point in trying.
  */
 async function recordExits(
   { sink, clock, log }: Stages,
   ended: readonly Ended[],
+  unrecorded?: Error,
 ): Promise<TransferredError | undefined> {
   const events = ended.map(([{ entered }, settled]) => exitEvent(clock, entered, settled, []));
   try {
+    if (unrecorded !== undefined) throw unrecorded;
     await sink.exit(events);
     return undefined;
   } catch (thrown) {

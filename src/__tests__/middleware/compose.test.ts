@@ -337,6 +337,24 @@ describe('a reading call', () => {
     expect(await outcomes(storage)).toEqual([]);
   });
 
+  test('of a few rows waits once for a lock that nobody lets go, and is answered all the same', async () => {
+    const engine = await openScratch();
+    const write = vi.fn(() => Promise.reject(new ColibriError('ERR_STORAGE_BUSY', 'Somebody writes.')));
+    const { call, log } = await stages(
+      [aTool({ kind: 'point', handle: () => ({ n: 1 }) })],
+      { storage: wrap(engine, { write }) },
+      engine,
+    );
+
+    const envelope = await call('probe');
+
+    expect(envelope).toEqual({ ok: true, data: { n: 1 } });
+    expect(write).toHaveBeenCalledTimes(1);
+    expect(log.mock.calls.flat().join(' ')).toMatch(
+      /the end of probe .* could not be recorded: Somebody writes/,
+    );
+  });
+
   test('that is long lets others pass, has its enter row first, and ends with its own answer', async () => {
     const order: string[] = [];
     const { storage, call } = await stages([
