@@ -226,6 +226,11 @@ export function liveCases(context: BrowserContext, played: () => PlayedLog): voi
         await page.keyboard.press('Enter');
         await page.waitForSelector('dialog[open]');
         const opened = await shownText(page, '#detail-title');
+        // The board is drawn anew under the box, so what opened it is no longer there.
+        const server = await played().colibri.start({ clientName: 'gardener' });
+        await server.call('task_create', { title: 'Gate', project: 'garden' });
+        await server.closeInput();
+        await page.waitForSelector('.task:has-text("Gate")', { state: 'attached' });
         await page.keyboard.press('Escape');
         await settled(page);
         const back = await page.evaluate(() => document.activeElement?.getAttribute('data-key'));

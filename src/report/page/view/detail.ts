@@ -13,7 +13,9 @@ export function detailBox(closed: () => void) {
   const leave = () => {
     closed();
     const now = document.activeElement;
-    if (openedBy != null && (now === null || now === document.body))
+    // In a box that was closed, the focus stays for a moment.
+    const isNowhere = now === null || now === document.body || element.contains(now);
+    if (openedBy != null && isNowhere)
       document.querySelector<HTMLElement>(`main [data-key="${CSS.escape(openedBy)}"]`)?.focus();
   };
   const element = h('dialog.detail', { 'aria-labelledby': 'detail-title', close: leave }, [
