@@ -46,7 +46,7 @@ export function filterBar(choices: Choices, change: () => void) {
   const [since, until] = ['filter-since', 'filter-until'].map((id) =>
     h('input', { id, type: 'date', change }),
   );
-  const words = searchField('filter-words', 'Words, T-0001, Θ-0001, #12, a tool', soon);
+  const words = searchField('filter-words', 'Words, T-0001, Θ-0001, #12', soon);
   const clear = () => {
     for (const control of [project, agent, since, until, words])
       if (control !== undefined) control.value = '';
