@@ -153,10 +153,15 @@ function printGlance(found: Found, limit: number, out: Output): void {
       [taskLine(task), thought_id, at.length > 0 && `commit ${at.join(', ')}`].filter(Boolean).join(' · '),
     ];
   });
-  section('Refused', refused, ({ code, reason, count, agents, tasks }) => [
-    `${count} × ${code}${reason && `: ${reason}`}`,
-    [`by ${agents.join(', ')}`, tasks.length > 0 && `on ${few(tasks)}`].filter(Boolean).join(' · '),
-  ]);
+  section(
+    'Refused',
+    refused,
+    ({ code, reason, count, agents, tasks }) => [
+      `${count} × ${code}${reason && `: ${reason}`}`,
+      [`by ${agents.join(', ')}`, tasks.length > 0 && `on ${few(tasks)}`].filter(Boolean).join(' · '),
+    ],
+    totals.refused,
+  );
   section('Abandoned', abandoned, ({ taken_over_by, ...task }) => [
     `${taskLine(task)} · taken over by ${taken_over_by}`,
   ]);
@@ -199,12 +204,17 @@ function taskLine({ task_id, title, project, by, at }: Happened): string {
   return `${task_id} ${title} · ${by} · ${project} · ${dayOf(at)}`;
 }
 
-/** A list under its heading: of each entry what matters, then where it comes from. */
+/** A list under its heading: of each entry what matters, then where it comes from. An entry may stand for several. */
 function sectionsOn(out: Output, limit: number) {
-  return <T>(name: string, entries: readonly T[], linesOf: (entry: T) => readonly string[]): void => {
+  return <T>(
+    name: string,
+    entries: readonly T[],
+    linesOf: (entry: T) => readonly string[],
+    count = entries.length,
+  ): void => {
     if (entries.length === 0) return;
     out.line();
-    out.line(out.paint('bold', `${name} (${entries.length})`));
+    out.line(out.paint('bold', `${name} (${count})`));
     for (const entry of entries.slice(0, limit)) {
       const [first = '', ...more] = linesOf(entry);
       // A reason may have 5,000 characters; `colibri show` prints them all.

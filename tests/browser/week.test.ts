@@ -104,6 +104,7 @@ describe('by commands', () => {
     );
     expect(stats.erased).toHaveLength(1);
     expect(erased).toMatchObject({ what: 'Θ-0001 because a customer asked for it', by: 'lead' });
+    expect(text).toContain(`Refused (${stats.totals.refused})`);
     expect(text).toMatch(/Abandoned \(5\)\n {2}T-\d+ .* · taken over by ada\n/);
     expect(text).toMatch(/Erased \(1\)\n {2}Θ-0001 because a customer asked for it · lead · \d{4}/);
   });
