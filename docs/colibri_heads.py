@@ -46,7 +46,8 @@ class HeadRules:
             self.finding(f"#{self.vouched + 1} to #{self.size}", "signed by nobody")
 
     def known_keys(self):
-        """The key you trust, the one the log is named after, and those that rows under a known head trust."""
+        """The key you trust, the one the log is named after, and those that rows under a known head trust.
+        A key of a log that machines share also joins by itself."""
         signers = [head.signer for head in self.source.heads if head.signer]
         known = {signer.text for signer in signers if signer.text == self.trusted_key}
         if known or self.trusted_key is None:
@@ -57,7 +58,12 @@ class HeadRules:
         before = None
         while before != known:
             before, agreed = set(known), self.agreed_size(known)
-            known |= {key for position, key in self.trusted if position <= agreed}
+            known |= {key for position, key in [*self.trusted, *self.joined] if position <= agreed}
+            if getattr(self.source, "shared", False):
+                known |= {key for position, key in self.joined if position <= self.agreed_size({key})}
+        vouched = {key for _, key in self.trusted}
+        for key in sorted({key for _, key in self.joined if key in known and key not in vouched}):
+            self.remarks.append(f"the key {key} joined by itself, and nobody has vouched for it")
         return known
 
     def agreed_size(self, known):

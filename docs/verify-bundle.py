@@ -87,6 +87,8 @@ class BundleSource:
         """The marker says what the bundle is about, in values of a fixed form."""
         text = self.file_text("bundle.json")
         marker = (read_canonical(text[:-1]) if text.endswith("\n") else None) or {}
+        self.shared = marker.get("shared") is True
+        marker.pop("shared" if self.shared else None, None)
         names = {"kind", "version", "origin", "size", "root"}
         has_form = set(marker) == names and (marker["kind"], marker["version"]) == ("colibri-bundle", 3)
         if not has_form or not re.fullmatch("colibri/[0-9a-f]{32}|None", str(marker["origin"])):

@@ -52,6 +52,8 @@ export const LIMITS = Object.freeze({
   batchBytesMax: 262_144,
   /** How long a writer waits for another process that holds the database. */
   lockWaitMsMax: 10_000,
+  /** How long a server waits for a database that was lost during a commit: a failover takes a minute or two. */
+  reconnectMsMax: 120_000,
   /** How long an erasure waits for readers of an older state to end. */
   purgeWaitMsMax: 10_000,
   /** Pause between two tries for the lock, drawn at random below this; below ten times this after many tries. */

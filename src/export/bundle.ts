@@ -43,7 +43,7 @@ export async function writeBundle(storage: StorageEngine, request: BundleRequest
     const heads = await readHeads(tx, found);
     const target = await openTarget(path);
     try {
-      await writeLog(tx, target, heads, request);
+      await writeLog(tx, target, heads, request, storage.isShared === true);
       const { origin, size, anchors } = heads;
       const checkpointedThrough = newestHead(heads)?.size ?? 0;
       const written = { origin, size, checkpointedThrough, anchors: anchors.length };
@@ -59,7 +59,13 @@ export async function writeBundle(storage: StorageEngine, request: BundleRequest
   });
 }
 
-async function writeLog(tx: Reader, target: BundleTarget, heads: Heads, request: BundleRequest) {
+async function writeLog(
+  tx: Reader,
+  target: BundleTarget,
+  heads: Heads,
+  request: BundleRequest,
+  isShared: boolean,
+) {
   const [{ size }, { onProgress }] = [heads, request];
   const tree = new Frontier();
   let last = 0;
@@ -83,7 +89,8 @@ async function writeLog(tx: Reader, target: BundleTarget, heads: Heads, request:
   await writeHeads(target, heads);
   await writeSeals(tx, target, heads);
   const marker = { origin: heads.origin ?? null, size: last, root: tree.root() };
-  await target.write(forms.MARKER, [forms.markerText(marker)]);
+  const shared = isShared ? { shared: true as const } : {};
+  await target.write(forms.MARKER, [forms.markerText({ ...marker, ...shared })]);
   onProgress?.(2 * size, 2 * size);
 }
 

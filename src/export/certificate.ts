@@ -32,7 +32,8 @@ export async function buildCertificate(storage: StorageEngine, place: LogPlace, 
     const head = headOf(selection);
     const anchors = heads.anchors.filter(({ note }) => note === head.note);
     const files = await provingFiles(tx, selection, head, { anchors });
-    return { subject, origin: heads.origin ?? '', files };
+    const shared = storage.isShared === true ? { shared: true as const } : {};
+    return { subject, origin: heads.origin ?? '', ...shared, files };
   });
 }
 

@@ -351,7 +351,7 @@ describe('attacks that need more than hashing (PROOFS 1.2)', () => {
       cpSync(desk.colibri.path('config'), bob, { recursive: true });
       await desk.moreWork('shown to ada');
       const adas = desk.lastSigned;
-      const server = await desk.colibri.start({ env: { COLIBRI_DB_PATH: fork, XDG_CONFIG_HOME: bob } });
+      const server = await desk.colibri.start({ env: { ...desk.placed(fork), XDG_CONFIG_HOME: bob } });
       const answer = await server.call('thought_record', {
         task_id: 'T-0001',
         type: 'plan',

@@ -82,7 +82,7 @@ proves(
 
     const { envelope } = await server.call('server_health');
 
-    expect(envelope?.data).toMatchObject({ mode: 'FULL', db: { path: colibri.dbPath } });
+    expect(envelope?.data).toMatchObject({ mode: 'FULL', db: { path: colibri.shownPath } });
     expect(server.stderr).toMatch(/COLIBRI_MOD .*COLIBRI_MODE/);
   },
 );

@@ -10,7 +10,7 @@ import { canonical, sha256, withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { type Database, openDatabase, withoutTriggers } from '../driver/database.ts';
 import { Playground } from '../driver/playground.ts';
-import { copyOf, replaceDatabase } from '../driver/postgres.ts';
+import { copyOf, dropDatabase, replaceDatabase } from '../driver/postgres.ts';
 import { anyRowText } from '../driver/row-text.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
 import { proves as provesInFolder } from './proves.ts';
@@ -185,8 +185,17 @@ export class LogDesk {
   }
 
   copyTo(path: string): void {
-    if (this.dbPath.startsWith('postgres:')) this.#copies.set(path, copyOf(this.dbPath));
-    else copyFileSync(this.dbPath, path);
+    if (this.dbPath.startsWith('postgres:')) {
+      const copy = copyOf(this.dbPath);
+      this.colibri.onDispose(() => dropDatabase(copy));
+      this.#copies.set(path, copy);
+    } else copyFileSync(this.dbPath, path);
+  }
+
+  /** What a process is told to use a copy. */
+  placed(copy: string): Record<string, string> {
+    const onServer = this.#copies.get(copy);
+    return onServer === undefined ? { COLIBRI_DB_PATH: copy } : { COLIBRI_DATABASE_URL: onServer };
   }
 
   /** Puts a copy in the place of the database, as a backup tool would. */

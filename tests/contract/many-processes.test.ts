@@ -1,6 +1,8 @@
 import { expect } from 'vitest';
 import { withDatabase } from '../driver/audit-file.ts';
 import { openDatabase } from '../driver/database.ts';
+import type { Playground } from '../driver/playground.ts';
+import { readAt } from '../driver/postgres.ts';
 import { type ServerProcess, sleepMs } from '../driver/server-process.ts';
 import { openCalls, stateFindings } from '../driver/state-file.ts';
 import { toolsMissing } from '../driver/surface.ts';
@@ -140,11 +142,11 @@ proves(
   `R8: eight processes that start at once on no file all come up healthy, ${ROUNDS} times`,
   async ({ colibri }) => {
     for (let round = 0; round < ROUNDS; round += 1) {
-      const path = colibri.path(`round-${round}`, 'colibri.db');
+      const { dbPath, env } = colibri.another(`round-${round}`);
 
-      expect(await reasonsOfEight(() => colibri.start({ env: { COLIBRI_DB_PATH: path } }))).toEqual([]);
+      expect(await reasonsOfEight(() => colibri.start({ env }))).toEqual([]);
 
-      expect(colibri.readAudit(path)).toMatchObject({ findings: [], rows: { length: 16 } });
+      expect(colibri.readAudit(dbPath)).toMatchObject({ findings: [], rows: { length: 16 } });
     }
   },
   { timeoutMs: 60_000 + ROUNDS * 20_000 },
@@ -155,15 +157,14 @@ proves(
   'R8: eight processes that start at once on the file of a crashed one all come up healthy',
   async ({ colibri }) => {
     for (let round = 0; round < Math.ceil(ROUNDS / 2); round += 1) {
-      const path = colibri.path(`round-${round}`, 'colibri.db');
-      const env = { COLIBRI_DB_PATH: path };
+      const { dbPath, env } = colibri.another(`round-${round}`);
       const crashed = await colibri.start({ env });
       await Promise.all(Array.from({ length: 300 }, () => crashed.call('server_ping')));
       await crashed.killHard();
 
       expect(await reasonsOfEight(() => colibri.start({ env }))).toEqual([]);
 
-      expect(colibri.readAudit(path).findings).toEqual([]);
+      expect(colibri.readAudit(dbPath).findings).toEqual([]);
     }
   },
   { timeoutMs: 60_000 + ROUNDS * 20_000 },
@@ -196,11 +197,7 @@ proves(
   async ({ colibri }) => {
     const server = await colibri.start();
     await server.call('task_create', { title: 'before', project: 'demo' });
-    const reader = openDatabase(colibri.dbPath, { readOnly: true });
-    colibri.onDispose(() => reader.close());
-    reader.exec('BEGIN');
-    const seen = () => reader.prepare('SELECT count(*) FROM tasks').pluck().get();
-    seen();
+    const seen = colibri.isOnFile ? snapshotOf(colibri) : onServer(colibri);
 
     const errors = await callMany(server, 'task_create', (i) => ({ title: `${i}`, project: 'demo' }), {
       count: 30,
@@ -256,6 +253,23 @@ proves(
   },
   { unless: noTasks },
 );
+
+/** What a reader counts that began before. */
+function snapshotOf(colibri: Playground): () => unknown {
+  const reader = openDatabase(colibri.dbPath, { readOnly: true });
+  colibri.onDispose(() => reader.close());
+  reader.exec('BEGIN');
+  const seen = () => reader.prepare('SELECT count(*) FROM tasks').pluck().get();
+  seen();
+  return seen;
+}
+
+/** A reader of a database on a server has counted once, and its transaction stays open. */
+function onServer(colibri: Playground): () => unknown {
+  const reader = readAt(colibri.dbPath, 'tasks');
+  colibri.onDispose(reader.release);
+  return () => 1;
+}
 
 /** Keeps a few calls in flight. Returns what went wrong. */
 async function callMany(

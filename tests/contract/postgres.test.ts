@@ -9,6 +9,7 @@ import { Playground } from '../driver/playground.ts';
 import { type Cluster, NO_POSTGRES, rowsAt, startCluster } from '../driver/postgres.ts';
 import { sleepMs } from '../driver/server-process.ts';
 import { stateFindings } from '../driver/state-file.ts';
+import { judgeByPython } from '../matrix/sources.ts';
 
 // Each starts many programs, on a machine that may be busy.
 const SLOW = { timeout: 240_000 };
@@ -322,6 +323,49 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
     expect(trusted).toMatchObject({ code: 0, stderr: '' });
     expect(JSON.parse(after.stdout)).toMatchObject({ ok: true, remarks: [] });
     expect(complaints).toEqual([]);
+  });
+
+  test('what is taken out of a log whose newest rows nobody has vouched for says so, and is not called foreign', async () => {
+    const url = await cluster.createDatabase();
+    const [first, second, third] = [new Playground(url), new Playground(url), new Playground(url)] as const;
+    for (const machine of [first, second]) await runColibri(machine, ['add', 'a task', '--project', 'p']);
+    const [bundle, proof] = [second.path('bundle'), second.path('proof.json')];
+
+    // On a machine that has never signed, as its very first command.
+    const strange = await runColibri(third, ['verify', '--json']);
+    const strict = await runColibri(third, ['verify', '--require-vouched', '--json']);
+    await runColibri(second, ['export', '-o', bundle]);
+    await runColibri(second, ['prove', 'T-0002', '-o', proof]);
+    const judged = [strange];
+    for (const machine of [first, second, third])
+      for (const path of [bundle, proof]) judged.push(await runColibri(machine, ['verify', '--json', path]));
+    const insisted = await runColibri(first, ['verify', '--json', '--require-vouched', bundle]);
+    const python = await judgeByPython('verify-bundle.py', bundle);
+    // Where a log is not said to be shared, a key that joins by itself is a stranger's.
+    const marker = join(bundle, 'bundle.json');
+    writeFileSync(marker, readFileSync(marker, 'utf8').replace(',"shared":true', ''));
+    const unshared = await runColibri(first, ['verify', '--json', bundle]);
+    const unsharedByPython = await judgeByPython('verify-bundle.py', bundle);
+    for (const machine of [first, second, third]) await machine.dispose();
+
+    for (const { stdout, code } of judged) {
+      expect(JSON.parse(stdout)).toMatchObject({ ok: true, findings: [] });
+      expect(code).toBe(0);
+    }
+    for (const { stdout, code } of [strict, insisted]) {
+      expect(JSON.parse(stdout)).toMatchObject({
+        findings: [{ kind: 'foreign' }],
+        remarks: expect.arrayContaining([expect.stringContaining('nobody has vouched for it')]),
+      });
+      expect(code).toBe(1);
+    }
+    expect(python).toMatchObject({
+      isSound: true,
+      output: expect.stringContaining('nobody has vouched for it'),
+    });
+    const kinds = (JSON.parse(unshared.stdout) as { findings: { kind: string }[] }).findings;
+    expect(kinds.map(({ kind }) => kind)).toContain('foreign');
+    expect(unsharedByPython.isSound).toBe(false);
   });
 
   test('neither the password nor the host is in an answer, on stderr or in a report', async () => {

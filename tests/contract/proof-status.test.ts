@@ -2,6 +2,7 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { pushCheckpoints, repository, timeStampAuthority } from '../driver/anchor-places.ts';
+import { withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { cutCleanly, type LogDesk, proves, rewrite } from './log-desk.ts';
 
@@ -214,17 +215,15 @@ describe('show and log say how well a record is proved', () => {
 
   proves('verdict.record', 'a record put back as it once was is not called intact', async (desk) => {
     await desk.work();
-    const copy = desk.colibri.path('before.db');
-    desk.copyTo(copy);
+    const task = 'SELECT * FROM tasks WHERE id = 1';
+    const before = withDatabase(desk.dbPath, (db) => db.prepare(task).get()) as Record<string, string>;
     const server = await desk.colibri.start();
     await desk.ok(server, 'task_update', { task_id: 'T-0001', status: 'todo' });
     await server.closeInput();
     desk.tamper((db) => {
-      db.exec(`ATTACH '${copy}' AS old`);
       const columns = (db.pragma('table_info(tasks)') as { name: string }[]).map(({ name }) => name);
-      db.exec('DELETE FROM tasks WHERE id = 1');
-      db.exec(`INSERT INTO tasks (${columns}) SELECT ${columns} FROM old.tasks WHERE id = 1`);
-      db.exec('DETACH old');
+      const sql = `UPDATE tasks SET ${columns.map((name) => `${name} = ?`)} WHERE id = 1`;
+      db.prepare(sql).run(...columns.map((name) => before[name] ?? null));
     });
 
     const shown = await show(desk, 'T-0001');

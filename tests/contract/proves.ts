@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { Playground } from '../driver/playground.ts';
+import { PATIENCE } from '../driver/server-process.ts';
 import type { RequirementId } from './requirements.ts';
 
 export interface ProofOptions {
@@ -29,9 +30,7 @@ export function proves(
     test.skip(`${name} — skipped: ${unless}`);
     return;
   }
-  // A look into a database on a server starts a program.
-  const timeout = process.env.COLIBRI_TEST_POSTGRES === undefined ? timeoutMs : 4 * timeoutMs;
-  test(name, { timeout, concurrent }, async () => {
+  test(name, { timeout: timeoutMs * PATIENCE * (PATIENCE > 1 ? 2 : 1), concurrent }, async () => {
     const colibri = new Playground();
     let complaints: string[] = [];
     try {

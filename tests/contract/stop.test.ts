@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { expect } from 'vitest';
+import type { ToolAnswer } from '../driver/message.ts';
 import { Playground } from '../driver/playground.ts';
 import { NODE, SERVER_FILE, type ServerProcess, sleepMs } from '../driver/server-process.ts';
 import { toolsMissing } from '../driver/surface.ts';
@@ -43,12 +44,13 @@ proves(
     const server = colibri.spawn();
     const calls = Array.from({ length: 50 }, () => server.call('server_ping'));
 
-    const exit = await server.closeInput();
+    const { served, exit } = await closedIn(server, calls);
 
     expect(exit).toEqual(CLEAN);
-    expect((await Promise.all(calls)).filter(({ envelope }) => envelope?.ok)).toHaveLength(50);
     expect(unmerged(colibri)).toEqual([]);
-    expect(colibri.readAudit()).toMatchObject({ findings: [], rows: { length: 100 } });
+    const { findings, rows } = served.length > 0 ? colibri.readAudit() : { findings: [], rows: [] };
+    expect(findings).toEqual([]);
+    expect(rows).toHaveLength(2 * served.length);
   }),
 );
 
@@ -59,10 +61,11 @@ proves(
     const server = await colibri.start();
     const calls = Array.from({ length: 50 }, () => server.call('task_create', TASK));
 
-    expect(await server.closeInput()).toEqual(CLEAN);
-    const ids = (await Promise.all(calls)).map(({ envelope }) => envelope?.data?.task_id);
-    expect(new Set(ids).size).toBe(50);
-    expect(colibri.readAudit().rows.filter((row) => row.outcome === 'ok')).toHaveLength(50);
+    const { served, exit } = await closedIn(server, calls);
+
+    expect(exit).toEqual(CLEAN);
+    expect(new Set(served.map(({ envelope }) => envelope?.data?.task_id)).size).toBe(served.length);
+    expect(colibri.readAudit().rows.filter((row) => row.outcome === 'ok')).toHaveLength(served.length);
   }),
   { unless: noTasks },
 );
@@ -210,6 +213,22 @@ proves(
     expect(await server.closeInput()).toEqual(CLEAN);
   },
 );
+
+/**
+ * Closes the input behind calls. All of them are answered: what a busy machine has not begun after 2 s is refused, and before
+ * that nothing.
+ */
+async function closedIn(server: ServerProcess, calls: readonly Promise<ToolAnswer>[]) {
+  const began = performance.now();
+  const exit = await server.closeInput();
+  const isQuick = performance.now() - began < 2_000;
+  const answers = await Promise.all(calls);
+  const served = answers.filter(({ envelope }) => envelope?.ok);
+  const refused = answers.filter(({ message }) => message.error?.code === -32000);
+  expect(served.length + refused.length).toBe(calls.length);
+  if (isQuick) expect(refused).toEqual([]);
+  return { served, exit };
+}
 
 /** Each time in a folder of its own. */
 function repeated(prove: (colibri: Playground) => Promise<void>) {

@@ -304,6 +304,7 @@ describe('colibri verify of a bundle or a certificate, and what lies outside of 
     // His folder lies in the playground, which is a repository: git must not look above it.
     const env = {
       XDG_CONFIG_HOME: join(cwd, 'config'),
+      COLIBRI_DATABASE_URL: '',
       COLIBRI_DB_PATH: join(cwd, 'none.db'),
       GIT_CEILING_DIRECTORIES: desk.colibri.folder,
     };

@@ -85,7 +85,9 @@ proves(
     const server = await colibri.start();
     await server.call('server_ping');
     // Stored by a trigger after the task and its words.
-    const repair = takePlace(colibri, 'task_labels', { label: 'urgent', task_id: 1 });
+    const repair = colibri.isOnFile
+      ? takePlace(colibri, 'task_labels', { label: 'urgent', task_id: 1 })
+      : refuseRows(colibri, 'task_labels');
 
     const { error, isError } = await server.call('task_create', { ...TASK, labels: ['urgent'] });
     repair();
@@ -202,6 +204,14 @@ function takePlace(
       db.prepare(`DELETE FROM ${table} WHERE ${where}`).run(...Object.values(row));
     }),
   );
+}
+
+/** Lets a trigger of a stranger refuse every row of a table on a server, until the function that is returned is called. */
+function refuseRows(colibri: Playground, table: string): () => void {
+  const db = openDatabase(colibri.dbPath);
+  db.exec(`CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
+    CREATE TRIGGER refused BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION public.refuse()`);
+  return () => db.exec('DROP FUNCTION public.refuse() CASCADE');
 }
 
 function countOf(colibri: Playground, table: string): unknown {

@@ -2,10 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { partsOf } from './postgres.ts';
 
 const SOCKET = '.s.PGSQL.5432';
 
-/** Stands before a cluster and cuts a connection in the middle of a commit, when it is told to. */
+/** Stands before a cluster. When it is told to, it cuts a connection in the middle of a commit, or holds it behind one. */
 export class CuttingProxy {
   readonly folder = mkdtempSync(join(tmpdir(), 'colibri-cut-'));
   /** Connections that were cut. */
@@ -14,6 +15,17 @@ export class CuttingProxy {
   readonly #sockets = new Set<Socket>();
   #where: 'before' | 'behind' | undefined;
   #after = 0;
+  /** What a client sent that is held, once its commit was answered. */
+  #held: (() => void)[] | undefined;
+  #holdAfter = 0;
+
+  /** A proxy that listens, before the server of a URL, and the URL by way of it. */
+  static async before(url: string): Promise<{ readonly proxy: CuttingProxy; readonly url: string }> {
+    const { folder } = partsOf(url);
+    const proxy = new CuttingProxy(folder);
+    await proxy.listen();
+    return { proxy, url: url.replace(encodeURIComponent(folder), encodeURIComponent(proxy.folder)) };
+  }
 
   constructor(cluster: string) {
     this.#server = createServer((client) => {
@@ -43,9 +55,14 @@ export class CuttingProxy {
         const isCommit = text.includes(`\0${commit}\0`);
         commit = /(c\d+)\0COMMIT\0/.exec(text)?.[1] ?? commit;
         if (this.#where === 'before' && isWriter && isCommit && this.#isDue()) cut();
+        else if (isWriter && this.#held !== undefined) this.#held.push(() => server.write(bytes));
         else server.write(bytes);
       });
       server.on('data', (bytes) => {
+        if (this.#holdAfter > 0 && isWriter && bytes.includes('COMMIT\0')) {
+          this.#holdAfter -= 1;
+          if (this.#holdAfter === 0) this.#held = [];
+        }
         if (this.#where === 'behind' && isWriter && bytes.includes('COMMIT\0') && this.#isDue()) cut();
         else client.write(bytes);
       });
@@ -60,6 +77,22 @@ export class CuttingProxy {
   cutAt(where: 'before' | 'behind', n = 1): void {
     this.#where = where;
     this.#after = n;
+  }
+
+  /** Lets the n-th commit from now on be answered, and nothing through that its client sends behind it. */
+  holdBehind(n = 1): void {
+    this.#holdAfter = n;
+  }
+
+  /** Whether a client is between two transactions, and kept there. */
+  get isHolding(): boolean {
+    return this.#held !== undefined;
+  }
+
+  release(): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const send of held) send();
   }
 
   async close(): Promise<void> {

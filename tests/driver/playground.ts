@@ -5,6 +5,9 @@ import { type AuditFile, readAuditFile } from './audit-file.ts';
 import { databaseForTest, dropDatabase } from './postgres.ts';
 import { type ServerOptions, ServerProcess } from './server-process.ts';
 
+/** The server of a database is busy with many tests at once. */
+const STARTUP_MS_MAX = 150_000;
+
 /** Where one test plays: a folder of its own, and every process started in it. Nothing of it outlives the test. */
 export class Playground {
   readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'colibri-test-')));
@@ -43,6 +46,22 @@ export class Playground {
 
   get isOnFile(): boolean {
     return this.#url === undefined;
+  }
+
+  /** How Colibri names the database: never with the host of a server. */
+  get shownPath(): string {
+    return this.isOnFile ? this.dbPath : `postgres:${this.dbPath.slice(this.dbPath.lastIndexOf('/') + 1)}`;
+  }
+
+  /** Another database that is not there yet, and what a process is told to use it. */
+  another(name: string): { readonly dbPath: string; readonly env: Readonly<Record<string, string>> } {
+    const url = this.isOnFile ? undefined : databaseForTest();
+    if (url === undefined) {
+      const dbPath = this.path(name, 'colibri.db');
+      return { dbPath, env: { COLIBRI_DB_PATH: dbPath } };
+    }
+    this.onDispose(() => dropDatabase(url));
+    return { dbPath: url, env: { COLIBRI_DATABASE_URL: url } };
   }
 
   path(...parts: string[]): string {
@@ -87,7 +106,9 @@ export class Playground {
       HOME: join(this.folder, 'home'),
       XDG_CONFIG_HOME: join(this.folder, 'config'),
       XDG_DATA_HOME: join(this.folder, 'share'),
-      ...(this.#url === undefined ? { COLIBRI_DB_PATH: this.dbPath } : { COLIBRI_DATABASE_URL: this.#url }),
+      ...(this.#url === undefined
+        ? { COLIBRI_DB_PATH: this.dbPath }
+        : { COLIBRI_DATABASE_URL: this.#url, COLIBRI_STARTUP_TIMEOUT_MS: String(STARTUP_MS_MAX) }),
     };
   }
 }

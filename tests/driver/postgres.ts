@@ -98,6 +98,11 @@ export function holdLockAt(url: string): { release(): void } {
   return hold(url, 'BEGIN; SELECT id FROM colibri.log WHERE id = 1 FOR UPDATE;');
 }
 
+/** Lets nobody look at a table until it is told to let go. */
+export function holdTableAt(url: string, table: string): { release(): void } {
+  return hold(url, `BEGIN; LOCK TABLE colibri.${table};`);
+}
+
 function hold(url: string, sql: string): { release(): void } {
   const { folder, database } = partsOf(url);
   const child = spawn(join(PROGRAMS ?? '', 'psql'), ['-h', folder, '-U', 'owner', '-d', database, '-Xq'], {
@@ -117,7 +122,7 @@ function psqlAt(url: string, sql: string, options: readonly string[] = ['-q']): 
   return psql(folder, database, `SET search_path = colibri; ${sql}`, options);
 }
 
-function partsOf(url: string): { folder: string; database: string } {
+export function partsOf(url: string): { folder: string; database: string } {
   const [folder = '', database = ''] = url.replace(/^postgres:\/\/\w+@/, '').split('/');
   return { folder: decodeURIComponent(folder), database };
 }

@@ -9,8 +9,10 @@ export const SERVER_FILE =
 export const NODE = process.env.COLIBRI_TEST_NODE ?? process.execPath;
 
 /** Longer than anything may take on a busy machine; a test that waits this long has found a stall. */
-const ANSWER_MS_MAX = 30_000;
-const EXIT_MS_MAX = 20_000;
+/** On PostgreSQL, looking into the database starts a program each time, and there are more processes. */
+export const PATIENCE = process.env.COLIBRI_TEST_POSTGRES === undefined ? 1 : 5;
+const ANSWER_MS_MAX = 30_000 * PATIENCE;
+const EXIT_MS_MAX = 20_000 * PATIENCE;
 
 export interface ServerOptions {
   readonly folder: string;
@@ -351,7 +353,7 @@ export function sleepMs(ms: number): Promise<undefined> {
 
 /** Waits until something is true, looking every few milliseconds. */
 export async function until(holds: () => boolean, msMax: number, complaint: () => string): Promise<void> {
-  const deadline = performance.now() + msMax;
+  const deadline = performance.now() + msMax * PATIENCE;
   while (!holds()) {
     if (performance.now() > deadline) throw new Error(complaint());
     await sleepMs(5);

@@ -159,6 +159,46 @@ describe.skipIf(NO_POSTGRES !== undefined)(`failover ${NO_POSTGRES ?? ''}`, () =
     });
   }, 240_000);
 
+  test('a database that is away for 20 s under load: the servers go on by themselves, and nothing acknowledged is lost', async () => {
+    const cluster = await startCluster();
+    const url = await cluster.createDatabase();
+    const machine = new Playground(url);
+    try {
+      const servers = [
+        await machine.start({ answerMsMax: 240_000 }),
+        await machine.start({ answerMsMax: 240_000 }),
+      ];
+      const acknowledged: string[] = [];
+      let isOver = false;
+      const working = servers.map(async (server, i) => {
+        for (let n = 0; !isOver; n += 1) {
+          const id = idOf(await create(server, `${i} ${n}`));
+          if (id !== undefined) acknowledged.push(id);
+          else await sleep(50);
+        }
+      });
+      while (acknowledged.length < 6) await sleep(20);
+      await cluster.kill();
+      await sleep(20_000);
+      await cluster.start();
+      const before = acknowledged.length;
+      for (let tries = 0; tries < 1_000 && acknowledged.length < before + 4; tries += 1) await sleep(100);
+      isOver = true;
+      await Promise.all(working);
+      const exits = await Promise.all(servers.map((server) => server.closeInput()));
+      const { rows, findings } = machine.readAudit();
+      const made = new Set(rows.flatMap(({ effects }) => effects.map(({ id }) => id)));
+
+      expect(exits).toEqual(servers.map(() => ({ code: 0, signal: null })));
+      expect(acknowledged.length).toBeGreaterThan(before);
+      expect(acknowledged.filter((id) => !made.has(id))).toEqual([]);
+      expect([...findings, ...stateFindings(url), ...openCalls(url)]).toEqual([]);
+    } finally {
+      await machine.dispose();
+      await cluster.stop();
+    }
+  }, 300_000);
+
   test('a connection that is cut in the middle of a commit: what happened is looked up, and the answer says it', async () => {
     const cluster = await startCluster();
     const proxy = new CuttingProxy(cluster.folder);

@@ -147,8 +147,6 @@ async function createSchema(session: Session, address: Address): Promise<void> {
   }
 }
 
-/** How long a lost connection is looked for again before an open commit is called uncertain. */
-const RECONNECT_MS_MAX = 15_000;
 const RECONNECT_PAUSE_MS = 200;
 
 /** How long a write that was begun ahead waits for somebody to go on with it. */
@@ -310,7 +308,7 @@ class PostgresEngine implements StorageEngine {
    * ended one way or the other, and looks for what it wrote.
    */
   async #wasCommitted({ witness }: PostgresTransaction, cause: unknown): Promise<boolean> {
-    const until = performance.now() + RECONNECT_MS_MAX;
+    const until = performance.now() + LIMITS.reconnectMsMax;
     for (;;) {
       try {
         const session = await this.#connected();

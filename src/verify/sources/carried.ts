@@ -21,7 +21,7 @@ export interface CarriedSource extends Source {
 /** What somebody hands over: the files of a bundle, or those of a certificate with what it is about. */
 export interface Given {
   readonly files: Files;
-  readonly about?: { readonly subject: string; readonly origin: string };
+  readonly about?: { readonly subject: string; readonly origin: string; readonly shared?: true };
 }
 
 /** What `open` opens as a source. Hostile input enters here: what cannot be read at all becomes a source with one finding. */
@@ -67,6 +67,7 @@ type Opened = Awaited<ReturnType<typeof readFiles>> & { readonly isDamaged?: boo
 class Carried implements CarriedSource {
   readonly subject: string;
   readonly whole: boolean;
+  readonly isShared: boolean;
   readonly complete?: ReadonlySet<string>;
   readonly hashed: ReadonlySet<unknown>;
   readonly anchors: readonly CarriedAnchor[];
@@ -79,6 +80,7 @@ class Carried implements CarriedSource {
     const { about } = opened;
     this.subject = about?.subject ?? 'log';
     this.whole = about === undefined;
+    this.isShared = (about ?? opened.marker)?.shared === true;
     if (about !== undefined) this.complete = new Set(/^[TA]/.test(about.subject) ? [about.subject] : []);
     this.hashed = sealedPositions(opened.state);
     this.anchors = opened.notes.anchors;

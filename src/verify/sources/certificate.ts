@@ -17,6 +17,8 @@ export interface Certificate {
   readonly subject: string;
   /** The name the log gives itself. */
   readonly origin: string;
+  /** Of a log that several machines share: a key of theirs joins by itself. */
+  readonly shared?: true;
   /** By name, as in a bundle: the lines of each file, or of an anchor the base64 of its bytes. */
   readonly files: Readonly<Record<string, readonly string[] | string>>;
 }
@@ -38,12 +40,12 @@ export function formatCertificate(certificate: Certificate): string {
 function parseCertificate(text: string): Certificate {
   if (text.length > CERTIFICATE_BYTES_MAX)
     throw new SourceError(`the certificate is larger than ${CERTIFICATE_BYTES_MAX} bytes`);
-  const { files, kind, origin, subject, version } = members(text);
+  const { files, kind, origin, shared, subject, version } = members(text);
   if (kind !== MARKED.kind || version !== MARKED.version)
     throw new SourceError('this is not a certificate of this version');
   if (!isText(subject) || !SUBJECT.test(subject) || !isText(origin) || !isOrigin(origin) || !areFiles(files))
     throw new SourceError('the certificate lacks a subject, the name of a log or valid files');
-  const certificate = { subject, origin, files };
+  const certificate = { subject, origin, files, ...(shared === true && { shared: true as const }) };
   if (formatCertificate(certificate) !== text)
     throw new SourceError('the certificate is not written as Colibri writes it');
   return certificate;

@@ -67,8 +67,11 @@ export const payloadLine: (payload: PayloadLine) => string = canonicalJson;
 export const textLine: (text: Held<typeof TEXT>) => string = canonicalJson;
 export const proofLine: (proof: Held<typeof PROOF>) => string = canonicalJson;
 
+/** Of a log that several machines share: a key of theirs joins by itself. */
+export type Marker = Held<typeof MARK> & { readonly shared?: true };
+
 /** All of the file, its newline too. */
-export function markerText(marker: Held<typeof MARK>): string {
+export function markerText(marker: Marker): string {
   return `${canonicalJson({ kind: 'colibri-bundle', version: 3, ...marker })}\n`;
 }
 
@@ -99,9 +102,11 @@ function textIn(quoted: string): string | undefined {
 export const readText = (line: string | undefined) => exact(TEXT, line);
 export const readProof = (line: string) => exact(PROOF, line);
 
-export function readMarker(text = ''): Held<typeof MARK> | undefined {
-  const { kind, version, ...marker } = members(text);
-  return holds(MARK, marker) && markerText(marker) === text ? marker : undefined;
+export function readMarker(text = ''): Marker | undefined {
+  const { kind, version, shared, ...mark } = members(text);
+  if (!holds(MARK, mark)) return undefined;
+  const marker = { ...mark, ...(shared === true && { shared: true as const }) };
+  return markerText(marker) === text ? marker : undefined;
 }
 
 /** What a line holds, where it is the one text of exactly these members. */
