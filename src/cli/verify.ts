@@ -4,7 +4,7 @@ import type { Config } from '../config.ts';
 import { asError } from '../errors.ts';
 import { readStart, target } from '../private-files.ts';
 import { type Address, parseAddress } from '../storage/address.ts';
-import { ForeignSchema, type StorageEngine } from '../storage/engine.ts';
+import { ForeignSchema, NoLogYet, type StorageEngine } from '../storage/engine.ts';
 import { isLocked, openStorage, storageRuntime } from '../storage/open.ts';
 import { PathMemory } from '../trust/key-folder.ts';
 import { keyIn } from '../trust/opening.ts';
@@ -140,6 +140,11 @@ export async function verifyDatabase(given: ToVerify): Promise<Verified> {
       throw new Error(
         `${path} is locked by another process and was not verified. Try again when it is free.`,
       );
+    const before = new PathMemory(config.configDir, place === config ? config.dbId : path).seen().join(', ');
+    if (thrown instanceof NoLogYet && before !== '') {
+      const message = `The database ${path} was the log ${before} and is now empty.`;
+      return await unreadable(outsideFinding('missing', path, message));
+    }
     if (thrown instanceof ForeignSchema) return await unreadable(...thrown.problems);
     const message = `${path} cannot be read: ${asError(thrown).message}`;
     return await unreadable({ kind: 'damaged', table: 'file', record: path, message });

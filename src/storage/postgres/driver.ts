@@ -427,12 +427,17 @@ export class Session {
 function cleaned(error: unknown): unknown {
   const code = codeOf(error);
   if (/^[0-9A-Z]{5}$/.test(code) && !code.startsWith('28')) {
-    const said = new Error(asError(error).message);
+    const said = new Error(TABLES_GONE.has(code) ? GONE : asError(error).message);
     return Object.assign(said, { code });
   }
   if (error instanceof LostConnection) return error;
   return new LostConnection('the connection to the database was lost');
 }
+
+/** No such table, no such schema. */
+const TABLES_GONE: ReadonlySet<string> = new Set(['42P01', '3F000']);
+const GONE =
+  'The database no longer has Colibri’s tables: it was emptied, or dropped and created again. Restore it, or restart the server to see what is there.';
 
 /** Why no server could be used: by its code only, because messages name hosts and users. */
 function unreachable({ shown }: Address, failure: unknown): ColibriError {

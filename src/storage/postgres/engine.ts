@@ -329,8 +329,17 @@ class PostgresEngine implements StorageEngine {
   async #connected(): Promise<Session> {
     if (!this.#writer.isLost) return this.#writer;
     await this.#writer.close();
-    this.#writer = await Session.open(this.#options.address);
-    await this.#holdName(this.#writer);
+    const { address } = this.#options;
+    this.#writer = await Session.open(address);
+    try {
+      // Somebody may have put another database in its place meanwhile.
+      const problems = compareStructure(await this.#writer.ask<Definition>(DEFINITIONS));
+      if (problems.length > 0) throw new ForeignSchema(address.shown, problems);
+      await this.#holdName(this.#writer);
+    } catch (error) {
+      await this.#writer.close();
+      throw this.#refusal(error);
+    }
     return this.#writer;
   }
 
