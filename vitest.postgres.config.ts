@@ -31,7 +31,8 @@ export default defineConfig({
     exclude: Object.keys(ABOUT_FILES).map((name) => `tests/contract/${name}`),
     globalSetup: ['tests/driver/set-up.ts', 'tests/driver/postgres-setup.ts'],
     setupFiles: ['tests/driver/postgres-skips.ts'],
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // Most of them start many programs, on a machine that may be busy: whoever waits for ever is found late, but found.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
   },
 });

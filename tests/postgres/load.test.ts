@@ -42,7 +42,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database under load ${NO_PO
     'eight processes on two machines write one log: no gap, no id twice, no error',
     async () => {
       const writes = tier(10, 500);
-      const ids: (string | undefined)[] = [];
+      const ids: string[] = [];
       const url = await onTwoMachines(async (machines) => {
         const starting = Array.from({ length: 8 }, (_, i) =>
           machines[i % 2 === 0 ? 0 : 1].start({ answerMsMax: 120_000 }),
@@ -50,17 +50,20 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database under load ${NO_PO
         const servers = await Promise.all(starting);
         await Promise.all(
           servers.map(async (server, i) => {
-            for (let n = 0; n < writes; n += 1) ids.push(idOf(await create(server, `${i} ${n}`)));
+            for (let n = 0; n < writes; n += 1) {
+              const answer = await create(server, `${i} ${n}`);
+              ids.push(idOf(answer) ?? JSON.stringify(answer.envelope));
+            }
           }),
         );
         await Promise.all(servers.map((server) => server.closeInput()));
       });
 
-      expect(ids).not.toContain(undefined);
+      expect(ids.filter((id) => !/^T-\d+$/.test(id))).toEqual([]);
       expect(new Set(ids).size).toBe(8 * writes);
       expect(openCalls(url)).toEqual([]);
     },
-    tier(120_000, 1_200_000),
+    tier(300_000, 1_800_000),
   );
 
   test(
@@ -94,7 +97,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database under load ${NO_PO
       expect(calls.filter(({ exits }) => exits.length !== 1)).toEqual([]);
       expect(openCalls(url)).toEqual([]);
     },
-    tier(120_000, 1_200_000),
+    tier(300_000, 1_800_000),
   );
 
   test(
@@ -118,8 +121,13 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database under load ${NO_PO
         await new Promise((resolve) => setTimeout(resolve, 1_000));
         isOver = true;
         await Promise.all(working);
-        const after = await Promise.all(servers.map((server) => create(server, 'after')));
-        expect(after.map(({ envelope }) => envelope)).toMatchObject([{ ok: true }, { ok: true }]);
+        // A call that meets the lost connection says that nothing was written; the next one finds the server.
+        const goesOn = async (server: ServerProcess) => {
+          for (let tries = 0; tries < 20; tries += 1)
+            if (idOf(await create(server, 'after')) !== undefined) return true;
+          return false;
+        };
+        expect(await Promise.all(servers.map(goesOn))).toEqual([true, true]);
         await Promise.all(servers.map((server) => server.closeInput()));
       });
 
@@ -129,7 +137,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database under load ${NO_PO
       expect(acknowledged.filter((id) => !made.has(id))).toEqual([]);
       expect(openCalls(url)).toEqual([]);
     },
-    tier(120_000, 600_000),
+    tier(300_000, 1_800_000),
   );
 
   test('a client that is stopped while it writes holds up the others for 10 s at most', async () => {
@@ -151,7 +159,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database under load ${NO_PO
       await stopped.closeInput();
       await going.closeInput();
     });
-  }, 120_000);
+  }, 600_000);
 
   test('a log is verified while others write to it, and nothing is found wrong', async () => {
     await onTwoMachines(async ([machine, other]) => {

@@ -70,7 +70,7 @@ describe.skipIf(missing !== undefined)(`machines that share a database ${missing
     expect(before).toMatchObject({ holder: { held_by: 'gone', present: true, abandoned: false } });
     expect(atOnce).toMatchObject({ holder: { present: true, abandoned: false } });
     expect(after).toMatchObject({ holder: { held_by: 'gone', present: false, abandoned: true } });
-  }, 300_000);
+  }, 600_000);
 
   test('one that is silent while the database is restarted is still there', async () => {
     const looking = await here.start({ answerMsMax: 60_000 });
@@ -92,5 +92,5 @@ describe.skipIf(missing !== undefined)(`machines that share a database ${missing
 
     expect(atOnce).toMatchObject({ holder: { held_by: 'silent', present: true, abandoned: false } });
     expect(held).toBeGreaterThanOrEqual(2);
-  }, 300_000);
+  }, 600_000);
 });

@@ -85,7 +85,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a database that is made anew ${NO_PO
     expect(made).toMatchObject({ ok: true });
     expect(healthy.status).toBe('ok');
     expect(verified).toEqual({ code: 0, kinds: [] });
-  }, 300_000);
+  }, 600_000);
 
   test('restored from an old dump under running servers: every machine that signed what is gone says so, and one adoption settles it', async () => {
     const url = await cluster.createDatabase();
@@ -125,5 +125,5 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a database that is made anew ${NO_PO
     for (const envelope of signed) expect(envelope).toMatchObject({ ok: true });
     expect(healthy).toEqual(['ok', 'ok']);
     for (const one of settled) expect(one).toEqual({ code: 0, kinds: [] });
-  }, 300_000);
+  }, 600_000);
 });

@@ -121,7 +121,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(
 
       expect(tried).toBeGreaterThan(80);
       expect(missed).toEqual([]);
-    }, 300_000);
+    }, 600_000);
 
     test('is found out by every machine that signed since: an older dump that was restored', async () => {
       const url = await cluster.createDatabase();
@@ -165,7 +165,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(
       }
       for (const one of health)
         expect(one).toMatchObject({ data: { status: 'degraded', log: { refused: expect.any(String) } } });
-    }, 300_000);
+    }, 600_000);
 
     test('is found out: a database that was dropped and made anew', async () => {
       const url = await cluster.createDatabase();
@@ -190,7 +190,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(
       expect(health).toMatchObject({
         data: { status: 'degraded', log: { refused: expect.stringContaining('is now an empty one') } },
       });
-    }, 120_000);
+    }, 600_000);
 
     test.each([
       ['a row that was deleted', 'DELETE FROM actions WHERE position = 5', 'actions'],

@@ -136,7 +136,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`colibri transfer, at length ${NO_POS
       expect(killed).toBeGreaterThan(0);
       expect(JSON.parse(verified.stdout)).toMatchObject({ findings: [], ok: true });
     },
-    tier(240_000, 2_400_000),
+    tier(600_000, 2_400_000),
   );
 
   test('a transfer that cannot be finished is taken back, and the log goes on where it was', async () => {
