@@ -17,6 +17,7 @@ import { generateNoteKey } from '../../src/integrity/signed-note.ts';
 import { repository } from '../driver/anchor-places.ts';
 import { withDatabase } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
+import { filesAt } from '../driver/postgres.ts';
 import { tier } from '../driver/tier.ts';
 import { type LogDesk, proves, rewrite, sizeIn } from './log-desk.ts';
 
@@ -282,10 +283,12 @@ describe('checkpoints', () => {
       expect(files.length).toBeGreaterThan(2);
       for (const name of files) expect(statSync(join(desk.logFolder, name)).mode & 0o777, name).toBe(0o600);
       for (const folder of [desk.logFolder, desk.memory]) expect(statSync(folder).mode & 0o777).toBe(0o700);
-      const beside = readdirSync(dirname(desk.dbPath), { recursive: true, withFileTypes: true });
-      const texts = beside
-        .filter((entry) => entry.isFile())
-        .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'));
+      const beside = desk.colibri.isOnFile
+        ? readdirSync(dirname(desk.dbPath), { recursive: true, withFileTypes: true })
+            .filter((entry) => entry.isFile())
+            .map((entry) => join(entry.parentPath, entry.name))
+        : filesAt(desk.dbPath);
+      const texts = beside.map((path) => readFileSync(path, 'latin1'));
       expect(texts.length).toBeGreaterThan(0);
       expect(texts.filter((text) => text.includes('PRIVATE KEY'))).toEqual([]);
     },
@@ -543,14 +546,14 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
       await desk.work();
       const copy = desk.colibri.path('copy.db');
       desk.copyTo(copy);
-      const env = { COLIBRI_DB_PATH: copy };
+      const env = desk.placed(copy);
       await desk.moreWork('in the original');
       const second = await desk.colibri.start({ env });
       await desk.think(second, 'in the copy, one');
       await second.closeInput();
 
       const { health } = await desk.refusalAtStart(env);
-      const { stdout } = await runColibri(desk.colibri, ['verify', '--json', copy]);
+      const { stdout } = await desk.run('verify', '--json', copy);
 
       expect(second.stderr).toContain('nothing is signed');
       expect(second.stderr).toContain('cut off, or an older copy was restored');

@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { expect } from 'vitest';
 import type { Playground } from '../driver/playground.ts';
+import { rowsAt } from '../driver/postgres.ts';
 import type { ServerProcess } from '../driver/server-process.ts';
 import { FOURTEEN, listedTools, toolsMissing } from '../driver/surface.ts';
 import { proves } from './proves.ts';
@@ -160,6 +161,7 @@ async function names(server: ServerProcess): Promise<string[]> {
 /** Every file the server could have made: in the workspace, the database's folder, the user's folders. */
 function everythingIn(colibri: Playground): string[] {
   const found = readdirSync(colibri.folder, { recursive: true, withFileTypes: true });
-  expect(existsSync(dirname(colibri.dbPath))).toBe(false);
+  if (colibri.isOnFile) expect(existsSync(dirname(colibri.dbPath))).toBe(false);
+  else expect(rowsAt(colibri.dbPath, "SELECT 1 FROM pg_namespace WHERE nspname = 'colibri'")).toEqual([]);
   return found.filter((entry) => !entry.isDirectory()).map((entry) => entry.name);
 }

@@ -28,6 +28,7 @@ import {
 import { sha256 } from '../driver/audit-file.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { tier } from '../driver/tier.ts';
+import { contentOf } from '../driver/transfer.ts';
 import { type LogDesk, proves } from './log-desk.ts';
 
 describe('colibri verify', () => {
@@ -594,15 +595,18 @@ describe('colibri anchor', () => {
 });
 
 function digests(desk: LogDesk): string[] {
-  const folders = [dirname(desk.dbPath), desk.logFolder, desk.memory];
+  const { isOnFile, dbPath } = desk.colibri;
+  const folders = [...(isOnFile ? [dirname(dbPath)] : []), desk.logFolder, desk.memory];
   const entries = folders.flatMap((folder) =>
     readdirSync(folder, { withFileTypes: true }).filter(
       (entry) => entry.isFile() && !/-(wal|shm)$/.test(entry.name),
     ),
   );
-  return entries.map(
+  const files = entries.map(
     ({ parentPath, name }) => `${name} ${sha256(readFileSync(join(parentPath, name), 'latin1'))}`,
   );
+  // Of a database on a server, every row of every table.
+  return isOnFile ? files : [...files, ...[...contentOf(dbPath).values()].flat()];
 }
 
 function overwrite(path: string, at: number, length: number): void {

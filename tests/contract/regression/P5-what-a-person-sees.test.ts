@@ -159,7 +159,8 @@ test('every command that builds on a log notices that it was changed', async () 
     ['export', '-o', colibri.path('forged')],
     ['report', '-o', colibri.path('forged.html')],
     ['checkpoint'],
-    ['backup', colibri.path('forged.db')],
+    // A server is backed up by its own means.
+    ...(colibri.isOnFile ? [['backup', colibri.path('forged.db')]] : []),
     ['doctor'],
   ]) {
     const { code, stdout, stderr } = await run(command, ...args);
@@ -170,7 +171,7 @@ test('every command that builds on a log notices that it was changed', async () 
   assign('unassigned');
   db.close();
 
-  expect(outcomes.map(([, code]) => code)).toEqual([1, 1, 1, 1, 1, 1]);
+  expect(outcomes.map(([, code]) => code)).toEqual(outcomes.map(() => 1));
   for (const [command, , said] of outcomes) expect(said, command).toContain('assignee was changed');
   expect((await run('verify')).code).toBe(0);
 });
@@ -292,7 +293,7 @@ test('P8: init in a copy of a project says that its repository has checkpoints o
   mkdirSync(workspace);
   spawnSync('git', ['init', '-q', workspace]);
   const inFolder = (cwd: string, ...args: string[]) =>
-    runColibri(colibri, args, { cwd, env: { COLIBRI_DB_PATH: '' } });
+    runColibri(colibri, args, { cwd, env: { COLIBRI_DB_PATH: '', COLIBRI_DATABASE_URL: '' } });
   const fresh = await inFolder(workspace, 'init');
   await inFolder(workspace, 'add', 'x', '--project', 'y');
   await inFolder(workspace, 'anchor', '--git');
