@@ -321,5 +321,5 @@ proves(
     ]);
     await expectSound(colibri);
   },
-  { unless: noTasks },
+  { unless: noTasks, timeoutMs: 240_000 },
 );
