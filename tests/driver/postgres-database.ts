@@ -77,11 +77,13 @@ export function sqlLiteral(value: Value): string {
     : `'\\x${Buffer.from(value).toString('hex')}'::bytea`;
 }
 
-/** JSON shows bytes as `\x` and hex. */
+const OF_BYTES: readonly string[] = ['content', 'chain'];
+
+/** JSON shows bytes as `\x` and hex. In any other column, a text like that is a text. */
 function withBytes(row: Record<string, unknown>): Record<string, unknown> {
-  const read = (value: unknown) =>
-    typeof value === 'string' && /^\\x(?:[0-9a-f]{2})+$/.test(value)
-      ? Buffer.from(value.slice(2), 'hex')
-      : value;
-  return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, read(value)]));
+  const read = ([name, value]: [string, unknown]) =>
+    OF_BYTES.includes(name) && typeof value === 'string' && /^\\x(?:[0-9a-f]{2})+$/.test(value)
+      ? [name, Buffer.from(value.slice(2), 'hex')]
+      : [name, value];
+  return Object.fromEntries(Object.entries(row).map(read));
 }
