@@ -427,7 +427,8 @@ export class Session {
 function cleaned(error: unknown): unknown {
   const code = codeOf(error);
   if (/^[0-9A-Z]{5}$/.test(code) && !code.startsWith('28')) {
-    const said = new Error(TABLES_GONE.has(code) ? GONE : asError(error).message);
+    const { message } = asError(error);
+    const said = new Error(TABLES_GONE.has(code) ? `${message}. ${GONE}` : message);
     return Object.assign(said, { code });
   }
   if (error instanceof LostConnection) return error;
