@@ -28,12 +28,17 @@ interface Option {
   readonly help: string;
   /** What its value can be; undefined for an option without a value. */
   readonly values: readonly string[] | undefined;
+  /** Whether its value can be a file. */
+  readonly isFile: boolean;
 }
+
+const FILE_VALUES = /FILE|PATH|DIR|CHECKPOINT|KEY/;
 
 function optionsOf({ options }: Command, common: Options): Option[] {
   return Object.entries({ ...options, ...common }).map(([name, { short, value, choices, help }]) => ({
     ...{ name, short, help },
     values: value === undefined ? undefined : (choices ?? []),
+    isFile: FILE_VALUES.test(value ?? ''),
   }));
 }
 
@@ -45,11 +50,11 @@ function bashScript(commands: readonly Command[], common: Options): string {
   const names = commands.map(({ name }) => name).join(' ');
   const cases = commands.flatMap((one) => {
     const options = optionsOf(one, common);
-    const values = options.flatMap(({ name, short, values: words }) =>
+    const values = options.flatMap(({ name, short, values: words, isFile }) =>
       words === undefined
         ? []
         : [
-            `      ${one.name}:--${name}${short === undefined ? '' : `|${one.name}:-${short}`}) choices=${quoted(words.join(' '))}; files=${words.length === 0} ;;`,
+            `      ${one.name}:--${name}${short === undefined ? '' : `|${one.name}:-${short}`}) choices=${quoted(words.join(' '))}; files=${isFile} ;;`,
           ],
     );
     const flags = options.map(({ name }) => `--${name}`).join(' ');
@@ -87,9 +92,9 @@ function fishScript(commands: readonly Command[], common: Options): string {
       ...(one.words === undefined
         ? []
         : [`complete -c colibri -n ${here} -a ${quoted(one.words.join(' '))}`]),
-      ...optionsOf(one, common).map(({ name, short, help, values }) => {
-        const value =
-          values === undefined ? '' : values.length === 0 ? ' -r' : ` -x -a ${quoted(values.join(' '))}`;
+      ...optionsOf(one, common).map(({ name, short, help, values, isFile }) => {
+        const words = quoted(values?.join(' ') ?? '');
+        const value = values === undefined ? '' : isFile ? ' -r' : ` -x -a ${words}`;
         return `complete -c colibri -n ${here} -l ${name}${short === undefined ? '' : ` -s ${short}`} -d ${quoted(help)}${value}`;
       }),
     ];

@@ -34,7 +34,11 @@ export const init = command({
   summary: 'connect a client: write or merge its configuration, and keep .colibri/ out of git',
   details: `Clients: ${NAMES}. Default: claude-code. The project is the nearest folder, from this one upwards, that contains .git or .colibri; if there is none, it is this folder. Other entries, comments and their order do not change. Before a file is changed, a copy is saved in .colibri/backup, or in the configuration folder if the file is outside the project.`,
   options: {
-    client: { value: 'NAME', help: 'one or more clients, separated by commas' },
+    client: {
+      value: 'NAME',
+      help: 'one or more clients, separated by commas',
+      choices: CLIENTS.map(({ name }) => name),
+    },
     print: { help: 'print the entry for the client’s file, and write nothing' },
     remove: { help: 'remove the entry' },
   },
