@@ -134,7 +134,7 @@ const RESERVED: readonly {
     home: /^config\.ts$/,
     because: {
       'cli/main.ts':
-        'NO_COLOR, TERM, COLUMNS, PAGER and LESS are conventions of terminals, not settings of Colibri.',
+        'NO_COLOR, TERM, COLUMNS, PAGER, LESS and LESSCHARSET are conventions of terminals, not settings of Colibri.',
     },
   },
   {

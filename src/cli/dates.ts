@@ -7,7 +7,7 @@ import { UsageError } from './command.ts';
 export const PERIOD_OPTIONS = {
   since: {
     value: 'TIME',
-    help: 'from this time: 2026-01-31, 2026-01-31T12:00Z, today, yesterday, 3d, 2w',
+    help: 'from this time: 2026-01-31, 2026-01-31T12:00Z, today, yesterday, 12h, 3d, 2w',
   },
   until: { value: 'TIME', help: 'up to this time; a day is included' },
 } as const;
@@ -45,7 +45,7 @@ function readTime(option: string, text: string, now: number) {
   const first = parseInstant(day);
   if (first === undefined)
     throw new UsageError(
-      `${option} takes a time such as 2026-01-31, 2026-01-31T12:00Z, today, yesterday, 3d or 2w, not "${text}".`,
+      `${option} takes a time such as 2026-01-31, 2026-01-31T12:00Z, today, yesterday, 12h, 3d or 2w, not "${text}".`,
     );
   const isDay = /^\d{4}-\d\d-\d\d$/.test(day);
   return { first, last: isDay ? iso(Date.parse(first) + DAY_MS - 1) : first };

@@ -103,7 +103,7 @@ function sayMore(more: number, isAll: boolean, shown: number, out: Output, to: O
   const flag = isAll ? `--limit ${shown + more} or --all` : '--limit N or --all';
   const sentence = `${count} earlier ${more === 1 ? 'call' : 'calls'}: ${shownBy(flag, more)}`;
   if (out.json) out.error(sentence);
-  else to.line(out.paint('dim', sentence));
+  else to.line(to.paint('dim', sentence));
 }
 
 /** Prints calls with their proofs, and what is wrong with them, each thing once. */

@@ -76,9 +76,10 @@ function openOutput(json: boolean): Output {
     if (error.code !== 'EPIPE') throw error;
   });
   const { stdin, stdout, stderr } = process;
-  const { NO_COLOR, TERM, COLUMNS, PAGER = 'less', LESS = 'FRX' } = process.env;
+  const { NO_COLOR, TERM, COLUMNS, PAGER = 'less', LESS = 'FRX', LESSCHARSET = 'utf-8' } = process.env;
   const colour = !NO_COLOR && TERM !== 'dumb';
-  const pager = () => (PAGER === '' || TERM === 'dumb' ? undefined : startPager(PAGER, { TERM, LESS }));
+  const pager = () =>
+    PAGER === '' || TERM === 'dumb' ? undefined : startPager(PAGER, { LESS, LESSCHARSET });
   return createOutput({ json, stdin, stdout, stderr, colour, columns: COLUMNS, pager });
 }
 

@@ -112,7 +112,7 @@ export const done = command({
   usage: 'T-0001 [--because TEXT]',
   summary: 'finish a task, or say which step is next',
   details:
-    'Takes only the last step. If another step comes first, the task does not move, and you are told which step that is. --because first records the reason as a decision; a task can be finished only after at least one thought was recorded.',
+    'Takes only the last step. If another step comes first, the task does not move, the reason is not recorded, and you are told which step that is. --because first records the reason as a decision; a task can be finished only after at least one thought was recorded.',
   options: { because: { value: 'TEXT', help: 'record this decision first' } },
   positionals: [1, 1],
   async run({ values: { because }, positionals: [given = ''], out, config }) {
@@ -130,6 +130,8 @@ export const done = command({
       }
       const ended = await call('task_update', { task_id, status: end });
       const isEnded = tellMove(ended, out);
+      if (because !== undefined && task !== undefined && !mayEnd && !out.json)
+        out.error('The reason was not recorded.');
       const next = isEnded || task === undefined ? undefined : nextStep(task, task_id, ended);
       if (next !== undefined && !out.json) out.error(next);
       return isEnded;

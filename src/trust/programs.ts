@@ -123,7 +123,11 @@ export function startPager(command: string, env: Environment) {
   const [program = '', ...args] = command.split(/\s+/);
   const file = isAbsolute(program) ? program : locate(program);
   if (file === undefined || !existsSync(file)) return undefined;
-  const child = spawn(file, args, { stdio: ['pipe', 'inherit', 'inherit'], env: childEnvironment(env) });
+  // It is the user's own, as its settings are: language, colours, keys.
+  const child = spawn(file, args, {
+    stdio: ['pipe', 'inherit', 'inherit'],
+    env: { ...sameEnvironment(), ...env },
+  });
   const ended = new Promise<void>((resolve) => {
     for (const event of ['close', 'error']) child.once(event, () => resolve());
   });

@@ -63,7 +63,7 @@ describe('a task from its beginning to its end', () => {
     expect(early).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: expect.stringContaining('Next: colibri move T-0001 todo'),
+      stderr: expect.stringContaining('The reason was not recorded.\nNext: colibri move T-0001 todo'),
     });
     expect(moved.stdout).toBe('T-0001: in_progress → review\n');
     expect(unexplained).toMatchObject({
@@ -309,6 +309,10 @@ describe('completion', () => {
     expect(await complete('colibri', 'list', '--ass')).toEqual(['--assignee']);
     expect(await complete('colibri', 'add', 'x', '--priority', 'c')).toEqual(['critical']);
     expect(await complete('colibri', 'move', 'T-1', 'rev')).toEqual(['review']);
+    expect(await complete('colibri', 'init', '--client', 'cu')).toEqual(['cursor']);
+    // Files only where one can be meant.
+    expect(await complete('colibri', 'list', '--project', 'pack')).toEqual(['']);
+    expect(await complete('colibri', 'verify', '--key', 'package.j')).toEqual(['package.json']);
   });
 
   const hasShell = (shell: string) => spawnSync(shell, ['--version']).status === 0;
@@ -334,6 +338,9 @@ describe('completion', () => {
     expect(await ask('colibri list --ass')).toEqual(['--assignee']);
     expect(await ask('colibri add x --priority c')).toEqual(['critical']);
     expect(await ask('colibri move T-1 rev')).toEqual(['review']);
+    expect(await ask('colibri init --client cu')).toEqual(['cursor']);
+    expect(await ask('colibri list --project pack')).toEqual(['']);
+    expect(await ask('colibri verify --key package.j')).toEqual(['package.json']);
   });
 
   test.skipIf(!hasShell('zsh'))('of zsh does the same (skipped where there is no zsh)', async () => {

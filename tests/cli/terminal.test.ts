@@ -185,6 +185,13 @@ describe.skipIf(!hasScript)('on a terminal (skipped where there is no script(1))
     expect(lines.filter((line) => !line.startsWith('paged:'))).toEqual([]);
     expect(stdout).toContain(ESCAPE);
     expect(lines.filter((line) => displayWidth(line.slice('paged:'.length)) > 50)).toEqual([]);
+    // What was left out is said there, in its colour.
+    const shortened = onTerminal('log -n 1', { PAGER: 'cat' }).stdout;
+    expect(shortened.split(`${ESCAPE}2m`).at(-1)).toMatch(/^\d+ earlier calls: --limit \d+ or --all/);
+    expect(shortened).not.toContain('u{1b}');
+    // It has the user's own settings, and less is told how the text is encoded, whatever the locale.
+    const settings = onTerminal('log', { PAGER: 'printenv LC_ALL LESSCHARSET', LC_ALL: 'fa_IR.UTF-8' });
+    expect(settings.stdout.split('\r\n')).toEqual(['fa_IR.UTF-8', 'utf-8', '']);
     // Without one it is printed as it is.
     expect(onTerminal('log', { PAGER: '' }).stdout).toContain('T-0003 Survey');
     expect(onTerminal('log', { PAGER: '/nowhere/pager' }).stdout).toContain('T-0003 Survey');
