@@ -245,7 +245,11 @@ describe('who knows it', () => {
       headers: { origin: url.origin, 'sec-fetch-site': 'same-origin' },
     });
 
+    // The page itself: other pages may lead to it, but not fetch it.
+    const pages = await Promise.all(from.map((headers) => ask(url.pathname, { headers })));
+
     expect(answers.map(({ status, body }) => [status, body])).toEqual(from.map(() => [403, '']));
+    expect(pages.map(({ status }) => status)).toEqual([403, 403, 403, 200, 200]);
     expect(own.status).toBe(200);
   });
 

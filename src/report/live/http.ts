@@ -136,7 +136,7 @@ async function handle(request: IncomingMessage, response: ServerResponse, served
     const { name, given } = asked;
     if (name === '') return sendPage(response, served.page);
     // A page of somebody else may lead the browser to the address, but only this page may ask.
-    if (!isSameOrigin(request, origin)) return send(response, 403);
+    if (!isFromOwnPage(request)) return send(response, 403);
     const text = await served.answer(name, given);
     send(response, 200, { 'Content-Type': 'text/plain; charset=utf-8' }, text);
   } catch (error) {
@@ -146,19 +146,20 @@ async function handle(request: IncomingMessage, response: ServerResponse, served
   }
 }
 
-/** Against DNS rebinding: a name that somebody made lead here is not ours. Nobody has a reason to send a body. */
-function isForUs({ headers, rawHeaders }: IncomingMessage, origin: string): boolean {
-  const { host, 'content-length': length, 'transfer-encoding': encoding } = headers;
+/**
+ * Against DNS rebinding: a name that somebody made lead here is not ours, nor is a page that came from elsewhere. Nobody has
+ * a reason to send a body.
+ */
+function isForUs({ headers, rawHeaders }: IncomingMessage, own: string): boolean {
+  const { host, origin = own, 'content-length': length = '0', 'transfer-encoding': encoding } = headers;
   const names = rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === 'host');
-  return (
-    names.length === 1 && `http://${host}` === origin && (length ?? '0') === '0' && encoding === undefined
-  );
+  const isNamed = names.length === 1 && `http://${host}` === own;
+  return isNamed && origin === own && length === '0' && encoding === undefined;
 }
 
 /** Against requests by other pages: browsers say where a request comes from, and other programs need the token anyway. */
-function isSameOrigin({ headers }: IncomingMessage, own: string): boolean {
-  const { origin = own, 'sec-fetch-site': site = 'same-origin' } = headers;
-  return origin === own && site === 'same-origin';
+function isFromOwnPage({ headers }: IncomingMessage): boolean {
+  return (headers['sec-fetch-site'] ?? 'same-origin') === 'same-origin';
 }
 
 /** What is asked for, if the path begins with the token. Not normalised: only exact paths lead anywhere. */
