@@ -27,7 +27,7 @@ export const stats = command({
   options: {
     ...PERIOD_OPTIONS,
     project: { value: 'NAME', help: 'only calls about tasks of this project' },
-    actor: { value: 'NAME', help: 'only calls by this agent or person' },
+    actor: { value: 'NAME', help: 'only what this agent or person did or abandoned' },
     limit: { short: 'n', value: 'N', help: `at most N entries of each list (${ENTRIES_DEFAULT})` },
     all: { help: 'everything: the whole log, and every entry of each list' },
     csv: { help: 'print the counts as a table for a spreadsheet (RFC 4180)' },
@@ -80,10 +80,8 @@ async function readGlance(tx: Reader, period: Period, asked: Asked) {
   // Of the owner's acts the reason is told; of the others no text is.
   const told = await tellCalls(tx, [...calls, ...(await withTexts(tx, acts))]);
   const glance = glanceAt(
-    told.filter(
-      (call) =>
-        (actor === undefined || call.actor === actor) && (project === undefined || call.project === project),
-    ),
+    told.filter((call) => project === undefined || call.project === project),
+    actor,
   );
   const finished = [];
   for (const one of glance.finished) finished.push({ ...one, ...(await reasonFor(tx, one.task_id, glance)) });

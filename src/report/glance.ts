@@ -141,8 +141,12 @@ export interface Happened {
 
 export type Glance = ReturnType<typeof glanceAt>;
 
-/** Looks at the calls of a period, in any order: how much of everything there was, and what it was. */
-export function glanceAt(calls: Iterable<GlancedCall>) {
+/**
+ * Looks at the calls of a period, in any order: how much of everything there was, and what it was; of one agent where one
+ * is named. What an agent abandoned is told by a call of another.
+ */
+export function glanceAt(calls: Iterable<GlancedCall>, agent = '') {
+  const isMeant = (name: string) => agent === '' || agent === name;
   const tally = new Tally();
   const lists = { finished: [] as Happened[], started: [] as Happened[], cancelled: [] as Happened[] };
   const abandoned: (Happened & { readonly taken_over_by: string })[] = [];
@@ -151,10 +155,11 @@ export function glanceAt(calls: Iterable<GlancedCall>) {
   const commits = new Grouped<{ commit: string }>();
   for (const call of calls) {
     const { actor: by, at, kind, error, task: task_id, title = '', project, takenFrom } = call;
+    if (!isMeant(by) && !isMeant(takenFrom)) continue;
     tally.add(call);
     const happened: Happened = { task_id, title, project: project || NO_PROJECT, by, at };
     if (kind === 'failure') {
-      if (!isRefused(call)) continue;
+      if (!isRefused(call) || !isMeant(by)) continue;
       const refusal = refusals.at(
         error,
         { code: error, reason: '', count: 0 },
@@ -164,9 +169,11 @@ export function glanceAt(calls: Iterable<GlancedCall>) {
       refusal.reason ||= call.reason;
       continue;
     }
+    if (takenFrom !== '' && isMeant(takenFrom))
+      abandoned.push({ ...happened, by: takenFrom, taken_over_by: by });
+    if (!isMeant(by)) continue;
     const step = stepOf(call);
     if (step !== undefined) lists[step].push(happened);
-    if (takenFrom !== '') abandoned.push({ ...happened, by: takenFrom, taken_over_by: by });
     if (call.verb === 'erased') erased.push({ what: call.text, by, at });
     const { commit, thought } = call;
     if (commit !== '') commits.at(commit, { commit }, { thoughts: thought, tasks: task_id });
@@ -174,7 +181,7 @@ export function glanceAt(calls: Iterable<GlancedCall>) {
   // The newest first.
   const byTime = <T extends { readonly at: string }>(some: T[]) =>
     some.sort((a, b) => (a.at < b.at ? 1 : -1));
-  const lines = tally.lines({ project: '', agent: '', since: '', until: '' });
+  const lines = tally.lines({ project: '', agent, since: '', until: '' });
   const cells = sumBy(lines, ({ agent, project }) => JSON.stringify([agent, project]));
   return {
     totals: withoutCalls(sumOf(lines)),

@@ -22,8 +22,8 @@ interface Stats {
   readonly by_agent: readonly ({ readonly name: string } & Record<string, unknown>)[];
   readonly by_project: Stats['by_agent'];
   readonly finished: readonly Record<'task_id' | 'by' | 'reason' | 'title', string>[];
-  readonly started: readonly object[];
-  readonly cancelled: readonly object[];
+  readonly started: readonly Record<'by', string>[];
+  readonly cancelled: readonly Record<'by', string>[];
   readonly abandoned: readonly Record<'task_id' | 'by' | 'taken_over_by', string>[];
   readonly erased: readonly Record<'what' | 'by', string>[];
   readonly refused: readonly { readonly code: string; readonly count: number; readonly reason: string }[];
@@ -107,6 +107,16 @@ describe('by commands', () => {
     expect(text).toContain(`Refused (${stats.totals.refused})`);
     expect(text).toMatch(/Abandoned \(5\)\n {2}T-\d+ .* · taken over by ada\n/);
     expect(text).toMatch(/Erased \(1\)\n {2}Θ-0001 because a customer asked for it · lead · \d{4}/);
+  });
+
+  test('of one agent the same counts and lists as of that agent among all', async () => {
+    const [one] = week.takenOver;
+    const own = await statsOf('--since', '7d', '--actor', one?.by ?? '');
+
+    expect([{ name: one?.by, ...own.totals }]).toEqual(stats.by_agent.filter(({ name }) => name === one?.by));
+    expect(own.by_agent.map(({ name }) => name)).toEqual([one?.by]);
+    for (const list of ['abandoned', 'started', 'finished', 'cancelled'] as const)
+      expect(own[list], list).toEqual(stats[list].filter(({ by }) => by === one?.by));
   });
 
   test('a period ends and begins where it is told to, and nothing falls between two of them', async () => {
