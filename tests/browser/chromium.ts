@@ -126,21 +126,33 @@ function rangesIn(text: string): (number | null)[] {
 export async function barColours(page: Page): Promise<{ good: string[]; grey: string[] }> {
   const named: Record<'good' | 'grey', string[]> = { good: [], grey: [] };
   await settled(page);
-  for (const bar of await page.locator('.range').all()) {
-    const meter = bar.locator('meter');
-    if ((await meter.getAttribute('value')) === '0') continue;
-    const picture = await meter.screenshot();
-    const [red = 0, green = 0, blue = 0] = await page.evaluate(async (base64) => {
+  // One picture of all: a live page may draw the bars anew at any moment, in the same places.
+  const bars = await page.evaluate(() =>
+    [...document.querySelectorAll('.range')].map((bar) => {
+      const meter = bar.querySelector('meter');
+      const { x = 0, y = 0, height = 0 } = meter?.getBoundingClientRect() ?? {};
+      const at = [x + scrollX + 8, y + scrollY + height / 2] as const;
+      return { name: bar.querySelector('span')?.innerText ?? '', isEmpty: meter?.value === 0, at };
+    }),
+  );
+  const picture = await page.screenshot({ fullPage: true, scale: 'css' });
+  const colours = await page.evaluate(
+    async ({ base64, places }) => {
       const bytes = Uint8Array.from(atob(base64), (one) => one.charCodeAt(0));
       const image = await createImageBitmap(new Blob([bytes]));
-      const drawing = new OffscreenCanvas(image.width, image.height).getContext('2d');
+      const drawing = new OffscreenCanvas(image.width, image.height).getContext('2d', {
+        willReadFrequently: true,
+      });
       drawing?.drawImage(image, 0, 0);
-      return [...(drawing?.getImageData(8, image.height / 2, 1, 1).data ?? [])];
-    }, picture.toString('base64'));
+      return places.map(([x, y]) => [...(drawing?.getImageData(x, y, 1, 1).data ?? [])]);
+    },
+    { base64: picture.toString('base64'), places: bars.map(({ at }) => at) },
+  );
+  for (const [i, { name, isEmpty }] of bars.entries()) {
+    const [red = 0, green = 0, blue = 0] = colours[i] ?? [];
     const isGood = green > 1.5 * Math.max(red, blue);
     const isGrey = Math.max(red, green, blue) - Math.min(red, green, blue) < 24;
-    const name = await bar.locator('span').first().innerText();
-    if (isGood || isGrey) named[isGood ? 'good' : 'grey'].push(name);
+    if (!isEmpty && (isGood || isGrey)) named[isGood ? 'good' : 'grey'].push(name);
   }
   return named;
 }
