@@ -55,7 +55,7 @@ interface Listing<T> {
 
 /**
  * Prints lists for people, or as JSON; the first one also as CSV, which has room for one table. A list that is not whole
- * says how much more there is, and what shows it.
+ * says how much more there is, and what shows it; to a program on the other channel.
  */
 export function printListing<T>(listing: Listing<T>, { csv }: ListValues, out: Output, more: Part[] = []) {
   const parts = [partOf(listing, out), ...more];
@@ -65,9 +65,11 @@ export function printListing<T>(listing: Listing<T>, { csv }: ListValues, out: O
       columns.map((column) => column.name),
       ...rows.map((row) => columns.map(({ text }) => textFrom(text(row)))),
     ]);
-    if (parts[0]?.rest) out.error(parts[0].rest);
+    const unsaid = [parts[0]?.rest, ...more.map(({ found }) => found), listing.leftOut];
+    for (const sentence of unsaid) if (sentence) out.error(sentence);
     return 0;
   }
+  if (out.json && listing.leftOut !== undefined) out.error(listing.leftOut);
   const data = Object.assign({}, ...parts.map((part) => part.data));
   return out.data(data, () => {
     const told = parts.filter(({ isEmpty }) => !isEmpty);
@@ -85,13 +87,14 @@ type Part = ReturnType<typeof partOf<never>>;
 
 export function partOf<T>({ name, rows, columns, data, total, counts = '' }: Listing<T>, out: Output) {
   const more = total - rows.length;
+  const one = name.replace(/s$/, '');
   const rest =
-    more > 0
-      ? `${plural(more, `more ${name.replace(/s$/, '')}`)}: ${shownBy(`--limit ${total} or --all`, more)}`
-      : '';
+    more > 0 ? `${plural(more, `more ${one}`)}: ${shownBy(`--limit ${total} or --all`, more)}` : '';
   return {
     isEmpty: rows.length === 0,
     rest,
+    /** Said where there is no room for it. */
+    found: total > 0 ? `${plural(total, one)} found as well: ${shownBy('--json', total)}` : '',
     data: { [name]: data, [`${counts}total_count`]: total, [`${counts}returned_count`]: rows.length },
     print() {
       printTable(rows, columns, out);

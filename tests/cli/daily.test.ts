@@ -235,6 +235,20 @@ describe('list and search', () => {
     expect(rest.join('\r\n')).toContain(`"'=HYPERLINK(""http://x""),\nsecond line",'@cmd,`);
     expect(stdout.endsWith('\r\n')).toBe(true);
   });
+
+  test('a program hears on the other channel what its list leaves out', async () => {
+    await run('add', 'Left out', '--project', 'quiet');
+    const id = JSON.parse((await run('search', 'left out', '--json')).stdout).tasks[0].task_id;
+    await run('think', id, 'unheard-of reason');
+    await run('move', id, 'cancelled');
+    const thought = await run('search', 'unheard-of', '--csv');
+
+    expect(thought).toMatchObject({ code: 0, stderr: '1 thought found as well: --json shows it.\n' });
+    for (const form of ['--json', '--csv'])
+      expect((await run('list', '--project', 'quiet', form)).stderr).toBe(
+        '1 finished or cancelled: --all shows it.\n',
+      );
+  });
 });
 
 test('sessions lists open and sealed ones with their task', async () => {
