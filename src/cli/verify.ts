@@ -103,7 +103,7 @@ const HEAD_BYTES = 4_096;
 
 /** A bundle is a folder or a zip, a proof begins with its format or is JSON, a database with SQLite's header. */
 function kindOf(path: string, config: Config): Kind {
-  const stat = target(path);
+  const stat = reachable(path);
   if (stat === undefined) {
     if (new PathMemory(config.configDir, path).seen().length > 0) return 'database';
     throw new UsageError(
@@ -119,6 +119,15 @@ function kindOf(path: string, config: Config): Kind {
   throw new UsageError(
     `${path} is not a database, a bundle or a proof. To compare a checkpoint, use --against.`,
   );
+}
+
+/** Nothing was verified of what cannot be looked at, so that is no verdict. */
+function reachable(path: string) {
+  try {
+    return target(path);
+  } catch (error) {
+    throw new UsageError(`${path} cannot be reached (${asError(error).message}).`);
+  }
 }
 
 /** Verifies a database and compares it with everything known about it elsewhere. Never changes a byte of it. */

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runColibri, StayingCommand } from '../../driver/command-line.ts';
@@ -112,6 +112,17 @@ describe('what is not there', () => {
     const noFolder = { code: 2, stderr: expect.stringContaining('There is no folder') };
     expect(await run('backup', join(file, 'copy.db'))).toMatchObject(noFolder);
     expect(await run('anchor', '--file', join(file, 'checkpoint'))).toMatchObject(noFolder);
+  });
+
+  test('a path that leads nowhere but to itself says so, also to root', async () => {
+    symlinkSync('loop', colibri.path('loop'));
+    const db = join(colibri.path('loop'), 'colibri.db');
+
+    for (const command of ['list', 'verify', 'doctor'])
+      expect(await runColibri(colibri, [command], { env: { COLIBRI_DB_PATH: db } }), command).toMatchObject({
+        code: command === 'verify' ? 2 : 1,
+        [command === 'doctor' ? 'stdout' : 'stderr']: expect.stringContaining('cannot be reached (ELOOP'),
+      });
   });
 
   test.skipIf(process.getuid?.() === 0)('a folder that may not be entered says so', async () => {
