@@ -152,6 +152,7 @@ export function glanceAt(calls: Iterable<GlancedCall>, agent = '') {
   const abandoned: (Happened & { readonly taken_over_by: string })[] = [];
   const erased: { what: string; by: string; at: string }[] = [];
   const refusals = new Grouped<{ code: string; reason: string; count: number }>();
+  const toldAt = new Map<string, string>();
   const commits = new Grouped<{ commit: string }>();
   for (const call of calls) {
     const { actor: by, at, kind, error, task: task_id, title = '', project, takenFrom } = call;
@@ -166,7 +167,11 @@ export function glanceAt(calls: Iterable<GlancedCall>, agent = '') {
         { agents: by, tasks: task_id },
       );
       refusal.count += 1;
-      refusal.reason ||= call.reason;
+      // The newest one that is told, in whichever order they come.
+      if (call.reason !== '' && at >= (toldAt.get(error) ?? '')) {
+        toldAt.set(error, at);
+        refusal.reason = call.reason;
+      }
       continue;
     }
     if (takenFrom !== '' && isMeant(takenFrom))
@@ -196,7 +201,7 @@ export function glanceAt(calls: Iterable<GlancedCall>, agent = '') {
     cancelled: byTime(lists.cancelled),
     abandoned: byTime(abandoned),
     erased: byTime(erased),
-    refused: refusals.all('agents', 'tasks').sort((a, b) => b.count - a.count),
+    refused: refusals.all('agents', 'tasks').sort((a, b) => b.count - a.count || (a.code < b.code ? -1 : 1)),
     commits: commits.all('thoughts', 'tasks'),
   };
 }
