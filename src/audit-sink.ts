@@ -92,8 +92,11 @@ export interface CallSink {
   enter(events: readonly ToolEnterEvent[], isLong?: boolean, next?: AskAhead): Promise<void>;
   /** Stages 4 and 5 in one commit. `soon` as with `StorageEngine`: where none of the calls writes. */
   write<T>(work: (rows: OpenRows) => Promise<T>, durable?: 'soon'): Promise<T>;
-  /** Stage 5 of calls that wrote nothing. Rows that could not be written, though the call's enter row is there, are owed. */
-  exit(events: readonly ToolExitEvent[]): Promise<void>;
+  /**
+   * Stage 5 of calls that wrote nothing. Rows that could not be written, though the call's enter row is there, are owed.
+   * `unrecorded` says why there is no point in trying to write them now.
+   */
+  exit(events: readonly ToolExitEvent[], unrecorded?: Error): Promise<void>;
 }
 
 /** Tells a plain sink of one call after the other. */

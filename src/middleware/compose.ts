@@ -125,12 +125,13 @@ async function serve(stages: Stages, batch: readonly Asked[]): Promise<void> {
   const judged = await Promise.all(batch.map((asked) => judge(stages, asked)));
   const [first] = judged.flat();
   const isLong = first?.kind === 'long' && first.refusal === undefined;
-  let calls = await enter(stages, judged.flat(), isLong);
+  let { calls, unrecorded } = await enter(stages, judged.flat(), isLong);
   if (isLong) return stages.lock.runBeside(async () => answer(stages, await readSome(stages, calls), false));
   const isRecorded = calls.some(isWriting);
   while (calls.length > 0) {
-    const isTogether = calls.some(isWriting) || calls.every((call) => isPointRead(stages, call));
-    const ended = await (isTogether ? writeSome(stages, calls) : readSome(stages, calls));
+    const isTogether =
+      unrecorded === undefined && (calls.some(isWriting) || calls.every((call) => isPointRead(stages, call)));
+    const ended = await (isTogether ? writeSome(stages, calls) : readSome(stages, calls, unrecorded));
     calls = calls.slice(ended.length);
     void answer(stages, ended, calls.length === 0);
     if (isRecorded || calls.length === 0 || (await stages.lock.hasRoom())) continue;
@@ -193,13 +194,13 @@ function judgeUnknown({ tools, admission }: StageDeps, name: string, raw: unknow
   return { valid: false, tool: { name: shown, effect: 'reads' }, raw, repaired: [], redacted: [], error };
 }
 
-/** Stage 3. A call that cannot be recorded is not begun; one that only reads can still be recorded when it ends. */
-async function enter(stages: Stages, calls: readonly Call[], isLong: boolean): Promise<readonly Call[]> {
+/** Stage 3. A call that cannot be recorded is not begun; one that only reads can still be recorded when it ends, unless `unrecorded`. */
+async function enter(stages: Stages, calls: readonly Call[], isLong: boolean) {
   const { sink } = stages;
   try {
     const events = calls.map(({ entered }) => entered);
     await sink.enter(events, isLong, (tx) => foresee(stages, calls, tx));
-    return calls;
+    return { calls };
   } catch (thrown) {
     const cause = asError(thrown);
     const sentence = `The call could not be recorded, so it was not started: ${cause.message}. Check server_health, then call again.`;
@@ -210,8 +211,13 @@ async function enter(stages: Stages, calls: readonly Call[], isLong: boolean): P
     const ended = calls.filter((call) => !isBegun(call)).map((call): Ended => [call, { error }]);
     await recordExits(stages, ended);
     void answer(stages, ended, true);
-    return calls.filter(isBegun);
+    return { calls: calls.filter(isBegun), unrecorded: heldLock(cause) };
   }
+}
+
+/** Somebody has held the lock for as long as anybody waits for it: the same calls do not wait once more. */
+function heldLock(failure: Error): Error | undefined {
+  return codeOf(failure) === 'ERR_STORAGE_BUSY' ? failure : undefined;
 }
 
 function isWriting({ entered, refusal }: Call): boolean {
@@ -233,16 +239,14 @@ async function writeSome(stages: Stages, calls: readonly Call[]): Promise<readon
     }, durable);
   } catch (thrown) {
     const failure = asError(thrown);
-    // Somebody has held the lock for as long as anybody waits for it: the readers do not wait once more.
-    if (durable === 'soon')
-      return await readSome(stages, calls, codeOf(failure) === 'ERR_STORAGE_BUSY' ? failure : undefined);
+    if (durable === 'soon') return await readSome(stages, calls, heldLock(failure));
     // Nothing of it is stored, and what a read saw may be gone with it.
     const ended: Ended[] = [];
     for (const call of calls)
       if (isWriting(call)) ended.push([call, { error: failure }]);
       else ended.push(...(await readTogether(stages, [call])));
     // What an uncertain commit did nobody knows; the next start finds the open calls and explains them.
-    if (codeOf(failure) !== 'ERR_STORAGE_UNCERTAIN') await recordExits(stages, ended);
+    if (codeOf(failure) !== 'ERR_STORAGE_UNCERTAIN') await recordExits(stages, ended, heldLock(failure));
     return ended;
   }
 }
@@ -362,8 +366,7 @@ async function recordExits(
 ): Promise<TransferredError | undefined> {
   const events = ended.map(([{ entered }, settled]) => exitEvent(clock, entered, settled, []));
   try {
-    if (unrecorded !== undefined) throw unrecorded;
-    await sink.exit(events);
+    await sink.exit(events, unrecorded);
     return undefined;
   } catch (thrown) {
     if (thrown instanceof TransferredError) return thrown;

@@ -445,6 +445,54 @@ describe('calls that come together', () => {
     ]);
   });
 
+  describe('and meet a lock that nobody lets go wait for it once, and none stays open', () => {
+    /** Each call has a transaction of its own. The writes of these numbers meet the lock. */
+    async function locked(busy: readonly number[]) {
+      const engine = await openScratch();
+      let writes = 0;
+      const storage = wrap(engine, {
+        batchMsMax: -1,
+        write: async (work) => {
+          writes += 1;
+          if (!busy.includes(writes)) return await engine.write(work);
+          throw new ColibriError('ERR_STORAGE_BUSY', 'Somebody writes.');
+        },
+      });
+      const { call } = await stages([writing(() => ({})), look], { storage }, engine);
+      return { engine, call, writes: () => writes };
+    }
+    const isRefused = { error: { message: 'ERR_STORAGE_BUSY: Somebody writes.' } };
+
+    test('before they begin', async () => {
+      const { engine, call, writes } = await locked([1]);
+
+      const answers = await Promise.all([call('change'), call('look')]);
+
+      expect(answers).toMatchObject([isRefused, { ok: true }]);
+      expect(writes()).toBe(1);
+      expect(await outcomes(engine)).toEqual([]);
+    });
+
+    test.each([
+      { met: 'in their own transaction', busy: [2], first: isRefused, ends: ['exit change error'] },
+      { met: 'behind one that was stored', busy: [3], first: { ok: true }, ends: ['exit change ok'] },
+    ])('$met', async ({ busy, first, ends }) => {
+      const { engine, call, writes } = await locked(busy);
+
+      const answers = await Promise.all([call('change'), call('look')]);
+      const before = writes();
+      await call('look');
+
+      expect(answers).toMatchObject([first, { ok: true }]);
+      expect(before).toBe(busy[0]);
+      expect(await outcomes(engine)).toEqual([
+        ...['enter change running', 'enter look running', ...ends, 'exit look ok'],
+        ...['enter look running', 'exit look ok'],
+      ]);
+      expect(await openCalls(engine)).toEqual([]);
+    });
+  });
+
   test('that last longer than one commit may are committed in several', async () => {
     const clock = { ...stillClock(), monotonic: () => performance.now() * 1_000 };
     const storage = await openScratch();
