@@ -94,9 +94,9 @@ export interface CallSink {
   write<T>(work: (rows: OpenRows) => Promise<T>, durable?: 'soon'): Promise<T>;
   /**
    * Stage 5 of calls that wrote nothing. Rows that could not be written, though the call's enter row is there, are owed.
-   * `unrecorded` says why there is no point in trying to write them now.
+   * `held` says why there is no point in trying to write them now.
    */
-  exit(events: readonly ToolExitEvent[], unrecorded?: Error): Promise<void>;
+  exit(events: readonly ToolExitEvent[], held?: Error): Promise<void>;
 }
 
 /** Tells a plain sink of one call after the other. */

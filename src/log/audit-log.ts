@@ -89,12 +89,12 @@ export function createAuditLog(writer: LogWriter): CallSink {
     }, durable);
   }
 
-  async function exit(events: readonly ToolExitEvent[], unrecorded?: Error): Promise<void> {
+  async function exit(events: readonly ToolExitEvent[], held?: Error): Promise<void> {
     // A writing call whose enter failed has no row to close; its failure went to the client and to stderr.
     const ended = events.filter((event) => isInFile(event) || !isWriting(event.entered));
     if (ended.length === 0) return;
     try {
-      if (unrecorded !== undefined) throw unrecorded;
+      if (held !== undefined) throw held;
       await commit(async (appending) => {
         for (const event of ended) await appendEnd(appending, event);
       }, 'soon');

@@ -40,7 +40,12 @@ interface StageDeps {
   readonly room?: () => Promise<void> | undefined;
 }
 
-type Stages = StageDeps & Backing & { readonly lock: ReturnType<typeof createToolLock<Asked>> };
+type Stages = StageDeps &
+  Backing & {
+    readonly lock: ReturnType<typeof createToolLock<Asked>>;
+    /** Set once somebody has held the lock for as long as anybody waits for it: the same batch does not wait again. */
+    held: Error | undefined;
+  };
 
 /** Told which secrets were taken out of a call's arguments, and where they were. */
 export type TellRedacted = (notes: readonly string[]) => void;
@@ -79,14 +84,14 @@ export function composeCall(deps: StageDeps) {
 
   const lock = createToolLock<Asked>(async (batch) => {
     try {
-      const stages: Stages = { ...deps, ...(await deps.ready()), lock };
+      const stages = { ...deps, ...(await deps.ready()), lock };
       const waited = deps.clock.monotonic() - Math.min(...batch.map(({ since }) => since));
       figures.longest_wait_ms = Math.max(figures.longest_wait_ms, Math.floor(waited));
       figures.largest = Math.max(figures.largest, batch.length);
       figures.calls += batch.length;
       // A plain sink is told of each call in turn.
       const parts = stages.sink.takesBatches ? [batch] : batch.map((asked) => [asked]);
-      for (const part of parts) await serve(stages, part);
+      for (const part of parts) await serve({ ...stages, held: undefined }, part);
       figures.commits = stages.sink.commits();
     } catch (thrown) {
       for (const { answer } of batch) answer({ error: asError(thrown) });
@@ -125,13 +130,18 @@ async function serve(stages: Stages, batch: readonly Asked[]): Promise<void> {
   const judged = await Promise.all(batch.map((asked) => judge(stages, asked)));
   const [first] = judged.flat();
   const isLong = first?.kind === 'long' && first.refusal === undefined;
-  let { calls, unrecorded } = await enter(stages, judged.flat(), isLong);
-  if (isLong) return stages.lock.runBeside(async () => answer(stages, await readSome(stages, calls), false));
+  let calls = await enter(stages, judged.flat(), isLong);
+  if (isLong) {
+    // When it ends, the lock may long be free.
+    stages.held = undefined;
+    return stages.lock.runBeside(async () => answer(stages, await readSome(stages, calls), false));
+  }
   const isRecorded = calls.some(isWriting);
   while (calls.length > 0) {
     const isTogether =
-      unrecorded === undefined && (calls.some(isWriting) || calls.every((call) => isPointRead(stages, call)));
-    const ended = await (isTogether ? writeSome(stages, calls) : readSome(stages, calls, unrecorded));
+      calls.some(isWriting) ||
+      (stages.held === undefined && calls.every((call) => isPointRead(stages, call)));
+    const ended = await (isTogether ? writeSome(stages, calls) : readSome(stages, calls));
     calls = calls.slice(ended.length);
     void answer(stages, ended, calls.length === 0);
     if (isRecorded || calls.length === 0 || (await stages.lock.hasRoom())) continue;
@@ -194,15 +204,15 @@ function judgeUnknown({ tools, admission }: StageDeps, name: string, raw: unknow
   return { valid: false, tool: { name: shown, effect: 'reads' }, raw, repaired: [], redacted: [], error };
 }
 
-/** Stage 3. A call that cannot be recorded is not begun; one that only reads can still be recorded when it ends, unless `unrecorded`. */
-async function enter(stages: Stages, calls: readonly Call[], isLong: boolean) {
+/** Stage 3. A call that cannot be recorded is not begun; one that only reads can still be recorded when it ends. */
+async function enter(stages: Stages, calls: readonly Call[], isLong: boolean): Promise<readonly Call[]> {
   const { sink } = stages;
   try {
     const events = calls.map(({ entered }) => entered);
     await sink.enter(events, isLong, (tx) => foresee(stages, calls, tx));
-    return { calls };
+    return calls;
   } catch (thrown) {
-    const cause = asError(thrown);
+    const cause = noted(stages, asError(thrown));
     const sentence = `The call could not be recorded, so it was not started: ${cause.message}. Check server_health, then call again.`;
     // Storage says what went wrong better than this stage can.
     const isSaid = cause instanceof ColibriError;
@@ -211,13 +221,13 @@ async function enter(stages: Stages, calls: readonly Call[], isLong: boolean) {
     const ended = calls.filter((call) => !isBegun(call)).map((call): Ended => [call, { error }]);
     await recordExits(stages, ended);
     void answer(stages, ended, true);
-    return { calls: calls.filter(isBegun), unrecorded: heldLock(cause) };
+    return calls.filter(isBegun);
   }
 }
 
-/** Somebody has held the lock for as long as anybody waits for it: the same calls do not wait once more. */
-function heldLock(failure: Error): Error | undefined {
-  return codeOf(failure) === 'ERR_STORAGE_BUSY' ? failure : undefined;
+function noted(stages: Stages, failure: Error): Error {
+  if (codeOf(failure) === 'ERR_STORAGE_BUSY') stages.held = failure;
+  return failure;
 }
 
 function isWriting({ entered, refusal }: Call): boolean {
@@ -238,27 +248,23 @@ async function writeSome(stages: Stages, calls: readonly Call[]): Promise<readon
       return await forAWhile(stages, calls, (call) => runIn(stages, call, rows));
     }, durable);
   } catch (thrown) {
-    const failure = asError(thrown);
-    if (durable === 'soon') return await readSome(stages, calls, heldLock(failure));
+    const failure = noted(stages, asError(thrown));
+    if (durable === 'soon') return await readSome(stages, calls);
     // Nothing of it is stored, and what a read saw may be gone with it.
     const ended: Ended[] = [];
     for (const call of calls)
       if (isWriting(call)) ended.push([call, { error: failure }]);
       else ended.push(...(await readTogether(stages, [call])));
     // What an uncertain commit did nobody knows; the next start finds the open calls and explains them.
-    if (codeOf(failure) !== 'ERR_STORAGE_UNCERTAIN') await recordExits(stages, ended, heldLock(failure));
+    if (codeOf(failure) !== 'ERR_STORAGE_UNCERTAIN') await recordExits(stages, ended);
     return ended;
   }
 }
 
 /** Stages 4 and 5 of calls that write nothing: they read one snapshot, and their rows are one commit. */
-async function readSome(
-  stages: Stages,
-  calls: readonly Call[],
-  unrecorded?: Error,
-): Promise<readonly Ended[]> {
+async function readSome(stages: Stages, calls: readonly Call[]): Promise<readonly Ended[]> {
   const ended = await readTogether(stages, calls);
-  const transferred = await recordExits(stages, ended, unrecorded);
+  const transferred = await recordExits(stages, ended);
   if (transferred === undefined) return ended;
   // What was read is of the past: the log goes on elsewhere.
   const isAnswered = ({ tool }: Call) => tool === undefined || tool.family === 'system';
@@ -357,21 +363,19 @@ export function objectionTo(tool: Tool, { mode, degraded }: Admission): ColibriE
 
 /**
  * Stage 5 outside the transaction of a handler: a failure is logged and changes no answer, unless it is that the log is no
- * longer the one that others will find. Answers that. `unrecorded` says why there is no point in trying.
+ * longer the one that others will find. Answers that.
  */
-async function recordExits(
-  { sink, clock, log }: Stages,
-  ended: readonly Ended[],
-  unrecorded?: Error,
-): Promise<TransferredError | undefined> {
+async function recordExits(stages: Stages, ended: readonly Ended[]): Promise<TransferredError | undefined> {
+  const { sink, clock, log, held } = stages;
   const events = ended.map(([{ entered }, settled]) => exitEvent(clock, entered, settled, []));
   try {
-    await sink.exit(events, unrecorded);
+    await sink.exit(events, held);
     return undefined;
   } catch (thrown) {
     if (thrown instanceof TransferredError) return thrown;
+    const { message } = noted(stages, asError(thrown));
     for (const { tool, correlationId } of events)
-      log(`the end of ${tool} (${correlationId}) could not be recorded:`, asError(thrown).message);
+      log(`the end of ${tool} (${correlationId}) could not be recorded:`, message);
     return undefined;
   }
 }

@@ -458,9 +458,10 @@ describe('calls that come together', () => {
           throw new ColibriError('ERR_STORAGE_BUSY', 'Somebody writes.');
         },
       });
-      const { call } = await stages([writing(() => ({})), look], { storage }, engine);
+      const { call } = await stages([writing(() => ({})), look, list], { storage }, engine);
       return { engine, call, writes: () => writes };
     }
+    const list = aTool({ name: 'list', kind: 'snapshot' });
     const isRefused = { error: { message: 'ERR_STORAGE_BUSY: Somebody writes.' } };
 
     test('before they begin', async () => {
@@ -469,6 +470,16 @@ describe('calls that come together', () => {
       const answers = await Promise.all([call('change'), call('look')]);
 
       expect(answers).toMatchObject([isRefused, { ok: true }]);
+      expect(writes()).toBe(1);
+      expect(await outcomes(engine)).toEqual([]);
+    });
+
+    test.each(['look', 'list'])('where all of them read: %s', async (tool) => {
+      const { engine, call, writes } = await locked([1, 2, 3]);
+
+      const answers = await Promise.all([call(tool), call(tool), call(tool)]);
+
+      expect(answers).toMatchObject([{ ok: true }, { ok: true }, { ok: true }]);
       expect(writes()).toBe(1);
       expect(await outcomes(engine)).toEqual([]);
     });
