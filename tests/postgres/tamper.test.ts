@@ -188,7 +188,10 @@ describe.skipIf(NO_POSTGRES !== undefined)(
 
       expect(verified.code).toBe(1);
       expect(health).toMatchObject({
-        data: { status: 'degraded', log: { refused: expect.stringMatching(/is now an (empty|unsigned) one/) } },
+        data: {
+          status: 'degraded',
+          log: { refused: expect.stringMatching(/is now an (empty|unsigned) one/) },
+        },
       });
     }, 600_000);
 
