@@ -58,8 +58,10 @@ export function serveProtocol(transport: Transport, product: Product) {
   // as a call of a bare server. In the modern era each request says it anew, for the SDK to read.
   let actor: { readonly of: string; readonly name: string | undefined } | undefined;
   transport.oncall = (id, params) => {
-    const client = server?.getClientVersion()?.name;
-    if (client === undefined) return false;
+    const greeted = server?.getClientVersion();
+    if (greeted === undefined) return false;
+    // A request may name its client after a handshake, too.
+    const client = nameOf((params._meta as Params | undefined)?.[CLIENT_INFO_KEY]) ?? greeted.name;
     if (actor?.of !== client) actor = { of: client, name: shownName(client) };
     void answerCall(product, params, actor.name)
       .then(
@@ -140,8 +142,13 @@ function toErrorObject(error: unknown): { readonly code: number; readonly messag
 /** The name the client gives itself: with each request in the modern era, once at the handshake before. */
 function clientName(server: Server, context: ServerContext): string | undefined {
   const envelope = context.mcpReq.envelope as Readonly<Record<string, unknown>> | undefined;
-  const info = (envelope?.[CLIENT_INFO_KEY] ?? server.getClientVersion()) as { name?: unknown } | undefined;
-  return typeof info?.name === 'string' ? shownName(info.name) : undefined;
+  const name = nameOf(envelope?.[CLIENT_INFO_KEY]) ?? nameOf(server.getClientVersion());
+  return name === undefined ? undefined : shownName(name);
+}
+
+function nameOf(info: unknown): string | undefined {
+  const name: unknown = Reflect.get(Object(info), 'name');
+  return typeof name === 'string' ? name : undefined;
 }
 
 function shownName(text: string): string | undefined {

@@ -39,6 +39,26 @@ proves('protocol.handshake', 'a request before the handshake is served', async (
 });
 
 proves(
+  'protocol.handshake',
+  'a call that says itself who makes it is theirs, whoever made the handshake',
+  async ({ colibri }) => {
+    const server = colibri.spawn();
+    await server.initialize('ada');
+    const create = async (meta: object) => {
+      const { envelope } = await server.callModern('task_create', { title: 'T', project: 'colibri' }, meta);
+      return envelope?.data;
+    };
+
+    const created = await Promise.all([create(modernMeta({ clientName: 'bob' })), create({})]);
+
+    expect(created).toMatchObject([
+      { task_id: 'T-0001', created_by: 'bob' },
+      { task_id: 'T-0002', created_by: 'ada' },
+    ]);
+  },
+);
+
+proves(
   ['protocol.modern', 'protocol.modern-results'],
   'server/discover says what is spoken, what is offered and how long that keeps',
   async ({ colibri }) => {
