@@ -47,7 +47,7 @@ class HeadRules:
 
     def known_keys(self):
         """The key you trust, the one the log is named after, and those that rows under a known head trust.
-        A key of a log that machines share also joins by itself."""
+        A key of a log that machines share also joins by itself, unless you say whom you trust."""
         signers = [head.signer for head in self.source.heads if head.signer]
         known = {signer.text for signer in signers if signer.text == self.trusted_key}
         if known or self.trusted_key is None:
@@ -59,7 +59,7 @@ class HeadRules:
         while before != known:
             before, agreed = set(known), self.agreed_size(known)
             known |= {key for position, key in [*self.trusted, *self.joined] if position <= agreed}
-            if getattr(self.source, "shared", False):
+            if getattr(self.source, "shared", False) and self.trusted_key is None:
                 known |= {key for position, key in self.joined if position <= self.agreed_size({key})}
         vouched = {key for _, key in self.trusted}
         for key in sorted({key for _, key in self.joined if key in known and key not in vouched}):

@@ -45,7 +45,7 @@ class LogCheck(ToolRules, HeadRules):
         self.tasks, self.sessions, self.sealed_thoughts = {}, {}, set()
         # Texts that calls name, texts that are absent, texts that the owner erased, and what carried each.
         self.named, self.missing, self.erased, self.carriers = set(), {}, {}, {}
-        # The owner's acts: (position, key) of each trusted key and of each that joined, (position, size) of each head given up.
+        # (position, key) of keys that the owner trusts or that joined, (position, size) of heads given up.
         self.trusted, self.joined, self.given_up, self.vouched = [], [], [], 0
 
     def finding(self, where, what):

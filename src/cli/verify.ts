@@ -38,7 +38,9 @@ export const verify = command({
     'By default it checks the configured database, even while servers write. It changes nothing. A bundle or a proof is checked with this user’s key for its log, if there is one. Its anchors are looked up in the workspace’s repository and under the authorities you named; anchors that are not found are listed with what to do. Exit 1 if anything is wrong. An unanchored tail is normal; "colibri anchor" shortens it.',
   options: {
     ...TRUST_OPTIONS,
-    'require-vouched': { help: 'exit 1 if any rows are signed only by keys that nobody has vouched for' },
+    'require-vouched': {
+      help: 'exit 1 if any rows are signed only by keys that nobody has vouched for; always so for a bundle or a proof with --key',
+    },
   },
   positionals: [0, 1],
   async run({ values, positionals: [given], out, config }) {
@@ -73,7 +75,9 @@ export async function verifyFile(
     authority: ca === undefined ? undefined : existingFile(ca),
   };
   const verified = await VERIFIERS[kind](toVerify);
-  return showVerified(trusted['require-vouched'] === true ? withVouched(verified) : verified, toVerify);
+  // That a log is a team's is only claimed by what is carried: whoever brings the key wants it to vouch for all of it.
+  const isStrict = trusted['require-vouched'] === true || (kind !== 'database' && key !== undefined);
+  return showVerified(isStrict ? withVouched(verified) : verified, toVerify);
 }
 
 /** The same, with a finding where the newest rows rest on keys that joined by themselves only. */

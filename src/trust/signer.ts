@@ -301,6 +301,7 @@ export class LogSigner implements HeadKeeper {
 
   async #writeOnce<T>(work: (tx: Transaction) => Promise<T>, durable?: Durable): Promise<T> {
     let written: HeadMark;
+    this.#leaving = undefined;
     const result = await this.#options.storage.write(async (tx) => {
       try {
         return await work(tx);

@@ -341,6 +341,14 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
       for (const path of [bundle, proof]) judged.push(await runColibri(machine, ['verify', '--json', path]));
     const insisted = await runColibri(first, ['verify', '--json', '--require-vouched', bundle]);
     const python = await judgeByPython('verify-bundle.py', bundle);
+    // Whoever brings the key of the machine that made the log is not content with a claim that others belong to it.
+    const [key = ''] =
+      (await runColibri(first, ['verify', '--json', bundle])).stdout.match(/colibri\/[^"\\]+\+[^"\\]+/) ?? [];
+    const pinned = [
+      (await runColibri(third, ['verify', '--key', key, bundle])).code,
+      (await runColibri(third, ['verify', '--key', key, proof])).code,
+      (await judgeByPython('verify-bundle.py', bundle, '--key', key)).isSound,
+    ];
     // Where a log is not said to be shared, a key that joins by itself is a stranger's.
     const marker = join(bundle, 'bundle.json');
     writeFileSync(marker, readFileSync(marker, 'utf8').replace(',"shared":true', ''));
@@ -366,6 +374,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
     const kinds = (JSON.parse(unshared.stdout) as { findings: { kind: string }[] }).findings;
     expect(kinds.map(({ kind }) => kind)).toContain('foreign');
     expect(unsharedByPython.isSound).toBe(false);
+    expect(pinned).toEqual([1, 1, false]);
   });
 
   test('neither the password nor the host is in an answer, on stderr or in a report', async () => {

@@ -158,10 +158,11 @@ export function rangesIn({ verdict }: Judgement) {
 export async function judgeByPython(
   script: 'verify-database.py' | 'verify-bundle.py',
   path: string,
+  ...options: readonly string[]
 ): Promise<{ readonly isSound: boolean; readonly output: string }> {
   judged.python += 1;
   const file = fileURLToPath(new URL(`../../docs/${script}`, import.meta.url));
-  const child = spawn('python3', ['-B', file, path], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn('python3', ['-B', file, path, ...options], { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => {
