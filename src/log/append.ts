@@ -1,7 +1,6 @@
 import type { Clock } from '../clock.ts';
 import {
   changeOne,
-  type Durable,
   type Reader,
   type SqlValue,
   type StorageEngine,
@@ -89,7 +88,7 @@ export interface LogWriter {
 export async function commitRows<T>(
   writer: LogWriter,
   work: (appending: Appending) => Promise<T>,
-  durable?: Durable,
+  durable?: 'soon',
 ): Promise<T> {
   return await writer.storage.write(async (tx) => {
     const appending = await openAppending(tx, writer);

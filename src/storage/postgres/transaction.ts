@@ -2,7 +2,7 @@ import type { Reader, Row, SqlList, SqlValue, Transaction } from '../engine.ts';
 import { isOnThisMachine, isPresent } from '../process-identity.ts';
 import { Changes } from './changes.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
-import { type Answer, codeOf, countOf, isLost, type Session } from './driver.ts';
+import { type Answer, codeOf, isLost, type Session } from './driver.ts';
 import { nameLock, PRESENT } from './presence.ts';
 import { indexedWords } from './words.ts';
 
@@ -43,10 +43,8 @@ export class PostgresReader implements Reader {
 /** Division by zero: what `change` provokes. */
 const NOT_ONE = '22012';
 
-/** Begun on the server when a change of it leaves: until then, changes are taken back by forgetting them. */
+/** Begun with its first change. */
 interface Savepoint {
-  /** How many of the changes that have not left were there before it. */
-  before: number;
   isBegun: boolean;
 }
 
@@ -61,17 +59,13 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
   readonly known = new Map<string, unknown>();
   /** Statements that were sent and whose answer was not looked at yet. */
   #unchecked: { readonly answer: Promise<unknown>; readonly savepoint: Savepoint | undefined }[] = [];
-  /** Changes that leave together. */
+  /** Changes that leave as one statement. */
   readonly #changes = new Changes();
   /** Why nothing of this transaction may be committed. */
   #failure: unknown;
   #savepoint: Savepoint | undefined;
   #witness: { readonly sql: string; readonly params: SqlList } | undefined;
   readonly #now: () => number;
-  /** The first thing that was asked, where it has no parameters. */
-  #first: string | undefined;
-  /** Asked before anybody wanted to know; forgotten once anything else was sent. */
-  #ahead: { readonly sql: string; readonly answer: Promise<Answer> } | undefined;
 
   constructor(session: Session, now: () => number) {
     super(session);
@@ -87,28 +81,20 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
     this.#witness = { sql, params };
   }
 
-  get firstQuestion(): string | undefined {
-    return this.#first;
-  }
-
-  /** Asks what will be asked first. */
-  askAhead(sql: string): void {
-    const answer = this.session.send(sql);
-    answer.catch(() => undefined);
-    this.#ahead = { sql, answer };
-  }
-
   get witness() {
     return this.#witness;
   }
 
   async run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }> {
-    this.#sendChanges(true);
-    return { changes: countOf(await this.ask(sql, params)) };
+    this.#beginSavepoint();
+    const { count } = await this.ask(sql, params);
+    return { changes: count };
   }
 
   async change(sql: string, ...params: readonly SqlValue[]): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
+    this.#beginSavepoint();
+    if (!this.#changes.takes(sql)) this.#sendChanges();
     this.#changes.add(sql, params);
   }
 
@@ -117,19 +103,9 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
     for (const row of rows) await this.change(sql, ...row);
   }
 
-  /** `isChange`: so is the statement that is sent next. */
-  #sendChanges(isChange = false): void {
-    const savepoint = this.#savepoint;
-    if (savepoint?.isBegun === false) {
-      // What was there before it cannot be taken back by it, and leaves before it.
-      this.#savepoint = undefined;
-      for (const { sql, params } of this.#changes.take(savepoint.before)) this.#send(sql, params);
-      savepoint.before = 0;
-      savepoint.isBegun = isChange || this.#changes.length > 0;
-      if (savepoint.isBegun) this.#send('SAVEPOINT work');
-      this.#savepoint = savepoint;
-    }
-    for (const { sql, params } of this.#changes.take()) this.#send(sql, params);
+  #sendChanges(): void {
+    const { sql, params } = this.#changes.take();
+    if (sql !== '') this.#send(sql, params);
   }
 
   /** Sends a statement whose answer is checked by whoever next waits for one. */
@@ -139,7 +115,6 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
   }
 
   #send(sql: string, params: SqlList = [], check: (answer: Answer) => void = () => undefined): void {
-    this.#ahead = undefined;
     const answer = this.session.send(sql, params).then(check);
     // Whoever waits next is told; until then nobody listens.
     answer.catch(() => undefined);
@@ -158,31 +133,31 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
 
   /**
    * Nothing is waited for at its end: a statement of it that fails only turns out later, and then nothing of the transaction
-   * may go on. What is refused before anything of it left costs nothing.
+   * may go on. What is refused before it wrote anything costs nothing.
    */
   async savepoint<T>(work: () => Promise<T>): Promise<T> {
-    const savepoint: Savepoint = { before: this.#changes.length, isBegun: false };
-    this.#savepoint = savepoint;
+    this.#savepoint = { isBegun: false };
     try {
       const result = await work();
-      if (savepoint.isBegun) this.later('RELEASE SAVEPOINT work');
+      if (this.#savepoint.isBegun) this.later('RELEASE SAVEPOINT work');
       return result;
     } catch (error) {
       this.known.clear();
-      this.#changes.keep(savepoint.isBegun ? 0 : savepoint.before);
-      if (savepoint.isBegun) await this.settle().catch(() => undefined);
+      const { isBegun } = this.#savepoint;
+      await this.settle().catch(() => undefined);
       if (this.#failure !== undefined) throw this.#failure;
-      if (savepoint.isBegun)
-        for (const back of ['ROLLBACK TO', 'RELEASE']) this.later(`${back} SAVEPOINT work`);
+      if (isBegun) for (const back of ['ROLLBACK TO', 'RELEASE']) this.later(`${back} SAVEPOINT work`);
       throw error;
     } finally {
       this.#savepoint = undefined;
     }
   }
 
-  /** Takes everything back, where the server has not done so already. */
-  abandon(): void {
-    this.session.send('ROLLBACK').catch(() => undefined);
+  /** Only what changes something has to be taken back. */
+  #beginSavepoint(): void {
+    if (this.#savepoint === undefined || this.#savepoint.isBegun) return;
+    this.later('SAVEPOINT work');
+    this.#savepoint.isBegun = true;
   }
 
   /** Waits for every statement that was sent. Rejects with the first that failed: those behind it failed only for that. */
@@ -203,10 +178,7 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
     if (this.#failure !== undefined) throw this.#failure;
     this.#sendChanges();
     const savepoint = this.#savepoint;
-    const ahead = this.#ahead;
-    this.#ahead = undefined;
-    if (params.length === 0 && rowMode === undefined) this.#first ??= sql;
-    const answer = ahead?.sql === sql ? ahead.answer : this.session.send(sql, params, rowMode);
+    const answer = this.session.send(sql, params, rowMode);
     // A statement before this one may have failed, and then this one only for that.
     answer.catch(() => undefined);
     await this.settle();
