@@ -342,8 +342,12 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
     const insisted = await runColibri(first, ['verify', '--json', '--require-vouched', bundle]);
     const python = await judgeByPython('verify-bundle.py', bundle);
     // Whoever brings the key of the machine that made the log is not content with a claim that others belong to it.
-    const [key = ''] =
-      (await runColibri(first, ['verify', '--json', bundle])).stdout.match(/colibri\/[^"\\]+\+[^"\\]+/) ?? [];
+    const { checkpointed_by: signers } = JSON.parse(
+      (await runColibri(first, ['verify', '--json', bundle])).stdout,
+    ) as {
+      checkpointed_by: { key: string; vouched: boolean }[];
+    };
+    const key = signers.find(({ vouched }) => vouched)?.key ?? '';
     const pinned = [
       (await runColibri(third, ['verify', '--key', key, bundle])).code,
       (await runColibri(third, ['verify', '--key', key, proof])).code,
