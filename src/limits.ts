@@ -59,9 +59,9 @@ export const LIMITS = Object.freeze({
   /** Pause between two tries for the lock, drawn at random below this; below ten times this after many tries. */
   lockRetryMsMax: 5,
   /** Above this size, each commit tries to merge the write-ahead log into the file and start it over. */
-  logBytesMax: 4_194_304,
+  logBytesMax: 6_291_456,
   /** Between these sizes, a writer waits briefly for readers that block the merge; above, one of them is slow. */
-  logBytesPatient: 5_242_880,
+  logBytesPatient: 6_815_744,
   logBytesHopeless: 16_777_216,
   /** How long a stop waits for the call that is running. */
   stopWaitMsMax: 5_000,

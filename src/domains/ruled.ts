@@ -97,15 +97,15 @@ async function writeTask(
   known: ReadonlyMap<string, string>,
   seen: ReadonlyMap<number, TaskRow>,
 ): Promise<void> {
-  const row = { ...task, ...derivedOf(task) };
   // What the rule saw of it.
   const before = previous === 0 ? undefined : seen.get(task.id);
+  const row = withDerived(task);
   await writeRow(
     tx,
     'tasks',
     previous === 0 ? { ...row, unmet: 0 } : row,
     previous,
-    before && { ...before, ...derivedOf(before) },
+    before && withDerived(before),
   );
   if (before?.title !== task.title || before.description !== task.description)
     await tx.indexWords(task.id, () => textsOf(tx, [task.title, task.description], known));
@@ -130,8 +130,9 @@ async function writeTask(
   for (const id of waiting) await changeOne(tx, 'UPDATE tasks SET unmet = unmet - 1 WHERE id = ?', id);
 }
 
-function derivedOf({ workflow, status }: TaskRow) {
-  return { is_final: isFinal(workflow, status) ? 1 : 0, queue: queueOf(status) };
+function withDerived(task: TaskRow) {
+  const { workflow, status } = task;
+  return { ...task, is_final: isFinal(workflow, status) ? 1 : 0, queue: queueOf(status) };
 }
 
 /** The texts with these digests; '' for one that was erased. Most were sent with the call. */
@@ -153,15 +154,18 @@ async function writeRow(
   table: Written['table'],
   row: Readonly<Record<string, SqlValue>>,
   previous: number,
-  before: object = {},
+  before: Readonly<Record<string, SqlValue>> = {},
 ): Promise<void> {
-  if (previous === 0) {
-    const columns = ALL_COLUMNS.get(table) ?? [];
-    return await tx.insert(table, columns, [columns.map((column) => row[column] ?? null)]);
+  const columns = ALL_COLUMNS.get(table) ?? [];
+  if (previous === 0) return await tx.insert(table, columns, [columns.map((column) => row[column] ?? null)]);
+  let assignments = '';
+  const values: SqlValue[] = [];
+  for (const column of columns) {
+    const value = row[column];
+    if (value === undefined || value === before[column]) continue;
+    assignments += `${assignments === '' ? '' : ', '}${column} = ?`;
+    values.push(value);
   }
-  const changed = Object.keys(row).filter((column) => row[column] !== Reflect.get(before, column));
-  const assignments = changed.map((column) => `${column} = ?`).join(', ');
-  const values = changed.map((column) => row[column] ?? null);
   const sql = `UPDATE ${table} SET ${assignments} WHERE id = ? AND position = ?`;
   await changeOne(tx, sql, ...values, row.id ?? null, previous);
 }

@@ -70,9 +70,12 @@ function lowerBound({ at }: Head, now: number): string {
   return time <= now + DAY_MS && new Date(time).toISOString() === at ? at : '';
 }
 
+/** The last millisecond that was asked for, and its text: the rows of a batch have few. */
+let shown = { ms: Number.NaN, text: '' };
+
 function notBefore(earliest: string, now: number): string {
-  const text = new Date(now).toISOString();
-  return earliest > text ? earliest : text;
+  if (now !== shown.ms) shown = { ms: now, text: new Date(now).toISOString() };
+  return earliest > shown.text ? earliest : shown.text;
 }
 
 /** Who adds rows to a log, and who signs them. */

@@ -66,17 +66,20 @@ export const UNSAID = {
 /** The fields in the order of canonical JSON: sorting them anew would take as long as the hashes of a row. */
 const FIELDS =
   `actor args_hash at correlation_id duration_ms effects error_code outcome position process repaired
-  result_hash rules schema_valid sequence_no source stage tool`.split(/\s+/) as readonly (keyof AuditRow)[];
+  result_hash rules schema_valid sequence_no source stage tool`
+    .split(/\s+/)
+    .map((name) => ({ name: name as keyof AuditRow, label: `"${name}":` }));
 
 /** The canonical text of a row: what is hashed. */
 export function auditText(row: Partial<AuditRow>): string {
-  const parts: string[] = [];
-  for (const field of FIELDS) {
-    const value = row[field];
-    if (value === null || (value === undefined && !(field in row))) continue;
-    if (!Array.isArray(value) || value.length > 0) parts.push(`"${field}":${canonicalJson(value)}`);
+  let text = '';
+  for (const { name, label } of FIELDS) {
+    const value = row[name];
+    if (value === null || (value === undefined && !(name in row))) continue;
+    if (typeof value === 'object' && value.length === 0) continue;
+    text += (text === '' ? '{' : ',') + label + canonicalJson(value);
   }
-  return `{${parts.join(',')}}`;
+  return text === '' ? '{}' : `${text}}`;
 }
 
 /** The row in a text of our own. Texts of others are for the verifier (`verify/rules/row-form.ts`). */

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CallOutcome, CallSink, OpenRows, ToolEnterEvent, ToolExitEvent } from '../audit-sink.ts';
 import type { Clock } from '../clock.ts';
 import { asError, ColibriError, didYouMean } from '../errors.ts';
@@ -137,6 +138,7 @@ async function serve(stages: Stages, batch: readonly Asked[]): Promise<void> {
     return stages.lock.runBeside(async () => answer(stages, await readSome(stages, calls), false));
   }
   const isRecorded = calls.some(isWriting);
+  if (isRecorded && calls.length > 1) await nextTurn();
   while (calls.length > 0) {
     const isTogether =
       calls.some(isWriting) ||
@@ -305,14 +307,16 @@ async function runIn({ clock }: Stages, call: Call, rows: OpenRows): Promise<Set
     const { args, texts } = entered.kept ?? NOTHING_KEPT;
     // Nothing to take back.
     if (tool.effect === 'reads') {
-      const result = await tool.handle(args, { ...entered, ...rows.reserve() }, rows.tx);
+      const { at, process } = rows.reserve();
+      const result = await tool.handle(args, { ...entered, at, process }, rows.tx);
       await rows.exit(exitEvent(clock, entered, { result }, []));
       return { result };
     }
     return await rows.savepoint(async () => {
       const effects: Effect[] = [];
       const reserved = rows.reserve();
-      const context = { ...entered, ...reserved, texts, effects, outside, lastSeen };
+      const { position, at, process } = reserved;
+      const context = { ...entered, position, at, process, texts, effects, outside, lastSeen };
       const result = await tool.handle(args, context, rows.tx);
       await rows.exit(exitEvent(clock, entered, { result }, effects, outside), reserved);
       return { result };
@@ -373,16 +377,20 @@ function exitEvent(
   outside = entered.outside,
 ) {
   const { tool, correlationId, timestamp } = entered;
-  return Object.freeze<ToolExitEvent>({
+  const durationMs = Math.max(0, Math.floor(clock.monotonic() - timestamp));
+  const outcome = outcomeOf(entered, settled);
+  const event = {
     entered,
     tool,
     correlationId,
-    durationMs: Math.max(0, Math.floor(clock.monotonic() - timestamp)),
-    effects: Object.freeze([...effects]),
+    durationMs,
+    effects: Object.freeze(effects),
     outside,
-    outcome: outcomeOf(entered, settled),
-    ...('error' in settled ? { error: settled.error, errorCode: codeOf(settled.error) } : settled),
-  });
+    outcome,
+  };
+  if ('result' in settled) return Object.freeze<ToolExitEvent>({ ...event, result: settled.result });
+  const { error } = settled;
+  return Object.freeze<ToolExitEvent>({ ...event, error, errorCode: codeOf(error) });
 }
 
 function outcomeOf(entered: ToolEnterEvent, settled: Settled): CallOutcome {

@@ -36,6 +36,12 @@ export function validate(tool: Tool, raw: unknown): Judged {
   const objection = firstObjection(raw);
   if (objection !== undefined) return refuse(raw, [objection]);
 
+  // Most calls are right as they are: what a schema takes, nothing would repair.
+  const asSent = isPlainObject(raw) ? tool.input.safeParse(redact(raw, redacted)) : undefined;
+  if (asSent?.success === true)
+    return { valid: true, tool, args: asSent.data as Record<string, unknown>, repaired, redacted };
+  redacted.length = 0;
+
   const sent = raw === undefined || raw === null ? {} : repair(tool.input, raw, repaired);
   if (raw === null) repaired.push('arguments: null taken as absent');
   // What was inside a text has not been looked at yet.

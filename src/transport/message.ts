@@ -91,7 +91,7 @@ function readMessage(value: unknown, era?: Era): ReadLine {
     const most = LIMITS.requestIdCharsMax;
     return invalid(`"id" must be a string of at most ${most} characters or a whole number.`);
   }
-  const head = { jsonrpc: '2.0' as const, ...(id !== undefined && { id }) };
+  const head: IncomingMessage = id === undefined ? { jsonrpc: '2.0' } : { jsonrpc: '2.0', id };
   if (method === undefined && (result !== undefined || error !== undefined))
     return { kind: 'message', message: { ...head, result, error } };
   if (typeof method !== 'string') return invalid('"method" must be a string.');
@@ -109,20 +109,25 @@ function readMessage(value: unknown, era?: Era): ReadLine {
       return refuse(id, RPC.unsupportedVersion, message, { supported: MODERN_VERSIONS, requested: version });
     }
   }
-  const carried = method === 'tools/call' ? carryCall(params ?? {}) : params && { ...params };
-  return { kind: 'message', message: { ...head, method, ...(carried && { params: carried }) } };
+  const message = params === undefined ? { ...head, method } : { ...head, method, params };
+  return { kind: 'message', message };
 }
 
-/** Mistakes in a call are for the stages to judge and record, so nothing of it may fail before them. */
-function carryCall(params: Params): Params {
-  const { arguments: args, name, ...rest } = params;
-  const call = { ...rest, name: typeof name === 'string' ? name : '' };
-  return args === undefined ? call : { ...call, arguments: { [RAW_ARGUMENTS]: args } };
+/** A call on its way through the SDK. Mistakes in it are for the stages to judge and record, so nothing of it may fail before. */
+export function carryCall(message: IncomingMessage): IncomingMessage {
+  const { arguments: args, name, ...rest } = message.params ?? {};
+  const params = { ...rest, name: typeof name === 'string' ? name : '' };
+  return {
+    ...message,
+    params: args === undefined ? params : { ...params, arguments: { [RAW_ARGUMENTS]: args } },
+  };
 }
 
-/** What stage 2 should judge: the arguments as the client sent them. */
-export function sentArguments(args: Readonly<Record<string, unknown>> | undefined): unknown {
-  return args !== undefined && Object.hasOwn(args, RAW_ARGUMENTS) ? args[RAW_ARGUMENTS] : args;
+/** The parameters as the client sent them. Another transport than ours carries no arguments in a key of its own. */
+export function sentParams(params: Params): Params {
+  const { arguments: args } = params;
+  if (!isPlainObject(args) || !Object.hasOwn(args, RAW_ARGUMENTS)) return params;
+  return { ...params, arguments: args[RAW_ARGUMENTS] };
 }
 
 /** An id that can be echoed, even when it is one we do not take: a client waiting for it should hear of its mistake. */

@@ -1,5 +1,5 @@
 import {
-  type JSONRPCMessage,
+  type CallToolResult,
   ProtocolError,
   type Transport as SdkTransport,
   Server,
@@ -14,7 +14,7 @@ import { type Envelope, isFailure } from '../middleware/envelope.ts';
 import { NotBegunError } from '../middleware/tool-lock.ts';
 import { redactText } from '../secrets.ts';
 import type { Tool } from '../tool.ts';
-import { type Params, type RequestId, RPC, sentArguments } from './message.ts';
+import { type Params, type RequestId, RPC, sentParams } from './message.ts';
 import type { StdioTransport } from './stdio.ts';
 
 /**
@@ -57,31 +57,28 @@ export function serveProtocol(transport: Transport, product: Product) {
   // Once the handshake has told who the client is, a call needs nothing of the SDK, and its way through it costs as much
   // as a call of a bare server. In the modern era each request says it anew, for the SDK to read.
   let actor: { readonly of: string; readonly name: string | undefined } | undefined;
-  transport.oncall = (id, params) => {
+  transport.oncall = (params) => {
     const greeted = server?.getClientVersion();
-    if (greeted === undefined) return false;
+    if (greeted === undefined) return undefined;
     // A request may name its client after a handshake, too.
     const client = nameOf((params._meta as Params | undefined)?.[CLIENT_INFO_KEY]) ?? greeted.name;
     if (actor?.of !== client) actor = { of: client, name: shownName(client) };
-    void answerCall(product, params, actor.name)
-      .then(
-        (result): object => ({ result }),
-        (error: unknown) => ({ error: toErrorObject(error) }),
-      )
-      .then((answer) => transport.send({ jsonrpc: '2.0', id, ...answer } as JSONRPCMessage));
-    return true;
+    return answerCall(product, params, actor.name).then(
+      (result) => `"result":${result}`,
+      (error: unknown) => `"error":${JSON.stringify(toErrorObject(error))}`,
+    );
   };
   return { started, close: () => handle.close() };
 }
 
-/** A call as both ways to it make it. */
-async function answerCall(product: Product, params: Params, client: string | undefined) {
+/** A call as both ways to it make it: answers the JSON of its result. */
+async function answerCall(product: Product, params: Params, client: string | undefined): Promise<string> {
   let redacted: readonly string[] = [];
-  const sent = sentArguments(params.arguments as Params | undefined);
-  const envelope = await product.call(String(params.name), sent, client, (notes) => {
+  const name = typeof params.name === 'string' ? params.name : '';
+  const envelope = await product.call(name, params.arguments, client, (notes) => {
     redacted = notes;
   });
-  return toResult(envelope, product.meta(), redacted);
+  return resultText(envelope, product.meta(), redacted);
 }
 
 function createProtocolServer(
@@ -104,7 +101,9 @@ function createProtocolServer(
   server.setRequestHandler('tools/list', list);
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     try {
-      return await answerCall(product, params, clientName(server, context));
+      return JSON.parse(
+        await answerCall(product, sentParams(params), clientName(server, context)),
+      ) as ToolResult;
     } catch (error) {
       const { code, message } = toErrorObject(error);
       throw new ProtocolError(code, message);
@@ -116,22 +115,28 @@ function createProtocolServer(
   return server;
 }
 
-/** The same JSON twice: some clients show a model only one of them. The envelope itself has no room for redactions. */
-function toResult(envelope: Envelope, meta: Record<string, string> = {}, redacted: readonly string[] = []) {
-  const texts = [JSON.stringify(envelope)];
-  const _meta = { ...meta, ...(redacted.length > 0 && { [REDACTED_META_KEY]: [...redacted] }) };
-  if (redacted.length > 0)
+/**
+ * The same JSON twice: some clients show a model only one of them. Made once: a large answer takes longer to be written as
+ * JSON than to be found. The envelope itself has no room for redactions.
+ */
+function resultText(envelope: Envelope, meta: Record<string, string> = {}, redacted: readonly string[] = []) {
+  const told = JSON.stringify(envelope);
+  const texts = [told];
+  const _meta: Record<string, unknown> = { ...meta };
+  if (redacted.length > 0) {
+    _meta[REDACTED_META_KEY] = redacted;
     texts.push(
       `Colibri does not store secrets. Before storing this call, it removed: ${redacted.join('; ')}. Do not send them again.`,
     );
-  return {
-    content: texts.map((text) => ({ type: 'text' as const, text })),
-    structuredContent: { ...envelope },
-    // In both patterns: most clients look at nothing else.
-    ...(isFailure(envelope) && { isError: true }),
-    ...(Object.keys(_meta).length > 0 && { _meta }),
-  };
+  }
+  const content = texts.map((text) => `{"type":"text","text":${JSON.stringify(text)}}`).join(',');
+  // In both patterns: most clients look at nothing else.
+  const failed = isFailure(envelope) ? ',"isError":true' : '';
+  const beside = Object.keys(_meta).length > 0 ? `,"_meta":${JSON.stringify(_meta)}` : '';
+  return `{"content":[${content}],"structuredContent":${told}${failed}${beside}}`;
 }
+
+type ToolResult = Pick<CallToolResult, 'content' | 'structuredContent' | 'isError' | '_meta'>;
 
 function toErrorObject(error: unknown): { readonly code: number; readonly message: string } {
   const { message } = asError(error);

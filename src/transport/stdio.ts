@@ -3,6 +3,7 @@ import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server';
 import { LIMITS } from '../limits.ts';
 import { LineReader } from './line-reader.ts';
 import {
+  carryCall,
   type Era,
   eraOf,
   type Params,
@@ -23,8 +24,8 @@ interface Pending {
   isCancelled: boolean;
 }
 
-/** Takes a call, or says that it does not. */
-type TakeCall = (id: RequestId, params: Params) => boolean;
+/** Takes a call, or not, and answers the last member of its answer as JSON. Never rejects. */
+type TakeCall = (params: Params) => Promise<string> | undefined;
 
 /**
  * MCP's stdio binding. Unlike the SDK's own transport it answers every line, survives a long one, keeps its place open
@@ -42,6 +43,8 @@ export class StdioTransport implements Transport {
   readonly #input: Readable;
   readonly #output: Writable;
   readonly #lines: LineReader;
+  /** Lines that leave together at the next moment. */
+  #unsent = '';
   /** What was read and is not handed on yet, because there is no room for more requests. */
   #unread: Uint8Array[] = [];
   /** Requests handed on that have not ended. A client may use an id again. */
@@ -91,7 +94,7 @@ export class StdioTransport implements Transport {
 
   /** While the client does not read: resolves when it has read everything, or nobody will. */
   room(): Promise<void> | undefined {
-    const isFull = this.#output.writableLength > LIMITS.unsentBytesMax;
+    const isFull = this.#unreadBytes > LIMITS.unsentBytesMax;
     if (!isFull || this.#closed || this.#output.destroyed) return undefined;
     return new Promise((resolve) => this.#room.push(resolve));
   }
@@ -110,6 +113,7 @@ export class StdioTransport implements Transport {
 
   /** Resolves when the client's side of the pipe has taken what was written, or is gone. */
   async flushed(): Promise<void> {
+    this.#send();
     if (this.#closed || this.#output.destroyed || this.#output.writableLength === 0) return;
     await new Promise<void>((resolve) => {
       this.#output.write('', () => resolve());
@@ -186,7 +190,7 @@ export class StdioTransport implements Transport {
 
   /** Whether the client does not read, or has asked faster than can be answered. */
   #isFull(): boolean {
-    const bytes = this.#output.writableLength + this.#pendingBytes;
+    const bytes = this.#unreadBytes + this.#pendingBytes;
     return bytes > LIMITS.unsentBytesMax || this.#pending.length > LIMITS.pendingRequestsMax;
   }
 
@@ -202,9 +206,11 @@ export class StdioTransport implements Transport {
       const isCall = method === 'tools/call';
       this.#pending.push({ id, bytes, isCall, isCancelled: false });
       this.#pendingBytes += bytes;
-      if (isCall && this.oncall?.(id, params ?? {}) === true) return;
+      const answer = isCall ? this.oncall?.(params ?? {}) : undefined;
+      if (answer !== undefined) return void answer.then((member) => this.#answer(id, member));
     } else if (method === 'notifications/cancelled') this.#cancelled(params?.requestId);
-    this.onmessage?.(read.message as JSONRPCMessage);
+    const message = method === 'tools/call' ? carryCall(read.message) : read.message;
+    this.onmessage?.(message as JSONRPCMessage);
   }
 
   /** A call that is cancelled still waits for its turn and runs; of any other request nothing is left. */
@@ -218,15 +224,32 @@ export class StdioTransport implements Transport {
     if (this.#isIdle()) wake(this.#idle);
   }
 
+  #answer(id: RequestId, member: string): void {
+    if (this.ended(id)?.isCancelled === true) return;
+    this.#writeLine(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},${member}}`);
+  }
+
   #write(message: object): void {
+    this.#writeLine(JSON.stringify(message));
+  }
+
+  #writeLine(line: string): void {
     if (this.#output.destroyed || this.#output.writableEnded) return;
     // What is written before anything else happens leaves in one piece: the answers of a batch, in one system call.
-    if (this.#output.writableCorked === 0) {
-      this.#output.cork();
-      process.nextTick(() => this.#output.uncork());
-    }
-    this.#output.write(`${JSON.stringify(message)}\n`);
+    if (this.#unsent === '') process.nextTick(() => this.#send());
+    this.#unsent += `${line}\n`;
     if (this.#isFull()) this.#hold();
+  }
+
+  #send(): void {
+    const text = this.#unsent;
+    this.#unsent = '';
+    if (text !== '' && !this.#output.destroyed && !this.#output.writableEnded) this.#output.write(text);
+  }
+
+  /** What the client has not read. What leaves at the next moment is counted in characters. */
+  get #unreadBytes(): number {
+    return this.#output.writableLength + this.#unsent.length;
   }
 }
 

@@ -2,13 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../limits.ts';
 import {
+  carryCall,
   type IncomingMessage,
   RAW_ARGUMENTS,
   type ReadLine,
   RPC,
   readLine,
   refuseOversized,
-  sentArguments,
+  sentParams,
 } from '../../transport/message.ts';
 
 const MODERN = ['2026-07-28'];
@@ -160,8 +161,8 @@ describe('a line over the limit', () => {
 
 describe('the arguments of a call', () => {
   const call = (parts: object) => request({ method: 'tools/call', params: { name: 'probe', ...parts } });
-  const sent = (parts: object) =>
-    sentArguments(messageOf(call(parts)).params?.arguments as Record<string, unknown> | undefined);
+  const carried = (parts: object) => carryCall(messageOf(call(parts))).params ?? {};
+  const sent = (parts: object) => sentParams(carried(parts)).arguments;
 
   test('keep a name that the protocol layer would drop', () => {
     const args = JSON.parse('{"__proto__":{"a":1}}') as object;
@@ -172,13 +173,13 @@ describe('the arguments of a call', () => {
   test.each([[{ a: 1 }], ['{"a":1}'], [[1]], [null], [7], [false], ['']])(
     'arrive as they were sent: %j',
     (args) => {
-      expect(messageOf(call({ arguments: args })).params?.arguments).toEqual({ [RAW_ARGUMENTS]: args });
+      expect(carried({ arguments: args }).arguments).toEqual({ [RAW_ARGUMENTS]: args });
       expect(sent({ arguments: args })).toEqual(args);
     },
   );
 
   test('that were not sent are not made up', () => {
-    expect(messageOf(call({})).params).toEqual({ name: 'probe' });
+    expect(carried({})).toEqual({ name: 'probe' });
     expect(sent({})).toBeUndefined();
   });
 
