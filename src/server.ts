@@ -1,10 +1,10 @@
 import { realpathSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import * as z from 'zod';
 import { type AuditSink, inTurn, type ToolEnterEvent, type ToolExitEvent } from './audit-sink.ts';
-import type { Booted } from './boot.ts';
+import { type Booted, bootStorage } from './boot.ts';
 import { INSTRUCTIONS, wiredTools } from './catalogue.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, packageVersion, readConfig } from './config.ts';
@@ -234,7 +234,9 @@ class ColibriServer {
     await this.#connection.started;
     const { config } = this.#options;
     if (config !== undefined) {
-      const { bootStorage } = await import('./boot.ts');
+      // What the client has sent by now is read in the second turn from here: its greeting is answered before the database is
+      // opened.
+      for (let turns = 0; turns < 2; turns += 1) await nextTurn();
       const onUncertain = (error: Error) => {
         diagnostics.error(error.message);
         this.abort?.(EXIT.io);

@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { asError } from '../../errors.ts';
 import { NoEngineError, type SqlValue } from '../engine.ts';
@@ -58,6 +59,7 @@ export const SQLITE_VERSION_MIN = '3.53.3';
 const NODE_VERSION_MIN = '24.19';
 
 const PACKAGE = '@photostructure/sqlite';
+const require = createRequire(import.meta.url);
 
 let loaded: Promise<SqliteDriver> | undefined;
 
@@ -107,14 +109,15 @@ export function nodeSqliteDriver(): SqliteDriver {
 }
 
 /** The same interface from a package that contains its binaries. */
-export async function packagedDriver(): Promise<SqliteDriver> {
+export function packagedDriver(): SqliteDriver {
   let library: SqliteLibrary;
   try {
-    library = await import('@photostructure/sqlite');
+    // Required, not imported: Node takes 5 ms longer to import a package that has CommonJS in it.
+    library = require('@photostructure/sqlite') as SqliteLibrary;
   } catch (error) {
     const { message, code } = asError(error) as NodeJS.ErrnoException;
     const [reason] = message.split('\n');
-    const isAbsent = code === 'ERR_MODULE_NOT_FOUND';
+    const isAbsent = code === 'MODULE_NOT_FOUND';
     throw new Error(`${PACKAGE} ${isAbsent ? 'is not installed' : `cannot be loaded (${reason})`}`);
   }
   return driverOf(PACKAGE, library);
