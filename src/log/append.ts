@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
 import {
   changeOne,
+  type Durable,
   type Reader,
   type SqlValue,
   type StorageEngine,
@@ -91,7 +92,7 @@ export interface LogWriter {
 export async function commitRows<T>(
   writer: LogWriter,
   work: (appending: Appending) => Promise<T>,
-  durable?: 'soon',
+  durable?: Durable,
 ): Promise<T> {
   return await writer.storage.write(async (tx) => {
     const appending = await openAppending(tx, writer);

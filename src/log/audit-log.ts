@@ -2,7 +2,7 @@ import type { CallSink, OpenRows, ToolEnterEvent, ToolExitEvent } from '../audit
 import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/digest.ts';
-import { changeOne, type Reader, type SqlValue, type Transaction } from '../storage/engine.ts';
+import { changeOne, type Durable, type Reader, type SqlValue, type Transaction } from '../storage/engine.ts';
 import { type Appending, commitRows, type LogWriter } from './append.ts';
 import { parseAuditText } from './row.ts';
 import { parseId, TASKS } from './tables.ts';
@@ -39,7 +39,7 @@ export function createAuditLog(writer: LogWriter): CallSink {
   let commits = 0;
 
   /** One commit that adds rows: those that are overdue first, then `work`. */
-  async function commit<T>(work: (appending: Appending) => Promise<T>, durable?: 'soon'): Promise<T> {
+  async function commit<T>(work: (appending: Appending) => Promise<T>, durable?: Durable): Promise<T> {
     let overdue: readonly ToolExitEvent[] = [];
     const all = async (appending: Appending) => {
       // Only now: another commit of this process may have closed some of them while this one waited for its turn.
@@ -64,15 +64,19 @@ export function createAuditLog(writer: LogWriter): CallSink {
     });
     for (const call of calls) begun.set(call.event, call);
     if (!isLong && !events.some(isWriting)) return;
-    const positions = await commit(async (appending) => {
-      const entered: number[] = [];
-      for (const call of calls) {
-        const position = appendEnter(appending, call);
-        appending.keep('open_calls', position, process);
-        entered.push(position);
-      }
-      return entered;
-    }, 'soon');
+    const positions = await commit(
+      async (appending) => {
+        const entered: number[] = [];
+        for (const call of calls) {
+          const position = appendEnter(appending, call);
+          appending.keep('open_calls', position, process);
+          entered.push(position);
+        }
+        return entered;
+        // What the calls do is written next, whatever it is; only a long one is read first.
+      },
+      isLong ? 'soon' : 'before another',
+    );
     for (const [i, call] of calls.entries()) call.position = positions[i];
   }
 

@@ -89,6 +89,9 @@ export interface Transaction extends Reader {
   indexWords(task: number, texts: () => Promise<readonly string[]>): Promise<void>;
 }
 
+/** When a commit must be durable, where that is not before it is answered. */
+export type Durable = 'soon' | 'before another';
+
 /**
  * The port every engine implements. Asynchronous from the first day, so that an engine across a network drops in
  * without touching a domain. SQL that goes through it is portable; dialect matters stay in the engine's folder.
@@ -98,9 +101,10 @@ export interface StorageEngine {
   read<T>(work: (tx: Reader) => Promise<T>): Promise<T>;
   /**
    * Runs `work` alone, commits when it resolves, rolls back when it rejects. Committed is not yet durable: see `sync`.
-   * `soon` says that nobody will wait for this commit to be durable, so that an engine may make it cheaper.
+   * `soon` says that nobody will wait for this commit to be durable, so that an engine may make it cheaper; `before another`
+   * says so too, and that another write follows at once, which an engine may begin together with this commit.
    */
-  write<T>(work: (tx: Transaction) => Promise<T>, durable?: 'soon'): Promise<T>;
+  write<T>(work: (tx: Transaction) => Promise<T>, durable?: Durable): Promise<T>;
   /**
    * Resolves when everything committed before the call would survive a power cut, in the database that others will find.
    * Calls that wait together share one fsync. `alone` says that nobody else is waiting for anything, so that the wait may

@@ -6,7 +6,13 @@ import { signNote, type VerifierKey } from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
 import type { Head, HeadKeeper } from '../log/append.ts';
 import { BLOCK_ROWS } from '../log/tree.ts';
-import { changeOne, type Reader, type StorageEngine, type Transaction } from '../storage/engine.ts';
+import {
+  changeOne,
+  type Durable,
+  type Reader,
+  type StorageEngine,
+  type Transaction,
+} from '../storage/engine.ts';
 import { type Adoption, acceptHeads, prepareAdoption } from './adoption.ts';
 import { KeyFolder, PathMemory } from './key-folder.ts';
 import { forgetGone, MemoryFile, type Remembered } from './memory.ts';
@@ -149,13 +155,17 @@ export class LogSigner implements HeadKeeper {
     [this.#left, this.#leaving] = [undefined, undefined];
     const mine = this.#mine;
     const { isShared } = this.#options.storage;
-    const [view, kept, acts] = await Promise.all([
-      left ?? readView(tx),
-      // Where another machine signed last, what this one signed must still be there. Asked at once: it costs no round trip.
-      mine && isShared ? chainHashAt(tx, mine.row.size) : undefined,
-      isShared && this.#metThrough > 0 ? actsOnRecord(tx, this.#metThrough) : [],
-    ]);
+    const view = left ?? (await readView(tx));
     this.#found = view;
+    const isOurs = mine !== undefined && isHeadOf(mine.row, view.last);
+    // Where another machine signed last, what this one signed must still be there.
+    const [kept, acts] =
+      isShared !== true || isOurs
+        ? [mine?.row.chain_hash, []]
+        : await Promise.all([
+            mine && chainHashAt(tx, mine.row.size),
+            this.#metThrough > 0 ? actsOnRecord(tx, this.#metThrough) : [],
+          ]);
     this.#meet(acts, view);
     const isKept = kept === mine?.row.chain_hash;
     this.#base = await this.#refusing(async () => {
@@ -279,7 +289,7 @@ export class LogSigner implements HeadKeeper {
   }
 
   /** A machine that finds out only now that the log is new to it joins first, then does what it was about to do. */
-  async #write<T>(work: (tx: Transaction) => Promise<T>, durable?: 'soon'): Promise<T> {
+  async #write<T>(work: (tx: Transaction) => Promise<T>, durable?: Durable): Promise<T> {
     try {
       return await this.#writeOnce(work, durable);
     } catch (thrown) {
@@ -289,7 +299,7 @@ export class LogSigner implements HeadKeeper {
     }
   }
 
-  async #writeOnce<T>(work: (tx: Transaction) => Promise<T>, durable?: 'soon'): Promise<T> {
+  async #writeOnce<T>(work: (tx: Transaction) => Promise<T>, durable?: Durable): Promise<T> {
     let written: HeadMark;
     this.#leaving = undefined;
     const result = await this.#options.storage.write(async (tx) => {

@@ -1,46 +1,71 @@
+import type { Writable } from 'node:stream';
 import { asError, ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Address, Host } from '../address.ts';
 import { NoEngineError, type SqlList, type SqlValue } from '../engine.ts';
+import { type Column, Outbox, type Prepared } from './wire.ts';
 
 /** What a statement is answered with. */
 export interface Answer {
   readonly rows: readonly unknown[];
-  /** Rows that it changed, or found. */
-  readonly count: number;
-  /** The command as the server names it. */
+  /** The command as the server names it, with the number of rows that it changed or found behind it. */
   readonly command: string;
+}
+
+/** How many rows a statement changed, or found. */
+export function countOf({ command }: Answer): number {
+  return Number(command.slice(command.lastIndexOf(' ') + 1)) || 0;
 }
 
 /** The part of the library that is used. */
 interface Client {
-  query(query: {
-    readonly text: string;
-    readonly values: readonly unknown[];
-    readonly name?: string | undefined;
-    readonly rowMode?: 'array' | undefined;
-  }): Promise<{
-    readonly rows: unknown[];
-    readonly rowCount: number | null;
-    readonly command: string | null;
-  }>;
+  query(query: { readonly text: string } | RoundOfStatements): unknown;
   connect(): Promise<unknown>;
   end(): Promise<void>;
   on(event: 'error' | 'end', listener: (error?: Error) => void): void;
   on(event: 'notice', listener: (notice: { readonly detail?: string }) => void): void;
-  readonly connection: { readonly stream: { cork(): void; uncork(): void; destroy(): void } };
+  readonly connection: Connection;
+}
+
+interface Connection {
+  readonly stream: Pick<Writable, 'writable' | 'write' | 'cork' | 'uncork' | 'destroy'>;
+}
+
+/** What the library tells a query of its own kind. The last is called once it is over, and by the library's time limit. */
+interface RoundOfStatements {
+  submit(connection: Connection): null;
+  handleRowDescription(message: { readonly fields: readonly Described[] }): void;
+  handleDataRow(message: { readonly fields: readonly (string | null)[] }): void;
+  handleCommandComplete(message: { readonly text: string }): void;
+  handleReadyForQuery(): void;
+  handleError(error: unknown): void;
+  callback: (error: unknown) => void;
+}
+
+interface Described {
+  readonly name: string;
+  readonly dataTypeID: number;
 }
 
 interface Library {
   readonly Client: new (options: object) => Client;
+  readonly Query: { readonly prototype: object };
 }
 
-let loaded: Promise<Library> | undefined;
+interface Loaded {
+  readonly Client: Library['Client'];
+  readonly makeRound: (statements: readonly Asked[], bytes: Buffer) => RoundOfStatements;
+}
+
+let loaded: Promise<Loaded> | undefined;
 
 /** Loaded only where a URL is set: it takes longer than everything else at start. */
-async function loadLibrary(): Promise<Library> {
+async function loadLibrary(): Promise<Loaded> {
   try {
-    loaded ??= import('pg').then((module) => (module.default ?? module) as unknown as Library);
+    loaded ??= import('pg').then((module) => {
+      const { Client, Query } = (module.default ?? module) as unknown as Library;
+      return { Client, makeRound: roundsOf(Query) };
+    });
     return await loaded;
   } catch (error) {
     throw new NoEngineError(
@@ -108,8 +133,8 @@ const asText = (text: string) => text;
 const PREPARED_MAX = 500;
 const PREPARED_CHARS_MAX = 2_000;
 
-/** SQL with `$1` for each `?`, and the name that it is prepared under. */
-const translated = new Map<string, { readonly text: string; readonly name: string | undefined }>();
+/** SQL with `$1` for each `?`, and the name that it is prepared under, '' for one use. */
+const translated = new Map<string, Pick<Prepared, 'text' | 'name'>>();
 
 function translate(sql: string) {
   const known = translated.get(sql);
@@ -118,33 +143,132 @@ function translate(sql: string) {
   const text = sql.replace(/'(?:[^']|'')*'|\?/g, (part) => (part === '?' ? `$${++count}` : part));
   // What is long has many rows, and hardly ever as many again.
   const isKept = translated.size < PREPARED_MAX && sql.length < PREPARED_CHARS_MAX;
-  const name = isKept ? `c${translated.size}` : undefined;
-  const made = { text, name };
-  if (name !== undefined) translated.set(sql, made);
+  const made = { text, name: isKept ? `c${translated.size}` : '' };
+  if (isKept) translated.set(sql, made);
   return made;
+}
+
+/** A statement that was sent, and who waits for its answer. */
+interface Asked {
+  readonly prepared: Prepared;
+  /** Whether it was sent to be prepared, and not only to be run. */
+  readonly isNew: boolean;
+  readonly asLists: boolean;
+  readonly rows: unknown[];
+  command: string;
+  resolve(answer: Answer): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Statements that leave as one piece and are answered as a whole: the server answers them in one packet, and runs none
+ * behind one that failed. The library must take them for a query of its own, or it would let nothing else wait behind them.
+ */
+function roundsOf(Query: Library['Query']): Loaded['makeRound'] {
+  class Round implements RoundOfStatements {
+    readonly #statements: readonly Asked[];
+    readonly #bytes: Buffer;
+    #at = 0;
+    callback: (error: unknown) => void = (error) => {
+      if (error !== null) this.#fail(error);
+    };
+
+    constructor(statements: readonly Asked[], bytes: Buffer) {
+      this.#statements = statements;
+      this.#bytes = bytes;
+    }
+
+    submit({ stream }: Connection): null {
+      // Where nothing can be written any more, the library is about to tell everybody.
+      if (stream.writable) stream.write(this.#bytes);
+      return null;
+    }
+
+    handleRowDescription({ fields }: { readonly fields: readonly Described[] }): void {
+      const columns = fields.map(
+        ({ name, dataTypeID }): Column => ({ name, parse: TYPES[dataTypeID] ?? asText }),
+      );
+      const asked = this.#statements[this.#at];
+      if (asked !== undefined) asked.prepared.columns = columns;
+    }
+
+    handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
+      const asked = this.#statements[this.#at];
+      if (asked === undefined) return;
+      const { columns = [] } = asked.prepared;
+      asked.rows.push(asked.asLists ? listOf(columns, fields) : objectOf(columns, fields));
+    }
+
+    handleCommandComplete({ text }: { readonly text: string }): void {
+      const asked = this.#statements[this.#at];
+      if (asked === undefined) return;
+      asked.command = text;
+      // It has none.
+      asked.prepared.columns ??= [];
+      this.#at += 1;
+    }
+
+    handleReadyForQuery(): void {
+      this.callback(null);
+      for (const asked of this.#statements) asked.resolve(asked);
+    }
+
+    handleError(error: unknown): void {
+      this.callback(error);
+    }
+
+    #fail(error: unknown): void {
+      const failed = this.#statements.slice(this.#at);
+      for (const asked of this.#statements.slice(0, this.#at)) asked.resolve(asked);
+      this.#at = this.#statements.length;
+      for (const { prepared, isNew, reject } of failed) {
+        if (isNew) prepared.state = 'unsure';
+        reject(error);
+      }
+    }
+  }
+  // One by its kind, and nothing of what one is made of: that is half the cost of a round.
+  Object.setPrototypeOf(Round.prototype, Query.prototype);
+  return (statements, bytes) => new Round(statements, bytes);
+}
+
+function objectOf(columns: readonly Column[], fields: readonly (string | null)[]): object {
+  const row: Record<string, SqlValue> = {};
+  for (let i = 0; i < columns.length; i += 1) {
+    const [column, text] = [columns[i], fields[i]];
+    if (column !== undefined)
+      row[column.name] = text === null || text === undefined ? null : column.parse(text);
+  }
+  return row;
+}
+
+function listOf(columns: readonly Column[], fields: readonly (string | null)[]): SqlList {
+  return fields.map((text, i) => (text === null ? null : (columns[i]?.parse(text) ?? text)));
 }
 
 /** Notices that are kept for whoever asks for them. */
 const TOLD_MAX = 20;
 
-const BIGGEST = 9_223_372_036_854_775_807n;
-
-/** A value as the server reads it. Beyond what 64 bits hold, every number is the largest. */
-function parameterOf(value: SqlValue): unknown {
-  if (typeof value !== 'number' || (value > -9e18 && value < 9e18)) return value;
-  return String(value > 0 ? BIGGEST : -BIGGEST - 1n);
-}
+/** A statement that ends a transaction: it is answered by itself, whatever is sent behind it. */
+const ENDS = /^(?:COMMIT|ROLLBACK$)/;
 
 /** One session on a server. Statements are sent at once and answered in order. */
 export class Session {
   readonly #client: Client;
+  readonly #makeRound: Loaded['makeRound'];
   #lost: LostConnection | undefined;
-  #isCorked = false;
+  /** Statements that were not sent yet, and those before them that are answered by themselves. */
+  #waiting: Asked[] = [];
+  #rounds: RoundOfStatements[] = [];
+  #isFlushing = false;
+  readonly #outbox = new Outbox();
+  readonly #prepared = new Map<string, Prepared>();
   /** Details of what the server said beside its answers. */
   #told: string[] = [];
 
-  private constructor(client: Client) {
+  private constructor(client: Client, { makeRound }: Loaded) {
     this.#client = client;
+    this.#makeRound = makeRound;
     client.on('error', () => this.#lose());
     client.on('end', () => this.#lose());
     client.on('notice', ({ detail }) => {
@@ -168,12 +292,7 @@ export class Session {
     throw unreachable(address, failure);
   }
 
-  static async #connect(
-    library: Library,
-    address: Address,
-    host: Host,
-    longReads: boolean,
-  ): Promise<Session> {
+  static async #connect(library: Loaded, address: Address, host: Host, longReads: boolean): Promise<Session> {
     const attempt = async (ssl: object | false) => {
       const client = new library.Client({
         ...host,
@@ -188,9 +307,8 @@ export class Session {
         query_timeout: longReads ? 0 : LIMITS.lockWaitMsMax + CONNECT_MS_MAX,
         keepAlive: true,
         application_name: 'colibri',
-        types: { getTypeParser: (type: number) => TYPES[type] ?? asText },
       });
-      const session = new Session(client);
+      const session = new Session(client, library);
       await client.connect();
       await session.script(settingsOf({ longReads }));
       return session;
@@ -214,31 +332,53 @@ export class Session {
   }
 
   /** Sends a statement. It leaves with those sent before, at `flush` at the latest. */
-  async send(sql: string, params: SqlList = [], rowMode?: 'array'): Promise<Answer> {
-    if (this.#lost !== undefined) throw this.#lost;
-    if (!this.#isCorked) {
-      this.#isCorked = true;
-      this.#client.connection.stream.cork();
-    }
-    const { text, name } = translate(sql);
-    try {
-      const { rows, rowCount, command } = await this.#client.query({
-        text,
-        name,
-        rowMode,
-        values: params.map(parameterOf),
+  send(sql: string, params: SqlList = [], rowMode?: 'array'): Promise<Answer> {
+    if (this.#lost !== undefined) return Promise.reject(this.#lost);
+    return new Promise((resolve, reject) => {
+      const prepared = this.#prepare(sql);
+      const isNew = prepared.state !== 'sent';
+      this.#outbox.add(prepared, params);
+      this.#waiting.push({
+        ...{ prepared, isNew, asLists: rowMode === 'array', rows: [], command: '', resolve },
+        reject: (error) => reject(this.#lost ?? cleaned(error)),
       });
-      return { rows, count: rowCount ?? 0, command: command ?? '' };
-    } catch (error) {
-      throw this.#lost ?? cleaned(error);
-    }
+      if (!ENDS.test(sql)) return;
+      this.#endRound();
+      this.flush();
+    });
   }
 
-  /** Lets everything leave that was sent. */
+  #prepare(sql: string): Prepared {
+    const known = this.#prepared.get(sql);
+    if (known !== undefined) return known;
+    const made: Prepared = { ...translate(sql), state: 'new', columns: undefined };
+    if (made.name !== '') this.#prepared.set(sql, made);
+    return made;
+  }
+
+  /** Lets everything leave that was sent, together with what is sent before anything else happens. */
   flush(): void {
-    if (!this.#isCorked) return;
-    this.#isCorked = false;
-    this.#client.connection.stream.uncork();
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    process.nextTick(() => this.#sendWaiting());
+  }
+
+  #endRound(): void {
+    if (this.#waiting.length === 0) return;
+    this.#rounds.push(this.#makeRound(this.#waiting, this.#outbox.take()));
+    this.#waiting = [];
+  }
+
+  #sendWaiting(): void {
+    this.#isFlushing = false;
+    this.#endRound();
+    const rounds = this.#rounds;
+    if (rounds.length === 0) return;
+    this.#rounds = [];
+    const { stream } = this.#client.connection;
+    if (rounds.length > 1) stream.cork();
+    for (const round of rounds) this.#client.query(round);
+    if (rounds.length > 1) stream.uncork();
   }
 
   async ask<T>(sql: string, ...params: SqlValue[]): Promise<T[]> {
@@ -249,9 +389,9 @@ export class Session {
 
   /** Several statements without parameters, in one go. */
   async script(sql: string): Promise<void> {
-    this.flush();
+    this.#sendWaiting();
     try {
-      await this.#client.query({ text: sql, values: [] });
+      await this.#client.query({ text: sql });
     } catch (error) {
       throw this.#lost ?? cleaned(error);
     }
@@ -271,7 +411,7 @@ export class Session {
   }
 
   async close(): Promise<void> {
-    this.flush();
+    this.#sendWaiting();
     const isLost = this.isLost;
     this.#lost ??= new LostConnection('the connection was closed');
     if (isLost) this.#client.connection.stream.destroy();

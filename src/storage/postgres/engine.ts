@@ -4,6 +4,7 @@ import { LIMITS } from '../../limits.ts';
 import type { Address } from '../address.ts';
 import {
   type Acknowledged,
+  type Durable,
   ForeignSchema,
   NoLogYet,
   type Reader,
@@ -148,6 +149,9 @@ async function createSchema(session: Session, address: Address): Promise<void> {
 
 const RECONNECT_PAUSE_MS = 200;
 
+/** How long a write that was begun ahead waits for somebody to go on with it. */
+const BEGUN_MS_MAX = 200;
+
 class PostgresEngine implements StorageEngine {
   readonly facts: StorageFacts;
   readonly acknowledged: Acknowledged;
@@ -166,6 +170,10 @@ class PostgresEngine implements StorageEngine {
   #committedOn: Session | undefined;
   #failed: ColibriError | undefined;
   #presence: NodeJS.Timeout | undefined;
+  /** The next write, begun together with the commit of the last one. */
+  #begun:
+    | { readonly session: Session; readonly tx: PostgresTransaction; readonly timer: NodeJS.Timeout }
+    | undefined;
 
   constructor(options: PostgresOptions, writer: Session, writable: boolean, server: Server) {
     this.#options = options;
@@ -189,11 +197,9 @@ class PostgresEngine implements StorageEngine {
       session.send('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY').catch(() => undefined);
       const result = await work(new PostgresReader(session));
       session.send('COMMIT').catch(() => undefined);
-      session.flush();
       return result;
     } catch (error) {
       session?.send('ROLLBACK').catch(() => undefined);
-      session?.flush();
       throw this.#refusal(error);
     } finally {
       if (session?.isLost === false && this.#idleReaders.length < LIMITS.idleReadersMax && !this.#closed)
@@ -208,31 +214,33 @@ class PostgresEngine implements StorageEngine {
     return await Session.open(address, { reads: true, longReads });
   }
 
-  async write<T>(work: (tx: Transaction) => Promise<T>, durable?: 'soon'): Promise<T> {
+  async write<T>(work: (tx: Transaction) => Promise<T>, durable?: Durable): Promise<T> {
     const turn = this.#lastWrite.then(() => this.#writeAlone(work, durable));
     this.#lastWrite = turn.catch(() => undefined);
     return await turn;
   }
 
-  async #writeAlone<T>(work: (tx: Transaction) => Promise<T>, durable?: 'soon'): Promise<T> {
+  async #writeAlone<T>(work: (tx: Transaction) => Promise<T>, durable?: Durable): Promise<T> {
     if (this.#failed !== undefined) throw this.#failed;
     const session = await this.#connected();
-    const tx = await this.#begin(session);
+    const tx = this.#takeBegun(session) ?? (await this.#begin(session));
     let result: T;
     try {
       result = await work(tx);
-      if (durable === 'soon') tx.later('SET LOCAL synchronous_commit = off');
+      if (durable !== undefined) tx.later('SET LOCAL synchronous_commit = off');
     } catch (error) {
-      session.send('ROLLBACK').catch(() => undefined);
-      session.flush();
+      tx.abandon();
       throw this.#refusal(error);
     }
     try {
       tx.later('COMMIT', [], assertCommitted);
+      if (durable === 'before another') await this.#beginNext(session, tx);
       await tx.settle();
       this.#isSynced = durable === undefined;
       this.#committedOn = session;
     } catch (error) {
+      this.#abandonBegun();
+      tx.abandon();
       if (!isLost(error)) throw this.#refusal(error);
       if (!(await this.#wasCommitted(tx, error))) throw this.#refusal(error);
       this.#isSynced = false;
@@ -240,6 +248,31 @@ class PostgresEngine implements StorageEngine {
       this.#committedOn = this.#writer;
     }
     return result;
+  }
+
+  /** Begins the next write before this one is answered. It asks what this one asked first. */
+  async #beginNext(session: Session, { firstQuestion }: PostgresTransaction): Promise<void> {
+    if (!this.#isNamed) return;
+    const tx = await this.#begin(session);
+    if (firstQuestion !== undefined) tx.askAhead(firstQuestion);
+    // Nobody else can write meanwhile.
+    const timer = setTimeout(() => this.#abandonBegun(), BEGUN_MS_MAX);
+    this.#begun = { session, tx, timer };
+  }
+
+  #takeBegun(session: Session): PostgresTransaction | undefined {
+    if (this.#begun?.session !== session) return undefined;
+    const { tx, timer } = this.#begun;
+    clearTimeout(timer);
+    this.#begun = undefined;
+    return tx;
+  }
+
+  #abandonBegun(): void {
+    const { session, tx, timer } = this.#begun ?? {};
+    this.#begun = undefined;
+    clearTimeout(timer);
+    if (session?.isLost === false) tx?.abandon();
   }
 
   /** Begins a transaction under the write lock, and learns what time it is. All of it leaves with the first question. */
@@ -265,8 +298,7 @@ class PostgresEngine implements StorageEngine {
       await tx.run('LOCK TABLE log IN SHARE ROW EXCLUSIVE MODE');
       this.#isNamed = await lock();
     } catch (error) {
-      tx.later('ROLLBACK');
-      await tx.settle().catch(() => undefined);
+      tx.abandon();
       throw this.#refusal(error);
     }
   }
@@ -281,10 +313,11 @@ class PostgresEngine implements StorageEngine {
       try {
         const session = await this.#connected();
         const tx = await this.#begin(session);
-        const found = witness === undefined ? [] : await tx.all(witness.sql, ...witness.params);
-        tx.later('COMMIT');
-        await tx.settle();
-        return found.length > 0;
+        try {
+          return witness !== undefined && (await tx.all(witness.sql, ...witness.params)).length > 0;
+        } finally {
+          tx.abandon();
+        }
       } catch {
         if (performance.now() > until || this.#closed) throw this.#uncertain(cause);
       }
@@ -364,6 +397,7 @@ class PostgresEngine implements StorageEngine {
     if (this.#isSynced || !this.facts.writable) return;
     const turn = this.#lastWrite.then(async () => {
       if (this.#isSynced) return;
+      this.#abandonBegun();
       try {
         const session = await this.#connected();
         if (this.#committedOn !== undefined && this.#committedOn !== session)
@@ -421,6 +455,7 @@ class PostgresEngine implements StorageEngine {
     this.#closed = true;
     clearInterval(this.#presence);
     await this.#lastWrite;
+    this.#abandonBegun();
     for (const session of [this.#writer, ...this.#idleReaders.splice(0)]) await session.close();
   }
 

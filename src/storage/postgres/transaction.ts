@@ -2,7 +2,7 @@ import type { Reader, Row, SqlList, SqlValue, Transaction } from '../engine.ts';
 import { isOnThisMachine, isPresent } from '../process-identity.ts';
 import { Changes } from './changes.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
-import { type Answer, codeOf, isLost, type Session } from './driver.ts';
+import { type Answer, codeOf, countOf, isLost, type Session } from './driver.ts';
 import { nameLock, PRESENT } from './presence.ts';
 import { indexedWords } from './words.ts';
 
@@ -43,8 +43,10 @@ export class PostgresReader implements Reader {
 /** Division by zero: what `change` provokes. */
 const NOT_ONE = '22012';
 
-/** Begun with its first change. */
+/** Begun on the server when a change of it leaves: until then, changes are taken back by forgetting them. */
 interface Savepoint {
+  /** How many of the changes that have not left were there before it. */
+  before: number;
   isBegun: boolean;
 }
 
@@ -59,13 +61,17 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
   readonly known = new Map<string, unknown>();
   /** Statements that were sent and whose answer was not looked at yet. */
   #unchecked: { readonly answer: Promise<unknown>; readonly savepoint: Savepoint | undefined }[] = [];
-  /** Changes that leave as one statement. */
+  /** Changes that leave together. */
   readonly #changes = new Changes();
   /** Why nothing of this transaction may be committed. */
   #failure: unknown;
   #savepoint: Savepoint | undefined;
   #witness: { readonly sql: string; readonly params: SqlList } | undefined;
   readonly #now: () => number;
+  /** The first thing that was asked, where it has no parameters. */
+  #first: string | undefined;
+  /** Asked before anybody wanted to know; forgotten once anything else was sent. */
+  #ahead: { readonly sql: string; readonly answer: Promise<Answer> } | undefined;
 
   constructor(session: Session, now: () => number) {
     super(session);
@@ -81,20 +87,28 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
     this.#witness = { sql, params };
   }
 
+  get firstQuestion(): string | undefined {
+    return this.#first;
+  }
+
+  /** Asks what will be asked first. */
+  askAhead(sql: string): void {
+    const answer = this.session.send(sql);
+    answer.catch(() => undefined);
+    this.#ahead = { sql, answer };
+  }
+
   get witness() {
     return this.#witness;
   }
 
   async run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }> {
-    this.#beginSavepoint();
-    const { count } = await this.ask(sql, params);
-    return { changes: count };
+    this.#sendChanges(true);
+    return { changes: countOf(await this.ask(sql, params)) };
   }
 
   async change(sql: string, ...params: readonly SqlValue[]): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
-    this.#beginSavepoint();
-    if (!this.#changes.takes(sql)) this.#sendChanges();
     this.#changes.add(sql, params);
   }
 
@@ -103,9 +117,19 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
     for (const row of rows) await this.change(sql, ...row);
   }
 
-  #sendChanges(): void {
-    const { sql, params } = this.#changes.take();
-    if (sql !== '') this.#send(sql, params);
+  /** `isChange`: so is the statement that is sent next. */
+  #sendChanges(isChange = false): void {
+    const savepoint = this.#savepoint;
+    if (savepoint?.isBegun === false) {
+      // What was there before it cannot be taken back by it, and leaves before it.
+      this.#savepoint = undefined;
+      for (const { sql, params } of this.#changes.take(savepoint.before)) this.#send(sql, params);
+      savepoint.before = 0;
+      savepoint.isBegun = isChange || this.#changes.length > 0;
+      if (savepoint.isBegun) this.#send('SAVEPOINT work');
+      this.#savepoint = savepoint;
+    }
+    for (const { sql, params } of this.#changes.take()) this.#send(sql, params);
   }
 
   /** Sends a statement whose answer is checked by whoever next waits for one. */
@@ -115,6 +139,7 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
   }
 
   #send(sql: string, params: SqlList = [], check: (answer: Answer) => void = () => undefined): void {
+    this.#ahead = undefined;
     const answer = this.session.send(sql, params).then(check);
     // Whoever waits next is told; until then nobody listens.
     answer.catch(() => undefined);
@@ -133,31 +158,31 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
 
   /**
    * Nothing is waited for at its end: a statement of it that fails only turns out later, and then nothing of the transaction
-   * may go on. What is refused before it wrote anything costs nothing.
+   * may go on. What is refused before anything of it left costs nothing.
    */
   async savepoint<T>(work: () => Promise<T>): Promise<T> {
-    this.#savepoint = { isBegun: false };
+    const savepoint: Savepoint = { before: this.#changes.length, isBegun: false };
+    this.#savepoint = savepoint;
     try {
       const result = await work();
-      if (this.#savepoint.isBegun) this.later('RELEASE SAVEPOINT work');
+      if (savepoint.isBegun) this.later('RELEASE SAVEPOINT work');
       return result;
     } catch (error) {
       this.known.clear();
-      const { isBegun } = this.#savepoint;
-      await this.settle().catch(() => undefined);
+      this.#changes.keep(savepoint.isBegun ? 0 : savepoint.before);
+      if (savepoint.isBegun) await this.settle().catch(() => undefined);
       if (this.#failure !== undefined) throw this.#failure;
-      if (isBegun) for (const back of ['ROLLBACK TO', 'RELEASE']) this.later(`${back} SAVEPOINT work`);
+      if (savepoint.isBegun)
+        for (const back of ['ROLLBACK TO', 'RELEASE']) this.later(`${back} SAVEPOINT work`);
       throw error;
     } finally {
       this.#savepoint = undefined;
     }
   }
 
-  /** Only what changes something has to be taken back. */
-  #beginSavepoint(): void {
-    if (this.#savepoint === undefined || this.#savepoint.isBegun) return;
-    this.later('SAVEPOINT work');
-    this.#savepoint.isBegun = true;
+  /** Takes everything back, where the server has not done so already. */
+  abandon(): void {
+    this.session.send('ROLLBACK').catch(() => undefined);
   }
 
   /** Waits for every statement that was sent. Rejects with the first that failed: those behind it failed only for that. */
@@ -178,7 +203,10 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
     if (this.#failure !== undefined) throw this.#failure;
     this.#sendChanges();
     const savepoint = this.#savepoint;
-    const answer = this.session.send(sql, params, rowMode);
+    const ahead = this.#ahead;
+    this.#ahead = undefined;
+    if (params.length === 0 && rowMode === undefined) this.#first ??= sql;
+    const answer = ahead?.sql === sql ? ahead.answer : this.session.send(sql, params, rowMode);
     // A statement before this one may have failed, and then this one only for that.
     answer.catch(() => undefined);
     await this.settle();
