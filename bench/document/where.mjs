@@ -22,10 +22,10 @@ export const WHERE = {
   'in-flight-task_update': IN_BATCHES,
   'in-flight-thought_record': IN_BATCHES,
   'postgres-write':
-    'Two thirds of it is processor time of the server process: building, sending and reading some twenty statements, and two signatures.',
+    'Half of it is processor time of the server process, two signatures among it; PostgreSQL takes the other half for a dozen statements and two commits.',
   'postgres-in-flight':
-    'Calls that wait together share lock, head and commits, but each asks for the rows it changes, one call after the other.',
-  'postgres-far': 'It is six round trips. The rest is work, as in the write over a socket.',
+    'Calls that wait together share lock, head, questions and commits. What is left is processor time on one thread.',
+  'postgres-far': 'It is four round trips. The rest is work, as in the write over a socket.',
   'growth-task_next_actions':
     'An empty database has nothing to answer with; the full one answers with 20 tasks. Reading and writing down these is the difference, not the size: see the figures at 1,000 tasks.',
   'verify-log':

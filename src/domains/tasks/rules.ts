@@ -27,10 +27,11 @@ function* createTask(args: KeptCreate, call: Call): Steps<Ruling<Created>> {
   const dependsOn = numbers(args.depends_on ?? [], 'depends_on');
   const parent = args.parent_id === undefined ? null : numberOf(TASKS, args.parent_id, 'parent_id');
   const named = parent === null ? dependsOn : [parent, ...dependsOn];
-  const { existing, id, sequence } = yield* ask({
+  const { existing, id, sequence, above } = yield* ask({
     existing: ['existing', named],
     id: ['nextId', 'tasks'],
     sequence: ['nextSequence', args.project],
+    above: ['coveringSessions', parent ?? 0],
   });
   if (parent !== null) assertExist([parent], existing, 'parent_id');
   assertExist(dependsOn, existing, 'depends_on');
@@ -65,7 +66,6 @@ function* createTask(args: KeptCreate, call: Call): Steps<Ruling<Created>> {
     updated_by: call.actor,
     position: call.position,
   };
-  const { above } = yield* ask({ above: ['coveringSessions', parent ?? 0] });
   const covering = above.filter(({ scope }) => scope === 'deep');
   const records = yield* recordIn(covering, { kind: 'change', ref: call.position, task_id: id }, call);
   return {
