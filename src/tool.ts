@@ -80,6 +80,8 @@ interface WritingParts<I extends z.ZodObject, O extends z.ZodObject> extends Too
   readonly readsLog?: boolean;
   /** Reads what is outside the database, before the transaction, and writes defaults into the arguments. */
   prepare?(args: z.output<I>): Promise<{ readonly [K in 'args' | 'outside']: Members }>;
+  /** Learns from the transaction what its rule will ask first. */
+  foresee?(args: Members, call: WritingContext, tx: Transaction): Promise<void>;
   /** Gets the kept arguments: a digest in the place of each text. */
   handle(args: Members, call: WritingContext, tx: Transaction): Promise<z.input<O>> | z.input<O>;
 }

@@ -54,20 +54,7 @@ export function transactionLookup(
     },
     session: async (id) => (id === 0 ? undefined : await tx.get<SessionRow>(SESSION_BY_ID, id)),
     openSession: (task) => tx.get<SessionRow>(OPEN_SESSION, task),
-    coveringSessions: async (task) => {
-      const isAnyOpen = "SELECT 1 AS found FROM sessions WHERE status = 'open' LIMIT 1";
-      if ((await once(tx, KNOWN.openSession, () => tx.get(isAnyOpen))) === undefined) return [];
-      return await tx.all<SessionRow>(
-        `WITH RECURSIVE above (id, distance) AS (
-           SELECT CAST(? AS BIGINT), 0
-           UNION ALL
-           SELECT t.parent_id, above.distance + 1 FROM tasks t JOIN above ON t.id = above.id WHERE t.parent_id IS NOT NULL
-         )
-         SELECT ${columnsOf(SESSIONS, 's.')} FROM sessions s JOIN above ON s.task_id = above.id
-         WHERE s.status = 'open' AND (above.distance = 0 OR s.scope = 'deep') ORDER BY s.id`,
-        task,
-      );
-    },
+    coveringSessions: (task) => once(tx, KNOWN.sessionsOver(task), () => coveringSessions(tx, task)),
     newestThought: (task) => once(tx, KNOWN.newestThought(task), () => newestThought(tx, task)),
     unsealedThoughts: (task) =>
       numberFrom(tx, `SELECT count(*) AS value FROM thoughts t WHERE t.task_id = ? AND NOT ${SEALED}`, task),
@@ -99,17 +86,22 @@ export function transactionLookup(
 const KNOWN = {
   task: (id: number) => `task ${id}`,
   openSession: 'an open session',
+  sessionsOver: (task: number) => `sessions over task ${task}`,
   newestThought: (task: number) => `newest thought of task ${task}`,
   lastId: (table: string) => `last id of ${table}`,
   lastSequence: (project: string) => `last sequence of ${project}`,
 };
 
 async function once<T>({ known }: Transaction, name: string, learn: () => Promise<T>): Promise<T> {
-  if (known.has(name)) return known.get(name) as T;
-  const value = await learn();
-  known.set(name, value);
-  return value;
+  // The promise itself: who asks meanwhile waits for the same answer.
+  if (!known.has(name)) known.set(name, learn());
+  return (await known.get(name)) as T;
 }
+
+/** What is asked once in a transaction, however often it is wanted. */
+export const REMEMBERED: ReadonlySet<keyof AsyncLookup> = new Set([
+  ...(['task', 'coveringSessions', 'newestThought', 'nextId', 'nextSequence'] as const),
+]);
 
 /** A row that was written is what would be read from now on. */
 export function learn({ known }: Transaction, { table, row, previous }: Written): void {
@@ -118,13 +110,31 @@ export function learn({ known }: Transaction, { table, row, previous }: Written)
   if (previous === 0) known.set(KNOWN.lastId(table), row.id);
   if (table === 'tasks') {
     known.set(KNOWN.task(row.id), row);
-    if (previous === 0) known.set(KNOWN.lastSequence(row.project), row.sequence);
+    if (previous === 0) {
+      known.set(KNOWN.lastSequence(row.project), row.sequence);
+      // Somebody may have asked for it before it was there.
+      known.delete(KNOWN.sessionsOver(row.id));
+    }
   }
   if (table === 'thoughts') {
     const { id, hash, chain_position } = row;
     known.set(KNOWN.newestThought(row.task_id), { id, hash, chain_position, sealed: false });
   }
 }
+
+async function coveringSessions(tx: Transaction, task: number): Promise<SessionRow[]> {
+  const isAnyOpen = "SELECT 1 AS found FROM sessions WHERE status = 'open' LIMIT 1";
+  if ((await once(tx, KNOWN.openSession, () => tx.get(isAnyOpen))) === undefined) return [];
+  return await tx.all<SessionRow>(COVERING, task);
+}
+
+const COVERING = `WITH RECURSIVE above (id, distance) AS (
+    SELECT CAST(? AS BIGINT), 0
+    UNION ALL
+    SELECT t.parent_id, above.distance + 1 FROM tasks t JOIN above ON t.id = above.id WHERE t.parent_id IS NOT NULL
+  )
+  SELECT ${columnsOf(SESSIONS, 's.')} FROM sessions s JOIN above ON s.task_id = above.id
+  WHERE s.status = 'open' AND (above.distance = 0 OR s.scope = 'deep') ORDER BY s.id`;
 
 async function newestThought(tx: Reader, task: number): Promise<NewestThought | undefined> {
   const row = await tx.get<Omit<NewestThought, 'sealed'> & { readonly sealed: number }>(NEWEST_THOUGHT, task);

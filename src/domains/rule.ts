@@ -145,6 +145,23 @@ export async function settleAsync<R>(steps: Steps<R>, lookup: AsyncLookup): Prom
   }
 }
 
+/** Asks now what a rule would ask in its first step, of the kinds that the lookup remembers. One that refuses asks nothing. */
+export async function foresee<R>(
+  steps: Steps<R>,
+  lookup: AsyncLookup,
+  kinds: ReadonlySet<keyof Lookup>,
+): Promise<void> {
+  let questions: Questions = {};
+  try {
+    const { done, value } = steps.next();
+    if (done !== true) questions = value;
+  } catch {
+    return;
+  }
+  const remembered = Object.values(questions).filter(([kind]) => kinds.has(kind));
+  await Promise.all(remembered.map((question) => answer(lookup, question)));
+}
+
 /** No question has more than two arguments. */
 function answer(lookup: Lookup | AsyncLookup, [kind, first, second]: readonly [keyof Lookup, ...unknown[]]) {
   return (lookup[kind] as (first: unknown, second: unknown) => unknown)(first, second);

@@ -13,9 +13,9 @@ import { readTexts } from '../log/texts.ts';
 import { changeOne, type Reader, type SqlValue, type Transaction } from '../storage/engine.ts';
 import type { Effect, WritingContext } from '../tool.ts';
 import type { TaskRow } from './facts.ts';
-import { idsFrom, learn, transactionLookup } from './lookup.ts';
+import { idsFrom, learn, REMEMBERED, transactionLookup } from './lookup.ts';
 import { notFound } from './records.ts';
-import { settleAsync, type WritingRule, type Written } from './rule.ts';
+import { foresee, settleAsync, type WritingRule, type Written } from './rule.ts';
 import { isFinal, queueOf } from './tasks/workflows.ts';
 
 /** The handler of a tool that writes by a rule: what it needs is fetched, the rule decides, what it wrote is stored. */
@@ -23,6 +23,13 @@ export function ruled<R extends object>({ rule, texts }: WritingRule<R>) {
   return {
     effect: 'writes' as const,
     texts,
+    async foresee(
+      args: Readonly<Record<string, unknown>>,
+      call: WritingContext,
+      tx: Transaction,
+    ): Promise<void> {
+      await foresee(rule(args as never, call), transactionLookup(tx, call), REMEMBERED);
+    },
     async handle(args: Readonly<Record<string, unknown>>, call: WritingContext, tx: Transaction): Promise<R> {
       try {
         const known = new Map(call.texts.map(({ digest, text }) => [digest, text]));

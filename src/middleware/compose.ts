@@ -245,8 +245,10 @@ function isPointRead({ sink, storage }: Stages, { kind, refusal }: Call): boolea
 async function writeSome(stages: Stages, calls: readonly Call[]): Promise<readonly Ended[]> {
   const durable = calls.some(isWriting) ? undefined : 'soon';
   try {
-    const run = (rows: OpenRows) => forAWhile(stages, calls, (call) => runIn(stages, call, rows));
-    return await stages.sink.write(run, durable);
+    return await stages.sink.write(async (rows) => {
+      await foresee(stages, calls, rows);
+      return await forAWhile(stages, calls, (call) => runIn(stages, call, rows));
+    }, durable);
   } catch (thrown) {
     const failure = noted(stages, asError(thrown));
     if (durable === 'soon') return await readSome(stages, calls);
@@ -292,6 +294,19 @@ async function forAWhile(
     if (clock.monotonic() - began > (storage.batchMsMax ?? LIMITS.sliceMsMax)) break;
   }
   return ended;
+}
+
+/** Where the database is far away, what calls that were taken together will ask first is asked for all of them at once. */
+async function foresee({ storage }: Stages, calls: readonly Call[], rows: OpenRows): Promise<void> {
+  if (storage.isShared !== true || calls.length === 1) return;
+  const { tx, lastSeen } = rows;
+  const asked = calls.filter(isWriting).map(async ({ tool, entered }) => {
+    if (tool?.effect !== 'writes') return;
+    const { args, texts } = entered.kept ?? NOTHING_KEPT;
+    const outside = { ...entered.outside };
+    await tool.foresee?.(args, { ...entered, ...rows.reserve(), texts, effects: [], outside, lastSeen }, tx);
+  });
+  await Promise.all(asked);
 }
 
 /** Runs a call in a transaction, up to and including its exit row: what it wrote and that row exist both or neither. */

@@ -190,7 +190,10 @@ describe.skipIf(NO_POSTGRES !== undefined)(`what leaves together ${NO_POSTGRES ?
     try {
       const server = await colibri.start();
       type ToolCall = readonly [name: string, args: object];
-      const update = (progress: number): ToolCall => ['task_update', { task_id: 'T-0001', progress }];
+      const update = (progress: number, task = 1): ToolCall => [
+        'task_update',
+        { task_id: `T-000${task}`, progress },
+      ];
       const thought: ToolCall = ['thought_record', { task_id: 'T-0001', type: 'plan', content: 'x' }];
       const create: ToolCall = ['task_create', { title: 'x', project: 'p' }];
       // What is prepared once is not counted, and neither is a look at what only the first call must see.
@@ -204,6 +207,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`what leaves together ${NO_POSTGRES ?
       const before = trips();
       const answers = await server.callTogether([
         ...Array.from({ length: 8 }, (_, i) => update(i + 10)),
+        ...Array.from({ length: 3 }, (_, i) => update(i + 10, i + 1)),
         ...Array.from({ length: 8 }, () => create),
         ...Array.from({ length: 8 }, () => thought),
       ]);
