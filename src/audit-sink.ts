@@ -75,6 +75,9 @@ export interface OpenRows {
   exit(event: ToolExitEvent, reserved?: Reserved): Promise<void>;
 }
 
+/** Asks on a transaction that was begun what will be asked there first, and lets it remember the answers. */
+export type AskAhead = (tx: Transaction) => Promise<void>;
+
 /** What the stages write to: Colibri's own log, which takes calls together, or a sink that takes one at a time. */
 export interface CallSink {
   readonly takesBatches: boolean;
@@ -82,8 +85,11 @@ export interface CallSink {
   readonly process: string;
   /** Commits so far. */
   commits(): number;
-  /** Stage 3 of calls that were taken together. A long read is recorded before it runs, as a writing call is. */
-  enter(events: readonly ToolEnterEvent[], isLong?: boolean): Promise<void>;
+  /**
+   * Stage 3 of calls that were taken together. A long read is recorded before it runs, as a writing call is. `next` may be
+   * asked to learn ahead what stage 4 will want to know.
+   */
+  enter(events: readonly ToolEnterEvent[], isLong?: boolean, next?: AskAhead): Promise<void>;
   /** Stages 4 and 5 in one commit. `soon` as with `StorageEngine`: where none of the calls writes. */
   write<T>(work: (rows: OpenRows) => Promise<T>, durable?: 'soon'): Promise<T>;
   /**

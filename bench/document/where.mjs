@@ -25,7 +25,7 @@ export const WHERE = {
     'Half of it is processor time of the server process, two signatures among it; PostgreSQL takes the other half for a dozen statements and two commits.',
   'postgres-in-flight':
     'Calls that wait together share lock, head, questions and commits. What is left is processor time on one thread.',
-  'postgres-far': 'It is four round trips. The rest is work, as in the write over a socket.',
+  'postgres-far': 'It is three round trips. The rest is work, as in the write over a socket.',
   'growth-task_next_actions':
     'An empty database has nothing to answer with; the full one answers with 20 tasks. Reading and writing down these is the difference, not the size: see the figures at 1,000 tasks.',
   'verify-log':

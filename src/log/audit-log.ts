@@ -1,4 +1,4 @@
-import type { CallSink, OpenRows, ToolEnterEvent, ToolExitEvent } from '../audit-sink.ts';
+import type { AskAhead, CallSink, OpenRows, ToolEnterEvent, ToolExitEvent } from '../audit-sink.ts';
 import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/digest.ts';
@@ -57,7 +57,7 @@ export function createAuditLog(writer: LogWriter): CallSink {
     }
   }
 
-  async function enter(events: readonly ToolEnterEvent[], isLong = false): Promise<void> {
+  async function enter(events: readonly ToolEnterEvent[], isLong = false, next?: AskAhead): Promise<void> {
     const calls = events.map((event): Begun => {
       // The salt of refused arguments is kept nowhere: what was sent by mistake cannot be guessed back from its digest.
       return { event, salt: clock.salt(), body: event.kept && canonicalJson(event.kept.args) };
@@ -75,7 +75,7 @@ export function createAuditLog(writer: LogWriter): CallSink {
         return entered;
         // What the calls do is written next, whatever it is; only a long one is read first.
       },
-      isLong ? 'soon' : 'before another',
+      isLong || next === undefined ? 'soon' : { next },
     );
     for (const [i, call] of calls.entries()) call.position = positions[i];
   }

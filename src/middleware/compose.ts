@@ -8,7 +8,7 @@ import { takeTexts } from '../log/texts.ts';
 import { TransferredError } from '../log/transfer.ts';
 import { capabilitiesFor, type RuntimeMode } from '../modes.ts';
 import { redactText } from '../secrets.ts';
-import type { Reader, StorageEngine } from '../storage/engine.ts';
+import type { Reader, StorageEngine, Transaction } from '../storage/engine.ts';
 import type { Effect, Tool } from '../tool.ts';
 import { codeOf, type Envelope, fail, succeed } from './envelope.ts';
 import { createToolLock, NotBegunError, type Queued } from './tool-lock.ts';
@@ -211,7 +211,7 @@ async function enter(stages: Stages, calls: readonly Call[], isLong: boolean): P
   const { sink } = stages;
   try {
     const events = calls.map(({ entered }) => entered);
-    await sink.enter(events, isLong);
+    await sink.enter(events, isLong, (tx) => foresee(stages, calls, tx));
     return calls;
   } catch (thrown) {
     const cause = noted(stages, asError(thrown));
@@ -246,7 +246,7 @@ async function writeSome(stages: Stages, calls: readonly Call[]): Promise<readon
   const durable = calls.some(isWriting) ? undefined : 'soon';
   try {
     return await stages.sink.write(async (rows) => {
-      await foresee(stages, calls, rows);
+      await foresee(stages, calls, rows.tx);
       return await forAWhile(stages, calls, (call) => runIn(stages, call, rows));
     }, durable);
   } catch (thrown) {
@@ -296,15 +296,15 @@ async function forAWhile(
   return ended;
 }
 
-/** Where the database is far away, what calls that were taken together will ask first is asked for all of them at once. */
-async function foresee({ storage }: Stages, calls: readonly Call[], rows: OpenRows): Promise<void> {
-  if (storage.isShared !== true || calls.length === 1) return;
-  const { tx, lastSeen } = rows;
+/** Where the database is far away, what the calls will ask first is asked for all of them at once. */
+async function foresee({ storage, sink }: Stages, calls: readonly Call[], tx: Transaction): Promise<void> {
+  if (storage.isShared !== true) return;
+  // Where and when they end is decided later, and is nothing that a rule asks about.
+  const later = { at: '', position: 0, process: sink.process, effects: [], lastSeen: () => undefined };
   const asked = calls.filter(isWriting).map(async ({ tool, entered }) => {
     if (tool?.effect !== 'writes') return;
     const { args, texts } = entered.kept ?? NOTHING_KEPT;
-    const outside = { ...entered.outside };
-    await tool.foresee?.(args, { ...entered, ...rows.reserve(), texts, effects: [], outside, lastSeen }, tx);
+    await tool.foresee?.(args, { ...entered, ...later, texts, outside: { ...entered.outside } }, tx);
   });
   await Promise.all(asked);
 }

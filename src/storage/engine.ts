@@ -90,7 +90,7 @@ export interface Transaction extends Reader {
 }
 
 /** When a commit must be durable, where that is not before it is answered. */
-export type Durable = 'soon' | 'before another';
+export type Durable = 'soon' | { readonly next: (tx: Transaction) => Promise<void> };
 
 /**
  * The port every engine implements. Asynchronous from the first day, so that an engine across a network drops in
@@ -101,8 +101,8 @@ export interface StorageEngine {
   read<T>(work: (tx: Reader) => Promise<T>): Promise<T>;
   /**
    * Runs `work` alone, commits when it resolves, rolls back when it rejects. Committed is not yet durable: see `sync`.
-   * `soon` says that nobody will wait for this commit to be durable, so that an engine may make it cheaper; `before another`
-   * says so too, and that another write follows at once, which an engine may begin together with this commit.
+   * `soon` says that nobody will wait for this commit to be durable, so that an engine may make it cheaper; `next` says so too,
+   * and that another write follows at once: an engine may begin it together with this commit, and let `next` ask ahead.
    */
   write<T>(work: (tx: Transaction) => Promise<T>, durable?: Durable): Promise<T>;
   /**

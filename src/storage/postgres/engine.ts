@@ -234,7 +234,7 @@ class PostgresEngine implements StorageEngine {
     }
     try {
       tx.later('COMMIT', [], assertCommitted);
-      if (durable === 'before another') await this.#beginNext(session, tx);
+      if (typeof durable === 'object') await this.#beginNext(session, tx, durable.next);
       await tx.settle();
       this.#isSynced = durable === undefined;
       this.#committedOn = session;
@@ -250,11 +250,17 @@ class PostgresEngine implements StorageEngine {
     return result;
   }
 
-  /** Begins the next write before this one is answered. It asks what this one asked first. */
-  async #beginNext(session: Session, { firstQuestion }: PostgresTransaction): Promise<void> {
+  /** Begins the next write before this one is answered. It asks what this one asked first, and what somebody knows will be asked. */
+  async #beginNext(
+    session: Session,
+    { firstQuestion }: PostgresTransaction,
+    next: (tx: Transaction) => Promise<void>,
+  ): Promise<void> {
     if (!this.#isNamed) return;
     const tx = await this.#begin(session);
     if (firstQuestion !== undefined) tx.askAhead(firstQuestion);
+    // Whoever goes on with it is told what went wrong.
+    next(tx).catch(() => undefined);
     // Nobody else can write meanwhile.
     const timer = setTimeout(() => this.#abandonBegun(), BEGUN_MS_MAX);
     this.#begun = { session, tx, timer };

@@ -70,7 +70,7 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
   readonly #now: () => number;
   /** The first thing that was asked, where it has no parameters. */
   #first: string | undefined;
-  /** Asked before anybody wanted to know; forgotten once anything else was sent. */
+  /** Asked before anybody wanted to know; forgotten once anything was changed. */
   #ahead: { readonly sql: string; readonly answer: Promise<Answer> } | undefined;
 
   constructor(session: Session, now: () => number) {
@@ -95,6 +95,7 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
   askAhead(sql: string): void {
     const answer = this.session.send(sql);
     answer.catch(() => undefined);
+    this.#first = sql;
     this.#ahead = { sql, answer };
   }
 
@@ -104,6 +105,7 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
 
   async run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }> {
     this.#sendChanges(true);
+    this.#ahead = undefined;
     return { changes: countOf(await this.ask(sql, params)) };
   }
 
@@ -204,9 +206,10 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
     this.#sendChanges();
     const savepoint = this.#savepoint;
     const ahead = this.#ahead;
-    this.#ahead = undefined;
     if (params.length === 0 && rowMode === undefined) this.#first ??= sql;
-    const answer = ahead?.sql === sql ? ahead.answer : this.session.send(sql, params, rowMode);
+    const isAhead = ahead?.sql === sql && rowMode === undefined;
+    if (isAhead) this.#ahead = undefined;
+    const answer = isAhead ? ahead.answer : this.session.send(sql, params, rowMode);
     // A statement before this one may have failed, and then this one only for that.
     answer.catch(() => undefined);
     await this.settle();
