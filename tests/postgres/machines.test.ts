@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ToolAnswer } from '../driver/message.ts';
 import { Playground } from '../driver/playground.ts';
-import { type Cluster, NO_POSTGRES, startCluster } from '../driver/postgres.ts';
-import { sleepMs, until } from '../driver/server-process.ts';
+import { type Cluster, holdLockAt, NO_POSTGRES, startCluster } from '../driver/postgres.ts';
+import { sleepMs } from '../driver/server-process.ts';
 import { openCalls } from '../driver/state-file.ts';
 
 // A process is told from others by its machine: by the name of the host, among other things.
@@ -39,18 +39,18 @@ describe.skipIf(missing !== undefined)(`machines that share a database ${missing
     for (const status of ['todo', 'in_progress'])
       await gone.call('task_update', { task_id: 'T-0001', status });
     const before = dataOf(await running.call('task_get', { task_id: 'T-0001' }));
-    const calls = Array.from({ length: 200 }, (_, n) =>
+    const calls = Array.from({ length: 3_000 }, (_, n) =>
       gone
         .call('thought_record', { task_id: 'T-0002', type: 'plan', content: `${n}` })
         .catch(() => undefined),
     );
-    // Between its two commits.
-    await until(
-      () => openCalls(url).length > 0,
-      30_000,
-      () => 'no call was ever open',
-    );
-    await gone.killHard();
+    // Between its two commits: while somebody else has the lock, calls that have begun cannot end.
+    for (let isBetween = false; !isBetween; ) {
+      const held = holdLockAt(url);
+      isBetween = openCalls(url).length > 0;
+      if (isBetween) await gone.killHard();
+      held.release();
+    }
     await Promise.all(calls);
     const left = openCalls(url);
     const atOnce = dataOf(await running.call('task_get', { task_id: 'T-0001' }));
