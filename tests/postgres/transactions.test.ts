@@ -186,6 +186,28 @@ describe.skipIf(NO_POSTGRES !== undefined)(`what leaves together ${NO_POSTGRES ?
     expect(await engine.read(positions)).toEqual([2]);
   });
 
+  test('what was seen on a connection that is lost is not taken for durable, whoever committed it', async () => {
+    const url = await cluster.createDatabase();
+    const [one, other] = [await named(url), await opened(url)];
+    await one.sync();
+    await other.write((tx) => add(tx, 1), 'soon');
+    const failed = one.write(async (tx) => {
+      expect(await positions(tx)).toEqual([1]);
+      const name = url.slice(url.lastIndexOf('/') + 1);
+      cluster.sql(
+        'postgres',
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`,
+      );
+      return await positions(tx);
+    });
+
+    await expect(failed).rejects.toThrow('nothing was written');
+    // Had the server failed, the row that was seen might never have been.
+    await expect(one.sync()).rejects.toThrow('connection');
+    await one.write((tx) => add(tx, 2));
+    await one.sync();
+  });
+
   test('a lone write takes three round trips, and calls that come together hardly more', async () => {
     const url = await cluster.createDatabase();
     const { trips, ...proxy } = await counting(cluster, url);

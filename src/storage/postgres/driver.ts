@@ -107,6 +107,9 @@ function settingsOf({ longReads }: { readonly longReads: boolean }): string {
     `statement_timeout = ${longReads ? 0 : limit}`,
     `idle_in_transaction_session_timeout = ${longReads ? 0 : limit}`,
     `tcp_user_timeout = ${limit}`,
+    // Nor may a network that is cut in the middle of a statement: the server waits for the rest, and counts no time.
+    `tcp_keepalives_idle = ${limit / 2_000}`,
+    'tcp_keepalives_interval = 1',
   ]
     .map((setting) => `SET ${setting}`)
     .join('; ');
@@ -281,13 +284,15 @@ export class Session {
     const library = await loadLibrary();
     let failure: unknown;
     for (const host of address.hosts) {
-      const session = await Session.#connect(library, address, host, longReads).catch((error: unknown) => {
+      let session: Session | undefined;
+      try {
+        session = await Session.#connect(library, address, host, longReads);
+        if (reads || (await session.takesWrites())) return session;
+        failure ??= new Error('the server accepts no writes: it is a standby or read-only');
+      } catch (error) {
         failure ??= error;
-      });
-      if (session === undefined) continue;
-      if (reads || (await session.takesWrites())) return session;
-      await session.close();
-      failure ??= new Error('the server accepts no writes: it is a standby or read-only');
+      }
+      await session?.close();
     }
     throw unreachable(address, failure);
   }

@@ -166,8 +166,8 @@ class PostgresEngine implements StorageEngine {
   #isNamed = false;
   /** Whether everything this process saw committed is durable. */
   #isSynced = false;
-  /** The session of the last commit. On another server, what was not durable may never have been. */
-  #committedOn: Session | undefined;
+  /** The session on which something was seen or committed last. On another server, what was not durable may never have been. */
+  #seenOn: Session | undefined;
   #failed: ColibriError | undefined;
   #presence: NodeJS.Timeout | undefined;
   /** The next write, begun together with the commit of the last one. */
@@ -222,22 +222,25 @@ class PostgresEngine implements StorageEngine {
 
   async #writeAlone<T>(work: (tx: Transaction) => Promise<T>, durable?: Durable): Promise<T> {
     if (this.#failed !== undefined) throw this.#failed;
+    // From now on this process may see what others committed and what is not durable yet, whatever becomes of this write.
+    if (this.#isSynced) this.#seenOn = this.#writer;
+    this.#isSynced = false;
     const session = await this.#connected();
     const tx = this.#takeBegun(session) ?? (await this.#begin(session));
     let result: T;
     try {
       result = await work(tx);
       if (durable !== undefined) tx.later('SET LOCAL synchronous_commit = off');
+      tx.later('COMMIT', [], assertCommitted);
     } catch (error) {
       tx.abandon();
       throw this.#refusal(error);
     }
     try {
-      tx.later('COMMIT', [], assertCommitted);
       if (typeof durable === 'object') await this.#beginNext(session, tx, durable.next);
       await tx.settle();
       this.#isSynced = durable === undefined;
-      this.#committedOn = session;
+      this.#seenOn = session;
     } catch (error) {
       this.#abandonBegun();
       tx.abandon();
@@ -245,7 +248,7 @@ class PostgresEngine implements StorageEngine {
       if (!(await this.#wasCommitted(tx, error))) throw this.#refusal(error);
       this.#isSynced = false;
       // Found on this one.
-      this.#committedOn = this.#writer;
+      this.#seenOn = this.#writer;
     }
     return result;
   }
@@ -363,7 +366,10 @@ class PostgresEngine implements StorageEngine {
     try {
       // The other holds a session of the server meanwhile, maybe the one that this had.
       await other.script('BEGIN; SELECT 1');
-      const after = await pid().catch(() => undefined);
+      const after = await pid().catch((error: unknown) => {
+        // Behind a pooler it gets no answer; where the connection is gone, nobody knows.
+        if (this.#writer.isLost) throw error;
+      });
       await other.script('ROLLBACK');
       if (before !== after)
         throw unusable(
@@ -401,13 +407,15 @@ class PostgresEngine implements StorageEngine {
   async sync(): Promise<void> {
     if (this.#failed !== undefined) throw this.#failed;
     if (this.#isSynced || !this.facts.writable) return;
+    // Of that one, whatever is committed on another one meanwhile.
+    const seenOn = this.#seenOn;
     const turn = this.#lastWrite.then(async () => {
-      if (this.#isSynced) return;
       this.#abandonBegun();
       try {
         const session = await this.#connected();
-        if (this.#committedOn !== undefined && this.#committedOn !== session)
+        if (seenOn !== undefined && seenOn !== session)
           throw new LostConnection('the connection was lost before the commit was durable');
+        if (this.#isSynced) return;
         // An empty transaction, and one that only has a number, is not waited for: 200 of 200 were not on the disk.
         await session.ask("SELECT pg_logical_emit_message(true, 'colibri', '')");
         this.#isSynced = true;

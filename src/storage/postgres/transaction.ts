@@ -61,6 +61,8 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
   readonly known = new Map<string, unknown>();
   /** Statements that were sent and whose answer was not looked at yet. */
   #unchecked: { readonly answer: Promise<unknown>; readonly savepoint: Savepoint | undefined }[] = [];
+  /** Resolves when those before them were looked at. */
+  #settled: Promise<unknown> = Promise.resolve();
   /** Changes that leave together. */
   readonly #changes = new Changes();
   /** Why nothing of this transaction may be committed. */
@@ -136,6 +138,7 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
 
   /** Sends a statement whose answer is checked by whoever next waits for one. */
   later(sql: string, params: SqlList = [], check?: (answer: Answer) => void): void {
+    if (this.#failure !== undefined) throw this.#failure;
     this.#sendChanges();
     this.#send(sql, params, check);
   }
@@ -193,11 +196,19 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
     this.session.flush();
     const sent = this.#unchecked;
     this.#unchecked = [];
-    let failure: unknown;
-    for (const { answer, savepoint } of sent)
-      await answer.catch((error: unknown) => {
-        failure ??= this.#watched(error, savepoint);
-      });
+    // What somebody else waits for comes first, and who is told of its failure is not only that one.
+    const before = this.#settled;
+    const settled = (async () => {
+      await before;
+      let failure: unknown;
+      for (const { answer, savepoint } of sent)
+        await answer.catch((error: unknown) => {
+          failure ??= this.#watched(error, savepoint);
+        });
+      return failure ?? this.#failure;
+    })();
+    this.#settled = settled;
+    const failure = await settled;
     if (failure !== undefined) throw failure;
   }
 
