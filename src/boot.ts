@@ -107,13 +107,13 @@ async function withDatabase(deps: BootDeps): Promise<Booted> {
     const sink = createAuditLog(log);
     signer?.onJoin(joiner({ storage, sink, signer }, deps));
     await signer?.join();
-    const explain = async () => {
-      const explained = await recoverOpenCalls(log, READING_TOOLS);
+    const explain = async (ownAreOver = false) => {
+      const explained = await recoverOpenCalls(log, READING_TOOLS, ownAreOver);
       if (explained > 0)
         diagnostics.warn(`${explained} call(s) of a process that died were recorded as crashed`);
     };
-    // Nothing may come before the row that receives a log.
-    if (deps.receives !== true) await explain();
+    // Nothing may come before the row that receives a log. A try before this one may have begun to join, and ended nothing.
+    if (deps.receives !== true) await explain(deps.before !== undefined);
     live = true;
     if (storage.isShared === true) void explainNowAndThen(explain, deps);
     return { storage, opened: storage, sink, signer };

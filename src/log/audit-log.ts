@@ -41,14 +41,16 @@ export function createAuditLog(writer: LogWriter): CallSink {
   /** One commit that adds rows: those that are overdue first, then `work`. */
   async function commit<T>(work: (appending: Appending) => Promise<T>, durable?: Durable): Promise<T> {
     let overdue: readonly ToolExitEvent[] = [];
+    // What ends a call late must be durable: a server that fails may lose any other commit, and nobody ends the call again.
+    const isDurable = durable === undefined || unclosed.length > 0;
     const all = async (appending: Appending) => {
       // Only now: another commit of this process may have closed some of them while this one waited for its turn.
-      [overdue, unclosed] = [unclosed, []];
+      if (isDurable) [overdue, unclosed] = [unclosed, []];
       for (const event of overdue) await appendEnd(appending, event);
       return await work(appending);
     };
     try {
-      const done = await commitRows(writer, all, durable);
+      const done = await commitRows(writer, all, isDurable ? undefined : durable);
       commits += 1;
       return done;
     } catch (error) {
@@ -95,9 +97,12 @@ export function createAuditLog(writer: LogWriter): CallSink {
     if (ended.length === 0) return;
     try {
       if (held !== undefined) throw held;
-      await commit(async (appending) => {
-        for (const event of ended) await appendEnd(appending, event);
-      }, 'soon');
+      await commit(
+        async (appending) => {
+          for (const event of ended) await appendEnd(appending, event);
+        },
+        ended.some(isInFile) ? undefined : 'soon',
+      );
     } catch (error) {
       unclosed = [...unclosed, ...ended.filter(isInFile)];
       throw error;
@@ -147,11 +152,12 @@ export function createAuditLog(writer: LogWriter): CallSink {
 
 /**
  * Explains every call that can no longer end: one exit row `crashed` each. It never committed, so it has no effects.
- * `reads` knows the tools that only read: their calls are filed under no task.
+ * `reads` knows the tools that only read: their calls are filed under no task. `ownAreOver`: so can those of this process.
  */
 export async function recoverOpenCalls(
   writer: LogWriter,
   reads: { has(tool: string): boolean },
+  ownAreOver = false,
 ): Promise<number> {
   const lost = async (tx: Reader) => {
     const open = await tx.all<{ process: string; text: string; body: string | null }>(OPEN_CALLS);
@@ -159,7 +165,8 @@ export async function recoverOpenCalls(
     const gone: typeof calls = [];
     for (const call of calls) {
       const ageMs = writer.clock.now() - Date.parse(call.row.at);
-      if (await writer.storage.isGone(tx, call.process, ageMs)) gone.push(call);
+      const isOver = ownAreOver && call.process === writer.process;
+      if (isOver || (await writer.storage.isGone(tx, call.process, ageMs))) gone.push(call);
     }
     return gone;
   };

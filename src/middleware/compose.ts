@@ -143,7 +143,7 @@ async function serve(stages: Stages, batch: readonly Asked[]): Promise<void> {
     const isTogether =
       calls.some(isWriting) ||
       (stages.held === undefined && calls.every((call) => isPointRead(stages, call)));
-    const ended = await (isTogether ? writeSome(stages, calls) : readSome(stages, calls));
+    const ended = await (isTogether ? writeSome(stages, calls, isRecorded) : readSome(stages, calls));
     calls = calls.slice(ended.length);
     void answer(stages, ended, calls.length === 0);
     if (isRecorded || calls.length === 0 || (await stages.lock.hasRoom())) continue;
@@ -241,17 +241,23 @@ function isPointRead({ sink, storage }: Stages, { kind, refusal }: Call): boolea
   return sink.takesBatches && storage.facts.writable && kind === 'point' && refusal === undefined;
 }
 
-/** Stages 4 and 5 in one commit. A handler that fails is taken back alone. */
-async function writeSome(stages: Stages, calls: readonly Call[]): Promise<readonly Ended[]> {
-  const durable = calls.some(isWriting) ? undefined : 'soon';
+/** Stages 4 and 5 in one commit. A handler that fails is taken back alone. `isRecorded`: their enter rows are committed. */
+async function writeSome(
+  stages: Stages,
+  calls: readonly Call[],
+  isRecorded: boolean,
+): Promise<readonly Ended[]> {
   try {
-    return await stages.sink.write(async (rows) => {
-      await foresee(stages, calls, rows.tx);
-      return await forAWhile(stages, calls, (call) => runIn(stages, call, rows));
-    }, durable);
+    return await stages.sink.write(
+      async (rows) => {
+        await foresee(stages, calls, rows.tx);
+        return await forAWhile(stages, calls, (call) => runIn(stages, call, rows));
+      },
+      isRecorded ? undefined : 'soon',
+    );
   } catch (thrown) {
     const failure = noted(stages, asError(thrown));
-    if (durable === 'soon') return await readSome(stages, calls);
+    if (!calls.some(isWriting)) return await readSome(stages, calls);
     // Nothing of it is stored, and what a read saw may be gone with it.
     const ended: Ended[] = [];
     for (const call of calls)

@@ -263,4 +263,71 @@ describe.skipIf(NO_POSTGRES !== undefined)(`failover ${NO_POSTGRES ?? ''}`, () =
       await cluster.stop();
     }
   }, 600_000);
+
+  /** A server that writes nothing of a commit to the disk for a while unless somebody waits for it, and a proxy before it. */
+  async function beforeForgetful(
+    work: (cluster: Cluster, proxy: CuttingProxy, own: string, machine: Playground) => Promise<void>,
+  ): Promise<void> {
+    const cluster = await startCluster({ wal_writer_delay: '10s' });
+    const own = await cluster.createDatabase();
+    const { proxy, url } = await CuttingProxy.before(own);
+    const machine = new Playground(url);
+    try {
+      await work(cluster, proxy, own, machine);
+    } finally {
+      await machine.dispose();
+      await proxy.close();
+      await cluster.stop();
+    }
+  }
+
+  test('a call that ends late ends for good, also where the next call is lost with the server', async () => {
+    await beforeForgetful(async (cluster, proxy, own, machine) => {
+      const server = await machine.start({ answerMsMax: 60_000 });
+      await create(server, 'first');
+      proxy.cutAt('before', 2);
+      const { envelope } = await create(server, 'cut');
+      // Durable by now: that it began.
+      cluster.sql('postgres', "SELECT pg_logical_emit_message(true, 'test', '')");
+      // The call behind it ends it, and is between its two commits when the server is killed.
+      proxy.holdBehind(1);
+      const killed = create(server, 'killed');
+      await until(() => proxy.isHolding);
+      await cluster.killHard();
+      proxy.release();
+      const answers = [envelope?.ok, (await killed).envelope?.ok];
+      const after = await create(server, 'after');
+
+      expect(answers).toEqual([false, false]);
+      expect(after.envelope?.ok).toBe(true);
+      expect(openCalls(own)).toEqual([]);
+      await server.closeInput();
+      expect(machine.readAudit(own).findings).toEqual([]);
+    });
+  }, 600_000);
+
+  test('a machine whose first try to join was cut off leaves no open call', async () => {
+    await beforeForgetful(async (_, proxy, own, machine) => {
+      const first = new Playground(own);
+      try {
+        const there = await first.start();
+        await create(there, 'first');
+        proxy.cutAt('before', 2);
+        const server = await machine.start({ answerMsMax: 60_000 });
+        await until(() => proxy.cuts === 1);
+        let after = await create(server, 'after');
+        for (let tries = 0; tries < 100 && after.envelope?.ok !== true; tries += 1) {
+          await sleep(100);
+          after = await create(server, 'after');
+        }
+
+        expect(after.envelope?.ok).toBe(true);
+        expect(openCalls(own)).toEqual([]);
+        for (const one of [there, server]) await one.closeInput();
+        expect(machine.readAudit(own).findings).toEqual([]);
+      } finally {
+        await first.dispose();
+      }
+    });
+  }, 600_000);
 });
