@@ -1,7 +1,7 @@
 // npm run mcpb [-- OUT]: makes the MCPB bundle, one file that a desktop client installs. It holds the built server, what npm would
 // install with it, and mcpb/manifest.json. Packed by MCPB's own tool, which npm fetches into a temporary folder.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { install } from '../bench/npm.mjs';
@@ -14,7 +14,9 @@ const tool = join(install('@anthropic-ai/mcpb', '2.1.2'), 'node_modules', '.bin'
 
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(join(folder, 'dist'), { recursive: true });
-for (const file of ['dist/server.js', 'dist/third-party-licenses.txt', 'LICENSE']) copy(file, file);
+const built = readdirSync(join(root, 'dist')).filter((file) => /^server.*\.js$/.test(file));
+for (const file of [...built.map((each) => `dist/${each}`), 'dist/third-party-licenses.txt', 'LICENSE'])
+  copy(file, file);
 copy('mcpb/manifest.json', 'manifest.json');
 // The server reads its version from there.
 writeFileSync(

@@ -12,7 +12,6 @@ import type { BatchFigures } from './middleware/compose.ts';
 import { capabilitiesFor } from './modes.ts';
 import { redactText } from './secrets.ts';
 import type { Tool } from './tool.ts';
-import { verifyChain } from './verify/chain.ts';
 
 /** What the domains need from the composition root. */
 export interface CatalogueDeps {
@@ -62,7 +61,11 @@ export function wiredTools(
     tasks: config,
     trail: {
       gitEvidence: () => gitEvidence(config),
-      verifyChain: (tx, subject, options) => verifyChain(tx, subject, { ...options, clock }),
+      async verifyChain(tx, subject, options) {
+        // Loaded only where something is verified: a start need not wait for it.
+        const { verifyChain } = await import('./verify/chain.ts');
+        return await verifyChain(tx, subject, { ...options, clock });
+      },
     },
     proof: { skillsInForce: () => skills.inForce() },
     skills,

@@ -28,7 +28,9 @@ describe('the package', () => {
       '.agents/skills/colibri/SKILL.md',
       'LICENSE',
       'README.md',
-      ...['dist/cli.js', 'dist/server.js', 'dist/third-party-licenses.txt', 'dist/verify.html'],
+      'dist/cli.js',
+      ...['dist/server-chunk.js', 'dist/server-later.js', 'dist/server.js'],
+      ...['dist/third-party-licenses.txt', 'dist/verify.html'],
       'package.json',
     ]);
     expect(paths).toEqual(
@@ -183,7 +185,7 @@ async function importedPackages(): Promise<string[]> {
   });
   return Object.values(metafile.outputs)
     .flatMap(({ imports }) => imports.map(({ path }) => path))
-    .filter((path) => !path.startsWith('node:'));
+    .filter((path) => !path.startsWith('node:') && !path.startsWith('.'));
 }
 
 function packedFiles(paths: readonly string[]) {
