@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module';
+import { rmSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 
@@ -24,30 +24,22 @@ export * as z from 'zod';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The TypeScript sources as one module: Node 20 cannot import them, so they are bundled and imported from memory. */
+/** The TypeScript sources as one module: Node 20 cannot import them, so they are bundled, to where packages are found from. */
 export async function loadSource() {
-  const { outputFiles } = await build({
+  const outfile = `${root}dist/source-${process.pid}.mjs`;
+  await build({
     stdin: { contents: ENTRY, resolveDir: root, loader: 'ts' },
     absWorkingDir: root,
+    outfile,
     bundle: true,
-    write: false,
     platform: 'node',
     format: 'esm',
     logLevel: 'error',
-    plugins: [nativeModules],
+    external: ['@photostructure/sqlite', 'pg'],
   });
-  const [{ contents }] = outputFiles;
-  return await import(`data:text/javascript;base64,${Buffer.from(contents).toString('base64')}`);
+  try {
+    return await import(pathToFileURL(outfile).href);
+  } finally {
+    rmSync(outfile);
+  }
 }
-
-/** A module in memory has no folder to look for packages from, so the native one gets its full address. */
-const nativeModules = {
-  name: 'native-modules',
-  setup({ onResolve }) {
-    const { resolve } = createRequire(import.meta.url);
-    onResolve({ filter: /^@photostructure\/sqlite$/ }, ({ path }) => ({
-      path: pathToFileURL(resolve(path)).href,
-      external: true,
-    }));
-  },
-};

@@ -59,7 +59,6 @@ export const SQLITE_VERSION_MIN = '3.53.3';
 const NODE_VERSION_MIN = '24.19';
 
 const PACKAGE = '@photostructure/sqlite';
-const require = createRequire(import.meta.url);
 
 let loaded: Promise<SqliteDriver> | undefined;
 
@@ -113,7 +112,7 @@ export function packagedDriver(): SqliteDriver {
   let library: SqliteLibrary;
   try {
     // Required, not imported: Node takes 5 ms longer to import a package that has CommonJS in it.
-    library = require('@photostructure/sqlite') as SqliteLibrary;
+    library = createRequire(import.meta.url)(PACKAGE) as SqliteLibrary;
   } catch (error) {
     const { message, code } = asError(error) as NodeJS.ErrnoException;
     const [reason] = message.split('\n');
