@@ -1,85 +1,121 @@
 import { isHash } from '../integrity/digest.ts';
-import { SESSIONS, type StateTable, TASKS, tableNamed } from '../log/tables.ts';
+import { SESSIONS, type StateTable, type StateTableName, TASKS, tableNamed } from '../log/tables.ts';
 import { ERASED, SHOWN_TEXT } from '../log/texts.ts';
 import type { Reader, SqlValue, Transaction } from '../storage/engine.ts';
 import type { WritingContext } from '../tool.ts';
 import { carriedTexts, presentAmong } from './carried-texts.ts';
 import type { SessionRecordRow, SessionRow, TaskRow } from './facts.ts';
+import type { Erasable } from './owner/rules.ts';
 import { thoughtHash } from './records.ts';
-import type { AsyncLookup, NewestThought, Written } from './rule.ts';
+import type { AsyncLookup, HashedThought, NewestThought, Written } from './rule.ts';
 
 /**
- * Answers a rule from the transaction of its call, where calls before it may have learned the answer already. A thought's
- * hash is made of its text, which is among those of the call.
+ * Answers a rule from the transaction of its call, where calls before it may have learned the answer already. A class: of a
+ * dozen functions made for each call, a rule uses two.
  */
-export function transactionLookup(
-  tx: Transaction,
-  call: WritingContext,
-): AsyncLookup & { readonly seen: ReadonlyMap<number, TaskRow> } {
-  const texts = new Map(call.texts.map(({ digest, text }) => [digest, text]));
-  const seen = new Map<number, TaskRow>();
-  return {
-    /** Tasks that were asked for, as they were before the call. */
-    seen,
-    task: async (id) => {
-      const row = await once(tx, KNOWN.task(id), () => tx.get<TaskRow>(TASK_BY_ID, id));
-      if (row !== undefined) seen.set(id, row);
-      return row;
-    },
-    existing: async (ids) =>
-      ids.length === 0 ? [] : await idsFrom(tx, `SELECT id FROM tasks WHERE id IN (${marks(ids)})`, ...ids),
-    awaitedBy: async (ids) => {
-      const found = new Map<number, number[]>(ids.map((id) => [id, []]));
-      const rows = await tx.all<{ task: number; id: number }>(
-        `SELECT task_id AS task, depends_on AS id FROM task_dependencies WHERE task_id IN (${marks(ids)})
-         UNION SELECT parent_id AS task, id FROM tasks WHERE parent_id IN (${marks(ids)}) ORDER BY task, id`,
-        ...ids,
-        ...ids,
-      );
-      for (const { task, id } of rows) found.get(task)?.push(id);
-      return found;
-    },
-    unmet: ({ id, depends_on }) => {
-      const ids = JSON.parse(depends_on) as number[];
-      const waits = `is_final = 0 AND (parent_id = ? OR id IN (${marks(ids)}))`;
-      return numberFrom(tx, `SELECT count(*) AS value FROM tasks WHERE ${waits}`, id, ...ids);
-    },
-    holder: async (actor, process) => {
-      if (process === null) return { present: true };
-      const isOurs = process === call.process;
-      const present = isOurs || (await tx.isPresent(process));
-      if (!isOurs) call.outside.holder = { present };
-      const last_seen = (isOurs ? call.lastSeen(actor) : undefined) ?? (await lastSeen(tx, actor, process));
-      return { present, last_seen };
-    },
-    session: async (id) => (id === 0 ? undefined : await tx.get<SessionRow>(SESSION_BY_ID, id)),
-    openSession: (task) => tx.get<SessionRow>(OPEN_SESSION, task),
-    coveringSessions: (task) => once(tx, KNOWN.sessionsOver(task), () => coveringSessions(tx, task)),
-    newestThought: (task) => once(tx, KNOWN.newestThought(task), () => newestThought(tx, task)),
-    unsealedThoughts: (task) =>
-      numberFrom(tx, `SELECT count(*) AS value FROM thoughts t WHERE t.task_id = ? AND NOT ${SEALED}`, task),
-    leaves: (session, onlyTask) => readLeaves(tx, session, onlyTask),
-    thoughtHash: async (thought) => {
-      const content = texts.get(thought.content);
-      if (content === undefined) throw new Error('the text of a thought is not among those of its call');
-      return thoughtHash({ ...thought, content });
-    },
-    textsOf: async (erasable) => {
-      const carried = await carriedTexts(tx, erasable);
-      return await presentAmong(
-        tx,
-        carried.map(({ digest }) => digest),
-      );
-    },
-    nextId: async (name) => {
-      const newest = `SELECT max(id) AS value FROM ${tableNamed(name).name}`;
-      return (await once(tx, KNOWN.lastId(name), () => numberFrom(tx, newest))) + 1;
-    },
-    nextSequence: async (project) => {
-      const newest = 'SELECT max(sequence) AS value FROM tasks WHERE project = ?';
-      return (await once(tx, KNOWN.lastSequence(project), () => numberFrom(tx, newest, project))) + 1;
-    },
-  };
+export class TransactionLookup implements AsyncLookup {
+  /** Tasks that were asked for, as they were before the call. */
+  readonly seen = new Map<number, TaskRow>();
+  /** The texts of the call by their digests. */
+  readonly texts: ReadonlyMap<string, string>;
+  readonly #tx: Transaction;
+  readonly #call: WritingContext;
+
+  constructor(tx: Transaction, call: WritingContext) {
+    this.#tx = tx;
+    this.#call = call;
+    this.texts = new Map(call.texts.map(({ digest, text }) => [digest, text]));
+  }
+
+  async task(id: number) {
+    const row = await once(this.#tx, KNOWN.task(id), () => this.#tx.get<TaskRow>(TASK_BY_ID, id));
+    if (row !== undefined) this.seen.set(id, row);
+    return row;
+  }
+
+  async existing(ids: readonly number[]) {
+    if (ids.length === 0) return [];
+    return await idsFrom(this.#tx, `SELECT id FROM tasks WHERE id IN (${marks(ids)})`, ...ids);
+  }
+
+  async awaitedBy(ids: readonly number[]) {
+    const found = new Map<number, number[]>(ids.map((id) => [id, []]));
+    const rows = await this.#tx.all<{ task: number; id: number }>(
+      `SELECT task_id AS task, depends_on AS id FROM task_dependencies WHERE task_id IN (${marks(ids)})
+       UNION SELECT parent_id AS task, id FROM tasks WHERE parent_id IN (${marks(ids)}) ORDER BY task, id`,
+      ...ids,
+      ...ids,
+    );
+    for (const { task, id } of rows) found.get(task)?.push(id);
+    return found;
+  }
+
+  async unmet({ id, depends_on }: TaskRow) {
+    const ids = JSON.parse(depends_on) as number[];
+    const waits = `is_final = 0 AND (parent_id = ? OR id IN (${marks(ids)}))`;
+    return await numberFrom(this.#tx, `SELECT count(*) AS value FROM tasks WHERE ${waits}`, id, ...ids);
+  }
+
+  async holder(actor: string, process: string | null) {
+    if (process === null) return { present: true };
+    const [tx, call] = [this.#tx, this.#call];
+    const isOurs = process === call.process;
+    const present = isOurs || (await tx.isPresent(process));
+    if (!isOurs) call.outside.holder = { present };
+    const last_seen = (isOurs ? call.lastSeen(actor) : undefined) ?? (await lastSeen(tx, actor, process));
+    return { present, last_seen };
+  }
+
+  async session(id: number) {
+    return id === 0 ? undefined : await this.#tx.get<SessionRow>(SESSION_BY_ID, id);
+  }
+
+  async openSession(task: number) {
+    return await this.#tx.get<SessionRow>(OPEN_SESSION, task);
+  }
+
+  coveringSessions(task: number) {
+    return once(this.#tx, KNOWN.sessionsOver(task), () => coveringSessions(this.#tx, task));
+  }
+
+  newestThought(task: number) {
+    return once(this.#tx, KNOWN.newestThought(task), () => newestThought(this.#tx, task));
+  }
+
+  async unsealedThoughts(task: number) {
+    const sql = `SELECT count(*) AS value FROM thoughts t WHERE t.task_id = ? AND NOT ${SEALED}`;
+    return await numberFrom(this.#tx, sql, task);
+  }
+
+  leaves(session: number, onlyTask: number | null) {
+    return readLeaves(this.#tx, session, onlyTask);
+  }
+
+  /** It is made of the text, which is among those of the call. */
+  async thoughtHash(thought: HashedThought) {
+    const content = this.texts.get(thought.content);
+    if (content === undefined) throw new Error('the text of a thought is not among those of its call');
+    return thoughtHash({ ...thought, content });
+  }
+
+  async textsOf(erasable: Erasable) {
+    const carried = await carriedTexts(this.#tx, erasable);
+    const digests = carried.map(({ digest }) => digest);
+    return await presentAmong(this.#tx, digests);
+  }
+
+  async nextId(name: StateTableName) {
+    const newest = `SELECT max(id) AS value FROM ${tableNamed(name).name}`;
+    return (await once(this.#tx, KNOWN.lastId(name), () => numberFrom(this.#tx, newest))) + 1;
+  }
+
+  async nextSequence(project: string) {
+    const newest = 'SELECT max(sequence) AS value FROM tasks WHERE project = ?';
+    const last = await once(this.#tx, KNOWN.lastSequence(project), () =>
+      numberFrom(this.#tx, newest, project),
+    );
+    return last + 1;
+  }
 }
 
 /** What is remembered of a transaction, by its names. */

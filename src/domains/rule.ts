@@ -132,15 +132,11 @@ export function settle<R>(steps: Steps<R>, lookup: Lookup): R {
 export async function settleAsync<R>(steps: Steps<R>, lookup: AsyncLookup): Promise<R> {
   for (let step = steps.next(); ; ) {
     if (step.done === true) return step.value;
-    const fetched: Record<string, Promise<unknown>> = {};
-    for (const name in step.value) {
-      const question = step.value[name];
-      if (question !== undefined) fetched[name] = answer(lookup, question) as Promise<unknown>;
-    }
-    // Asked for together above; one that fails must not leave another unheard.
-    await Promise.all(Object.values(fetched));
+    const questions = step.value;
+    // Asked for together: one that fails must not leave another unheard.
+    const fetched = await Promise.all(Object.values(questions).map((question) => answer(lookup, question)));
     const answers: Record<string, unknown> = {};
-    for (const name in fetched) answers[name] = await fetched[name];
+    for (const [i, name] of Object.keys(questions).entries()) answers[name] = fetched[i];
     step = steps.next(answers as Answers<Questions>);
   }
 }

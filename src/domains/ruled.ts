@@ -13,7 +13,7 @@ import { readTexts } from '../log/texts.ts';
 import { changeOne, type Reader, type SqlValue, type Transaction } from '../storage/engine.ts';
 import type { Effect, WritingContext } from '../tool.ts';
 import type { TaskRow } from './facts.ts';
-import { idsFrom, learn, REMEMBERED, transactionLookup } from './lookup.ts';
+import { idsFrom, learn, REMEMBERED, TransactionLookup } from './lookup.ts';
 import { notFound } from './records.ts';
 import { foresee, settleAsync, type WritingRule, type Written } from './rule.ts';
 import { isFinal, queueOf } from './tasks/workflows.ts';
@@ -28,14 +28,13 @@ export function ruled<R extends object>({ rule, texts }: WritingRule<R>) {
       call: WritingContext,
       tx: Transaction,
     ): Promise<void> {
-      await foresee(rule(args as never, call), transactionLookup(tx, call), REMEMBERED);
+      await foresee(rule(args as never, call), new TransactionLookup(tx, call), REMEMBERED);
     },
     async handle(args: Readonly<Record<string, unknown>>, call: WritingContext, tx: Transaction): Promise<R> {
       try {
-        const known = new Map(call.texts.map(({ digest, text }) => [digest, text]));
-        const lookup = transactionLookup(tx, call);
+        const lookup = new TransactionLookup(tx, call);
         const { rows, result } = await settleAsync(rule(args as never, call), lookup);
-        for (const written of rows) call.effects.push(await applyRow(tx, written, known, lookup.seen));
+        for (const written of rows) call.effects.push(await applyRow(tx, written, lookup.texts, lookup.seen));
         return result;
       } catch (error) {
         throw await withNearest(tx, error);

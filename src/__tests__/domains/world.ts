@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { transactionLookup } from '../../domains/lookup.ts';
+import { TransactionLookup } from '../../domains/lookup.ts';
 import { type AsyncLookup, type Outside, type Ruling, settle, settleAsync } from '../../domains/rule.ts';
 import { applyRow } from '../../domains/ruled.ts';
 import { RULES } from '../../domains/rules.ts';
@@ -67,7 +67,7 @@ export class World {
     this.memory.begin({ ...said, body: { outside }, content });
 
     const ruled = await this.storage.write(async (tx) => {
-      const real = transactionLookup(tx, call);
+      const real = new TransactionLookup(tx, call);
       const lookup = comparing(real, this.memory);
       const inDatabase = await outcomeOf(() => settleAsync(writing.rule(args as never, call), lookup));
       const inMemory = await outcomeOf(() => settle(writing.rule(args as never, call), this.memory));
@@ -123,7 +123,9 @@ function comparing(lookup: AsyncLookup, memory: Memory): AsyncLookup {
   return new Proxy(lookup, {
     get(target, name: keyof AsyncLookup) {
       return async (...args: readonly unknown[]) => {
-        const one = await (target[name] as (...given: readonly unknown[]) => Promise<unknown>)(...args);
+        const one = await (target[name] as (...given: readonly unknown[]) => Promise<unknown>).apply(target, [
+          ...args,
+        ]);
         const other = (memory[name] as (...given: readonly unknown[]) => unknown).apply(memory, [...args]);
         expect(plain(name, other), `${name} ${JSON.stringify(args)}`).toEqual(plain(name, one));
         return one;
