@@ -138,6 +138,7 @@ async function serve(stages: Stages, batch: readonly Asked[]): Promise<void> {
     return stages.lock.runBeside(async () => answer(stages, await readSome(stages, calls), false));
   }
   const isRecorded = calls.some(isWriting);
+  // By now the sync of the batch before is over: its answers leave, and the next calls come while this batch runs.
   if (isRecorded && calls.length > 1) await nextTurn();
   while (calls.length > 0) {
     const isTogether =

@@ -247,3 +247,35 @@ test('arguments of any shape are never changed in place, and nothing is thrown',
     ),
   );
 });
+
+test('what a schema takes as it is, nothing repairs: stage 2 relies on it', () => {
+  const odd = fc.oneof(
+    fc.constantFrom(
+      '42',
+      'true',
+      '[]',
+      '["a"]',
+      '{}',
+      '{"flag":true}',
+      'null',
+      'low',
+      null,
+      7,
+      1.5,
+      true,
+      'a',
+    ),
+    fc.jsonValue({ maxDepth: 2 }),
+  );
+  const fields = fc.dictionary(fc.constantFrom(...Object.keys(Every.shape)), odd, { maxKeys: 2 });
+  let taken = 0;
+  fc.assert(
+    fc.property(fields, (value) => {
+      if (!Every.safeParse(value).success) return;
+      taken += 1;
+      expectUntouched(Every, value);
+    }),
+    { numRuns: 3_000 },
+  );
+  expect(taken).toBeGreaterThan(100);
+});
