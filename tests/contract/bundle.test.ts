@@ -245,16 +245,12 @@ test(proving(
 });
 
 async function readTrustedKey(): Promise<string> {
-  const { stdout } = await runColibri(log.colibri, ['checkpoint', '--json'], {
-    env: { COLIBRI_DB_PATH: log.dbPath },
-  });
+  const { stdout } = await runColibri(log.colibri, ['checkpoint', '--json']);
   return (JSON.parse(stdout) as { key: string }).key;
 }
 
 async function grow(title: string): Promise<void> {
-  await runColibri(log.colibri, ['add', title, '--project', 'grown'], {
-    env: { COLIBRI_DB_PATH: log.dbPath },
-  });
+  await runColibri(log.colibri, ['add', title, '--project', 'grown']);
 }
 
 function restore(folder: string): void {
@@ -263,12 +259,7 @@ function restore(folder: string): void {
 }
 
 async function runShell(commands: string, cwd: string): Promise<string> {
-  const env = {
-    PATH: `${join(cwd, 'bin')}:${process.env.PATH}`,
-    HOME: log.colibri.path('home'),
-    XDG_CONFIG_HOME: log.colibri.path('config'),
-    COLIBRI_DB_PATH: log.dbPath,
-  };
+  const env = { ...log.colibri.environment, PATH: `${join(cwd, 'bin')}:${process.env.PATH}` };
   return await new Promise((resolve, reject) => {
     execFile('sh', ['-e', '-c', commands], { cwd, env }, (error, stdout, stderr) => {
       if (error === null) resolve(stdout);

@@ -10,6 +10,7 @@ const NOT_THERE: readonly (readonly [test: string, reason: string])[] = [
   ['the nearest folder with .git or .colibri', FILE],
   ['started in / the server keeps to the user’s data folder', FILE],
   ['.colibri keeps itself out of git', FILE],
+  ['a path that leads nowhere but to itself', FILE],
   ['each folder is 0700 and every file 0600', FILE],
   ['a database that others could read is closed to them', FILE],
   ['in another folder of the same user the log goes on with its key', FILE],

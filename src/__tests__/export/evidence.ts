@@ -4,12 +4,13 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Random } from '../../../tests/driver/random.ts';
+import { readConfig } from '../../config.ts';
 import { type WrittenBundle, writeBundle } from '../../export/bundle.ts';
 import { buildCertificate } from '../../export/certificate.ts';
 import { type OpenedFiles, openBundle } from '../../export/files.ts';
 import { parseVerifierKey } from '../../integrity/signed-note.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
-import { openSqlite } from '../../storage/sqlite/engine.ts';
+import { openStorage } from '../../storage/open.ts';
 import type { Finding } from '../../verify/finding.ts';
 import type { Source } from '../../verify/source.ts';
 import type { CarriedAnchor } from '../../verify/sources/anchor-file.ts';
@@ -35,12 +36,14 @@ export async function prove(log: RealLog, subject: string): Promise<Certificate>
   return await reading(log, (storage) => buildCertificate(storage, placeOf(log), subject));
 }
 
-function placeOf({ dbPath, configDir }: RealLog) {
-  return { besideDb: dbPath, configDir, workspace: dirname(dbPath) };
+/** A test may name a copy of the file. */
+function placeOf({ colibri, dbPath, configDir }: RealLog) {
+  if (!colibri.isOnFile) return { ...readConfig(colibri.environment, colibri.path()), configDir };
+  return { dbPath, besideDb: dbPath, configDir, workspace: dirname(dbPath) };
 }
 
 async function reading<T>(log: RealLog, work: (storage: StorageEngine) => Promise<T>): Promise<T> {
-  const storage = await openSqlite({ path: log.dbPath, readOnly: true });
+  const storage = await openStorage(placeOf(log), { readOnly: true });
   try {
     return await work(storage);
   } finally {
