@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CuttingProxy } from '../driver/cutting-proxy.ts';
 import type { ToolAnswer } from '../driver/message.ts';
 import { Playground } from '../driver/playground.ts';
-import { type Cluster, holdLockAt, NO_POSTGRES, startCluster } from '../driver/postgres.ts';
-import { sleepMs } from '../driver/server-process.ts';
+import { type Cluster, NO_POSTGRES, startCluster } from '../driver/postgres.ts';
+import { sleepMs, until } from '../driver/server-process.ts';
 import { openCalls } from '../driver/state-file.ts';
 
 // A process is told from others by its machine: by the name of the host, among other things.
@@ -33,26 +34,33 @@ describe.skipIf(missing !== undefined)(`machines that share a database ${missing
 
   test('what one that is gone left open is explained once by another that runs, and what it held is abandoned', async () => {
     const running = await here.start({ answerMsMax: 60_000 });
-    const gone = await there.start({ wrapper: ELSEWHERE, clientName: 'gone', answerMsMax: 60_000 });
+    const { proxy, url: held } = await CuttingProxy.before(url);
+    there.onDispose(() => proxy.close());
+    const gone = await there.start({
+      ...{ wrapper: ELSEWHERE, clientName: 'gone', answerMsMax: 60_000 },
+      env: { COLIBRI_DATABASE_URL: held },
+    });
     for (const title of ['held', 'other'])
       expect(dataOf(await gone.call('task_create', { title, project: 'p' }))).toBeDefined();
     for (const status of ['todo', 'in_progress'])
       await gone.call('task_update', { task_id: 'T-0001', status });
     const before = dataOf(await running.call('task_get', { task_id: 'T-0001' }));
-    const calls = Array.from({ length: 3_000 }, (_, n) =>
+    // Between its two commits: what it sends behind the first does not get through.
+    proxy.holdBehind();
+    const calls = Array.from({ length: 20 }, (_, n) =>
       gone
         .call('thought_record', { task_id: 'T-0002', type: 'plan', content: `${n}` })
         .catch(() => undefined),
     );
-    // Between its two commits: while somebody else has the lock, calls that have begun cannot end.
-    for (let isBetween = false; !isBetween; ) {
-      const held = holdLockAt(url);
-      isBetween = openCalls(url).length > 0;
-      if (isBetween) await gone.killHard();
-      held.release();
-    }
+    await until(
+      () => proxy.isHolding,
+      10_000,
+      () => 'no call began',
+    );
+    await gone.killHard();
     await Promise.all(calls);
     const left = openCalls(url);
+    expect(left.length).toBeGreaterThan(0);
     const atOnce = dataOf(await running.call('task_get', { task_id: 'T-0001' }));
 
     // A minute of silence, and a minute between two looks.
