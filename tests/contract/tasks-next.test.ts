@@ -80,6 +80,26 @@ proves(
 );
 
 proves(
+  ['tasks.next.members', 'tasks.next.order'],
+  'the pipeline tasks that an agent holds are among its next actions, the most urgent first, however many others it holds',
+  async ({ colibri }) => {
+    const desk = await openDesk(colibri);
+    const kanban = [await desk.create(), await desk.create(), await desk.create()];
+    for (const id of kanban) await desk.move(id, 'todo', 'in_progress');
+    const low = await desk.create({ workflow: 'pipeline', priority: 'low' });
+    const high = await desk.create({ workflow: 'pipeline', priority: 'high' });
+    for (const id of [low, high]) await desk.move(id, 'GATHER');
+
+    for (const limit of [1, 2]) {
+      const { next_actions, yours } = await desk.next({ limit });
+
+      expect(next_actions.map(({ task_id }) => task_id)).toEqual([high, low].slice(0, limit));
+      expect(yours?.map(({ task_id }) => task_id)).toEqual(kanban.slice(0, limit));
+    }
+  },
+);
+
+proves(
   'tasks.next.limit',
   'twenty come where nothing is said, and a hundred at most',
   async ({ colibri }) => {

@@ -6,6 +6,7 @@ import type { TaskRow } from '../facts.ts';
 import { erasedAmong, lastSeen, shown } from '../lookup.ts';
 import { given, pick } from '../records.ts';
 import type { SeenHolder } from '../rule.ts';
+import { IN_ORDER } from './reads.ts';
 
 // What a reader sees of holders. What is allowed is decided by the rules, which look for themselves.
 
@@ -66,29 +67,33 @@ export interface HeldTask extends Pick<TaskRow, Columns> {
 }
 
 /**
- * The tasks that the looker holds, and those of others that are abandoned; of each at most `limit`, the oldest of each
- * holder first. A name whose process is gone is an agent that was restarted: its tasks are its own.
+ * The tasks that the looker holds, those of them that are in the pipeline, and those of others that are abandoned; of each
+ * at most `limit`, the oldest of each holder first, in the pipeline the most urgent. A name whose process is gone is an
+ * agent that was restarted: its tasks are its own.
  */
 export async function heldTasks(
   tx: Reader,
   project: string | undefined,
   looker: Looker,
   limit: number,
-): Promise<Record<'yours' | 'abandoned', HeldTask[]>> {
-  const yours = await tasksOf(tx, { held_by: looker.actor, held_process: null }, project, limit);
-  const abandoned: HeldTask[] = [];
+): Promise<Record<'yours' | 'piped' | 'abandoned', HeldTask[]>> {
+  const [yours, piped, abandoned]: [HeldTask[], HeldTask[], HeldTask[]] = [[], [], []];
+  const own = async (holder: Holder, seen: SeenNow) => {
+    const held = await tasksOf(tx, holder, { project, limit, seen });
+    if (held.length === 0) return;
+    yours.push(...held.slice(0, limit - yours.length));
+    // Asked for by itself: of more tasks than `limit`, the most urgent of the pipeline need not be among the oldest.
+    piped.push(...(await tasksOf(tx, holder, { project, limit, seen, isPiped: true })));
+  };
+  await own({ held_by: looker.actor, held_process: null }, { present: true, abandoned: false });
   for await (const holder of holders(tx)) {
     const seen = await seeHolder(tx, holder, looker);
     const isSame = holder.held_by === looker.actor;
-    const list =
-      isSame && (holder.held_process === looker.process || !seen.present)
-        ? yours
-        : seen.abandoned
-          ? abandoned
-          : undefined;
-    list?.push(...(await tasksOf(tx, holder, project, limit - list.length, seen)));
+    if (isSame && (holder.held_process === looker.process || !seen.present)) await own(holder, seen);
+    else if (seen.abandoned)
+      abandoned.push(...(await tasksOf(tx, holder, { project, limit: limit - abandoned.length, seen })));
   }
-  return { yours, abandoned };
+  return { yours, piped, abandoned };
 }
 
 /** Every process that holds a task, with the name it holds it under. From one to the next, whatever number each holds. */
@@ -107,21 +112,26 @@ const NEXT_HOLDER = `SELECT held_by, held_process FROM tasks WHERE held_by IS NO
 async function tasksOf(
   tx: Reader,
   { held_by, held_process }: Holder,
-  project: string | undefined,
-  limit: number,
-  seen: SeenNow = { present: true, abandoned: false },
+  { project, limit, seen, isPiped = false }: Wanted,
 ): Promise<HeldTask[]> {
   if (limit <= 0) return [];
   const process = held_process === null ? 'held_process IS NULL' : 'held_process = ?';
   const rows = await tx.all<Omit<HeldTask, 'seen'>>(
     `SELECT ${HELD} FROM tasks WHERE held_by = ? AND ${process}${project === undefined ? '' : ' AND project = ?'}
-     ORDER BY id LIMIT ?`,
+     ${isPiped ? `AND workflow = 'pipeline' ${IN_ORDER}` : 'ORDER BY id'} LIMIT ?`,
     held_by,
     ...(held_process === null ? [] : [held_process]),
     ...(project === undefined ? [] : [project]),
     limit,
   );
   return rows.map((row) => ({ ...row, seen }));
+}
+
+interface Wanted {
+  readonly project: string | undefined;
+  readonly limit: number;
+  readonly seen: SeenNow;
+  readonly isPiped?: boolean;
 }
 
 const HELD = `id, ${shown(TASKS, 'title')}, status, priority, assignee, estimate_hours, parent_id, unmet, held_by, held_since,

@@ -8,7 +8,8 @@ import { type ListArgs, PAGE_DEFAULT } from './schema.ts';
 import { QUEUE } from './workflows.ts';
 
 const PRIORITIES = ['critical', 'high', 'normal', 'low'];
-const IN_ORDER =
+/** Ready ones first, then the most urgent, then the oldest. */
+export const IN_ORDER =
   "ORDER BY unmet > 0, CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END, id";
 
 /** Column and direction come from these tables only; nothing a caller sends becomes SQL. */

@@ -116,10 +116,9 @@ export function taskTools(settings: TaskSettings): Tool[] {
       async handle(args, call, tx) {
         const project = await resolveProject(tx, args.project, settings);
         const limit = args.limit ?? schema.NEXT_DEFAULT;
-        const { yours, abandoned } = await heldTasks(tx, project, looker(call), limit);
-        const mine = yours.filter(({ status }) => status !== 'in_progress');
+        const { yours, piped, abandoned } = await heldTasks(tx, project, looker(call), limit);
         const queued = await nextActions(tx, project, limit);
-        const actions = mine.length === 0 ? queued : [...mine, ...queued].sort(byUrgency).slice(0, limit);
+        const actions = piped.length === 0 ? queued : [...piped, ...queued].sort(byUrgency).slice(0, limit);
         const isIdle = (actions[0]?.unmet ?? 1) > 0;
         const blocked = args.include_blocked && (await blockedTasks(tx, project, limit));
         return {
