@@ -169,9 +169,13 @@ function tell(envelope: Envelope, out: Output, line: (data: JsonObject) => strin
 }
 
 function tellMove(envelope: Envelope, out: Output): boolean {
-  return tell(envelope, out, ({ task_id, status, previous_status }) =>
-    previous_status === undefined ? `${task_id} changed` : `${task_id}: ${previous_status} → ${status}`,
-  );
+  return tell(envelope, out, ({ task_id, status, previous_status, taken_over_from }) => {
+    const holder = objectIn(taken_over_from)?.held_by;
+    const from = holder === undefined ? '' : `, taken over from ${holder}`;
+    if (previous_status === undefined) return `${task_id} changed${from}`;
+    const step = previous_status === status ? status : `${previous_status} → ${status}`;
+    return `${task_id}: ${step}${from}`;
+  });
 }
 
 function tellThought(envelope: Envelope, out: Output): boolean {

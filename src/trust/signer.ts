@@ -2,7 +2,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import { createDiagnostics, type Diagnostics } from '../diagnostics.ts';
 import { asError } from '../errors.ts';
 import { formatCheckpoint } from '../integrity/checkpoint.ts';
-import { signNote, type VerifierKey } from '../integrity/signed-note.ts';
+import { signNote } from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
 import type { Head, HeadKeeper } from '../log/append.ts';
 import { BLOCK_ROWS } from '../log/tree.ts';
@@ -16,7 +16,7 @@ import {
 import { type Adoption, acceptHeads, prepareAdoption } from './adoption.ts';
 import { KeyFolder, PathMemory } from './key-folder.ts';
 import { forgetGone, MemoryFile, type Remembered } from './memory.ts';
-import { keyIn, originOfKey } from './opening.ts';
+import { originOfKey } from './opening.ts';
 import {
   ADOPTED,
   actsOnRecord,
@@ -33,7 +33,6 @@ import {
   type OwnLog,
   openHead,
   ownLogIn,
-  type RecordedAct,
   readLogKeys,
   readView,
   regrow,
@@ -41,6 +40,7 @@ import {
   requireSigned,
   type SignedHead,
 } from './own-log.ts';
+import { Peers } from './peers.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';
 
 export interface SignerOptions extends LogPlace {
@@ -88,15 +88,11 @@ export class LogSigner implements HeadKeeper {
   #durable: HeadMark;
   /** The newest head of the own key that was seen. */
   #mine: HeadMark;
-  /** Keys of other machines, and how far the log was read for them. */
-  readonly #peers = new Map<string, VerifierKey>();
+  readonly #peers = new Peers();
   #record: ((key: string) => Promise<void>) | undefined;
   #isJoining = false;
   /** The own key, once it is known to be on the record. */
   #joined: string | undefined;
-  #metThrough = 0;
-  /** Adoptions on the record, by their hashes. */
-  #adoptions: string[] = [];
   /** Of the transaction that is open. Undefined: its rows stay unsigned. */
   #base: Base | undefined;
   /** What the transaction that is open found, and what it leaves if it is committed. */
@@ -162,15 +158,12 @@ export class LogSigner implements HeadKeeper {
     const [kept, acts] =
       isShared !== true || isOurs
         ? [mine?.row.chain_hash, []]
-        : await Promise.all([
-            mine && chainHashAt(tx, mine.row.size),
-            this.#metThrough > 0 ? actsOnRecord(tx, this.#metThrough) : [],
-          ]);
-    this.#meet(acts, view);
+        : await Promise.all([mine && chainHashAt(tx, mine.row.size), this.#peers.news(tx)]);
+    this.#peers.learn(acts, view, this.#own?.signer.verifierKey);
     const isKept = kept === mine?.row.chain_hash;
     this.#base = await this.#refusing(async () => {
       const base = await this.#baseFor(tx, view, isKept);
-      if (acts.some(({ act }) => act === ADOPTED)) base.own?.folder.noteAdoptions(this.#adoptions);
+      if (acts.some(({ act }) => act === ADOPTED)) base.own?.folder.noteAdoptions(this.#peers.adoptions);
       return base;
     });
     return view.last;
@@ -322,32 +315,9 @@ export class LogSigner implements HeadKeeper {
     if (head.row.key === this.#own?.signer.verifierKey) this.#mine = head;
   }
 
-  /** Learns the keys of other machines from the log itself. One that is not on the record is a stranger's. */
   async #meetPeers(tx: Reader, view: LogView): Promise<void> {
-    if (this.#options.storage.isShared !== true) return;
-    const own = this.#own?.signer.verifierKey;
-    const strange = view.heads.filter(({ key }) => key !== own && !this.#peers.has(key));
-    // Where nobody else signs, nobody else is on the record.
-    const isRead = this.#metThrough > 0 || view.heads.every(({ key }) => key === own);
-    if (strange.length === 0 && isRead) return;
-    if (this.#metThrough === 0) this.#meet(await actsOnRecord(tx, 0), view);
-    for (const { key } of strange) if (originOfKey(key) === view.origin) this.#addPeer(key, view.origin);
-    this.#metThrough = view.last.position;
-  }
-
-  /** Takes in acts that were read from the log. */
-  #meet(acts: readonly RecordedAct[], { origin, last }: LogView): void {
-    for (const act of acts) {
-      this.#addPeer(act.key, origin);
-      if (act.act === ADOPTED) this.#adoptions.push(act.hash);
-    }
-    if (this.#metThrough > 0) this.#metThrough = last.position;
-  }
-
-  #addPeer(text: string, origin: string | undefined): void {
-    const key = keyIn(text);
-    if (key !== undefined && key.name === origin && text !== this.#own?.signer.verifierKey)
-      this.#peers.set(text, key);
+    if (this.#options.storage.isShared === true)
+      await this.#peers.meet(tx, view, this.#own?.signer.verifierKey);
   }
 
   /** Says how to put the key of this machine on the record of a team's log. */
@@ -423,9 +393,9 @@ export class LogSigner implements HeadKeeper {
   #knownBase(view: LogView, isKept: boolean): Base | undefined {
     const own = this.#own;
     if (own === undefined || view.origin !== own.folder.origin) return undefined;
-    const { newest: row, hasOther } = headsOf(view, own, this.#peers);
+    const { newest: row, hasOther } = headsOf(view, own, this.#peers.keys);
     if (row === undefined || hasOther || !isHeadOf(row, view.last)) return undefined;
-    const peer = this.#peers.get(row.key);
+    const peer = this.#peers.keys.get(row.key);
     if (peer !== undefined && !isKept) return undefined;
     const isSame = (head: HeadMark) => HEAD_COLUMNS.every((column) => head?.row[column] === row[column]);
     let head = [this.#committed, this.#pending].find(isSame);
@@ -462,7 +432,7 @@ export class LogSigner implements HeadKeeper {
     await this.#meetPeers(tx, view);
     let head: SignedHead | undefined;
     try {
-      head = own && remembered && (await requireSigned(tx, view, own, remembered, dbPath, this.#peers));
+      head = own && remembered && (await requireSigned(tx, view, own, remembered, dbPath, this.#peers.keys));
       // A server that fails may lose what was committed and not yet durable, and this process goes on.
       const older = (storage.isShared === true ? this.#durable : this.#committed)?.row.size ?? 0;
       if ((head?.row.size ?? 0) < older) throw REFUSALS.cutTail(dbPath, view.last.position, older);
@@ -472,7 +442,7 @@ export class LogSigner implements HeadKeeper {
       return await this.#checkFully(tx, view, settled);
     }
     // What this machine signs over from now on.
-    if (storage.isShared === true && storage.facts.writable) own?.folder.noteAdoptions(this.#adoptions);
+    if (storage.isShared === true && storage.facts.writable) own?.folder.noteAdoptions(this.#peers.adoptions);
     if (head !== undefined) this.#see(head);
     // What is remembered was durable.
     if (head?.row.size === remembered?.size) this.#durable = head;
@@ -505,8 +475,7 @@ export class LogSigner implements HeadKeeper {
   }
 
   #forget(): void {
-    this.#metThrough = 0;
-    this.#adoptions = [];
+    this.#peers.forget();
     this.#memory?.close();
     this.#memory = undefined;
     this.#committed = undefined;
@@ -529,7 +498,7 @@ export class LogSigner implements HeadKeeper {
     await regrow({ read: (work) => work(tx) }, tree, view.last.position, this.#options.dbPath);
     if (view.origin === undefined) await changeOne(tx, NAME, adoption.own.folder.origin);
     await this.#meetPeers(tx, view);
-    this.#own = await acceptHeads(tx, view, adoption.own, this.#peers);
+    this.#own = await acceptHeads(tx, view, adoption.own, this.#peers.keys);
     return { own: this.#own, tree, head: undefined };
   }
 

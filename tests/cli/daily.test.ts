@@ -134,6 +134,19 @@ describe('the name of the person', () => {
     expect(await actorOf({ HOME: colibri.path('config') })).toBe(userInfo().username);
   });
 
+  test('is told to whoever takes a task over, with the status only where it stays', async () => {
+    const { stdout } = await run('add', 'Hand over', '--project', 'names', '--json');
+    const { task_id } = JSON.parse(stdout) as { task_id: string };
+    const asAda = (...args: string[]) => runColibri(colibri, args, { env: { COLIBRI_AGENT_ID: 'ada' } });
+    for (const status of ['todo', 'in-progress']) await run('move', task_id, status);
+
+    const taken = await asAda('move', task_id, 'in-progress', '--takeover');
+    const back = await run('move', task_id, 'review', '--takeover');
+
+    expect(taken.stdout).toBe(`${task_id}: in_progress, taken over from Robin Doe\n`);
+    expect(back.stdout).toBe(`${task_id}: in_progress → review, taken over from ada\n`);
+  });
+
   test('is never what a repository says, nor a name that acts on a terminal', async () => {
     const repository = colibri.path('foreign');
     mkdirSync(repository);
