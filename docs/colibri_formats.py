@@ -207,6 +207,14 @@ class Key:
             raise ValueError("its id does not belong to its name and key")
         self.public_key = data[1:]
 
+    def states(self, origin, tool, args):
+        """Whether this key signed what a call of the owner says for every machine."""
+        said = {name: args[name] for name in ("key", "lost", "rows") if name in args}
+        mark = read_base64(args.get("signed", ""))
+        text = f"{origin}\n{tool}\n{canonical(said)}\n"
+        signed = self.name == origin and mark[:4].hex() == self.id
+        return signed and signature_holds(self.public_key, text.encode(), mark[4:])
+
     def open(self, note):
         """Size and root of a checkpoint that this key has signed; ValueError says why there is none."""
         text, _, signatures = note.rpartition("\n\n")

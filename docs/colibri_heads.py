@@ -34,7 +34,11 @@ class HeadRules:
         own = [head for head in self.source.heads if head.signer and head.key in known]
         self.vouched = max([head.size for head in own], default=0)
         agreed = self.agreed_size(known)
-        given_up = max([size for position, size in self.given_up if position <= agreed], default=0)
+        given_up = 0
+        for position, tool, args in self.key_acts:
+            counts = tool == "owner_adopt" and position <= agreed and "lost" in args
+            if counts and self.stated_by(self.vouched_keys, tool, args):
+                given_up = max(given_up, args["lost"]["size"])
         for head in [*self.source.heads, *self.source.checkpoints]:
             if head.signer and head.key not in known:
                 self.finding(head.where, f"it is signed by a key that nobody vouches for: {head.key}")
@@ -46,8 +50,9 @@ class HeadRules:
             self.finding(f"#{self.vouched + 1} to #{self.size}", "signed by nobody")
 
     def known_keys(self):
-        """The key you trust, the one the log is named after, and those that rows under a known head trust.
-        A key of a log that machines share also joins by itself, unless you say whom you trust."""
+        """The key you trust, the one the log is named after, those that these vouch for with a signature, and
+        those that joined in rows under a known head. A key of a log that machines share also joins by itself,
+        unless you say whom you trust."""
         signers = [head.signer for head in self.source.heads if head.signer]
         known = {signer.text for signer in signers if signer.text == self.trusted_key}
         if known or self.trusted_key is None:
@@ -57,14 +62,31 @@ class HeadRules:
             self.finding("heads", "none is signed by the key you trust")
         before = None
         while before != known:
+            before = set(known)
+            known |= {args["key"] for _, tool, args in self.key_acts
+                      if tool == "owner_trust" and self.stated_by(known, tool, args)}
+        self.vouched_keys = set(known)
+        added = [(position, args["key"]) for position, tool, args in self.key_acts if tool != "owner_trust"]
+        joined = [(position, args["key"]) for position, tool, args in self.key_acts if tool == "key_join"]
+        before = None
+        while before != known:
             before, agreed = set(known), self.agreed_size(known)
-            known |= {key for position, key in [*self.trusted, *self.joined] if position <= agreed}
+            known |= {key for position, key in added if position <= agreed}
             if getattr(self.source, "shared", False) and self.trusted_key is None:
-                known |= {key for position, key in self.joined if position <= self.agreed_size({key})}
-        vouched = {key for _, key in self.trusted}
-        for key in sorted({key for _, key in self.joined if key in known and key not in vouched}):
+                known |= {key for position, key in joined if position <= self.agreed_size({key})}
+        for key in sorted({key for _, key in joined if key in known} - self.vouched_keys):
             self.remarks.append(f"the key {key} joined by itself, and nobody has vouched for it")
         return known
+
+    def stated_by(self, keys, tool, args):
+        """Whether one of these keys signed what a call of the owner says: no row can tell who wrote it."""
+        for key in keys:
+            try:
+                if Key(key).states(self.source.origin, tool, args):
+                    return True
+            except ValueError:
+                pass
+        return False
 
     def agreed_size(self, known):
         """How far known heads reach that agree with the rows: under an older one may be anybody's rows."""

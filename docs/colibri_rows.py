@@ -45,8 +45,8 @@ class LogCheck(ToolRules, HeadRules):
         self.tasks, self.sessions, self.sealed_thoughts = {}, {}, set()
         # Texts that calls name, texts that are absent, texts that the owner erased, and what carried each.
         self.named, self.missing, self.erased, self.carriers = set(), {}, {}, {}
-        # (position, key) of keys that the owner trusts or that joined, (position, size) of heads given up.
-        self.trusted, self.joined, self.given_up, self.vouched = [], [], [], 0
+        # (position, tool, arguments) of calls that vouch for a key, adopt the log or let a key join.
+        self.key_acts, self.vouched = [], 0
 
     def finding(self, where, what):
         """Something is wrong; `where` names the record."""

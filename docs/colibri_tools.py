@@ -209,10 +209,7 @@ class ToolRules:
         if row["tool"].startswith("owner_") and row["source"] != "cli":
             self.finding(where, "only the command line can do what the owner does")
         if row["tool"] in ("owner_trust", "owner_adopt", "key_join"):
-            acts = self.joined if row["tool"] == "key_join" else self.trusted
-            acts.append((row["position"], args["key"]))
-        if row["tool"] == "owner_adopt" and "lost" in args:
-            self.given_up.append((row["position"], args["lost"]["size"]))
+            self.key_acts.append((row["position"], row["tool"], args))
         moved = {"to": args.get("to"), "rows": row["position"]}
         if row["tool"] == "owner_transfer" and answer["result"] != moved:
             self.finding(where, "its answer is not that of a transfer")

@@ -1,6 +1,7 @@
 import type { Config } from '../config.ts';
 import { type Checkpoint, parseCheckpoint } from '../integrity/checkpoint.ts';
 import { LIMITS } from '../limits.ts';
+import { signStatement } from '../trust/statement.ts';
 import { command } from './command.ts';
 import { type OwnerStages, withOwner } from './open.ts';
 import { lookForTrouble, ROWS_ASIDE_MAX } from './trouble.ts';
@@ -57,10 +58,12 @@ export async function keepNewest({ dbPath }: Config, { signer }: OwnerStages): P
 
 /** Accepts the log as it is, as a recorded call of the owner. Says why it was not signed, and what the owner no longer has. */
 async function adopt({ act, signer }: OwnerStages) {
-  const { reason, lost, key } = await signer.adopt();
-  if (reason === undefined) return { adopted: false, given_up: [] };
-  const args = { reason: reason.slice(0, LIMITS.reasonCharsMax), key, ...(lost !== undefined && { lost }) };
-  await act('owner_adopt', args);
+  const { reason, lost, own, tree } = await signer.adopt();
+  if (reason === undefined || own === undefined) return { adopted: false, given_up: [] };
+  const key = own.signer.verifierKey;
+  const said = { key, rows: tree?.size ?? 0, ...(lost !== undefined && { lost }) };
+  const signed = signStatement(own.signer, { tool: 'owner_adopt', args: said });
+  await act('owner_adopt', { reason: reason.slice(0, LIMITS.reasonCharsMax), ...said, signed });
   const forgone =
     lost === undefined
       ? 'Everything that was changed, cut off or restored before now is accepted as it is.'

@@ -226,7 +226,8 @@ async function checkActors(storage: StorageEngine, newest: number): Promise<Chec
   const fix = 'give each its own COLIBRI_AGENT_ID; docs/guides/several-agents.md shows how';
   return [...running].flatMap(([actor, count]) => [
     ...(count > 1 ? [note('agents', `${count} running processes are recorded as ${actor}`, fix)] : []),
-    ...(actor.toLowerCase() === OWN_NAME
+    // A machine that joins a team's log does so under this name.
+    ...(actor.toLowerCase() === OWN_NAME && storage.isShared !== true
       ? [note('agents', `an agent is recorded as ${OWN_NAME}, which is the name of this server`, fix)]
       : []),
   ]);

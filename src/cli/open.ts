@@ -11,7 +11,7 @@ import { ColibriError } from '../errors.ts';
 import { destinationOf, oldCopyNote } from '../log/transfer.ts';
 import { type BatchFigures, composeCall } from '../middleware/compose.ts';
 import { capabilitiesFor } from '../modes.ts';
-import { parseAddress } from '../storage/address.ts';
+import { type Address, parseAddress } from '../storage/address.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { assertDatabase, openStorage, storageRuntime } from '../storage/open.ts';
 import type { Tool } from '../tool.ts';
@@ -21,13 +21,18 @@ import { EXIT, UsageError } from './command.ts';
 import type { Output } from './output.ts';
 import { personOf } from './person.ts';
 
+/** The server that was named on the command line; undefined for a path. What may hold a password is never taken for one. */
+export function serverNamed(given: string): Address | undefined {
+  const server = parseAddress(given);
+  // However it is misspelt: quotes and blanks around it, another scheme, or the words of a connection string.
+  if (server === undefined && /^[\s'"]*\w+:\/\/|\b(?:host|password)\s*=/i.test(given))
+    throw new UsageError(`The URL is not understood; allowed: ${VARIABLES.COLIBRI_DATABASE_URL.takes}.`);
+  return server;
+}
+
 /** The settings, for a database that was named on the command line: a URL or a file. */
 export function configAt(config: Config, given: string): Config {
-  const isUrl = /^\w+:\/\//.test(given);
-  const server = isUrl ? parseAddress(given) : undefined;
-  // A URL may hold a password, and says where a database is.
-  if (isUrl && server === undefined)
-    throw new UsageError(`The URL is not understood; allowed: ${VARIABLES.COLIBRI_DATABASE_URL.takes}.`);
+  const server = serverNamed(given);
   const { dbProblem: _, ...others } = config;
   if (server === undefined) {
     const dbPath = resolve(given);

@@ -1,5 +1,5 @@
 import { keyId } from '../trust/opening.ts';
-import { readView } from '../trust/own-log.ts';
+import { readLogKeys, readView } from '../trust/own-log.ts';
 import { command, UsageError } from './command.ts';
 import { withOwner } from './open.ts';
 
@@ -12,7 +12,7 @@ export const trust = command({
     'In a team’s database, every machine signs with its own key, which joins the log automatically. "colibri verify" points out keys that nobody has vouched for. KEY is the whole key, or its id as "colibri verify" shows it. Before you vouch for a key, compare it with what the other machine shows. The call is recorded in the log as owner_trust.',
   positionals: [1, 1],
   async run({ positionals: [wanted = ''], out, config }) {
-    const key = await withOwner(config, out, async ({ act, storage, signer }) => {
+    const { trusted, isNew } = await withOwner(config, out, async ({ act, storage, signer }) => {
       const { heads } = await storage.read(readView);
       const found = heads.filter(({ key }) => key === wanted || keyId(key) === wanted);
       const [head] = found;
@@ -22,11 +22,22 @@ export const trust = command({
           `"${wanted}" does not match exactly one key that signed this log. The keys are: ${known}.`,
         );
       }
-      const { refused } = signer.state();
+      const { refused, keys } = signer.state();
       if (refused !== undefined) throw new Error(refused);
-      await act('owner_trust', { key: head.key });
-      return head.key;
+      const vouched = (await storage.read(readLogKeys)).flatMap((one) => (one.vouched ? one.key : []));
+      const { key } = head;
+      if (vouched.includes(key)) return { trusted: key, isNew: false };
+      if (key === keys[0])
+        throw new Error('This is the key of this machine. Somebody whose key is vouched for vouches for it.');
+      if (!vouched.includes(keys[0] ?? ''))
+        throw new Error(
+          `Nobody has vouched for the key of this machine, so it cannot vouch for another. First run "colibri trust ${keyId(keys[0] ?? '')}" on a machine whose key is vouched for.`,
+        );
+      const said = { key };
+      await act('owner_trust', { ...said, signed: signer.sign({ tool: 'owner_trust', args: said }) });
+      return { trusted: key, isNew: true };
     });
-    return out.data({ trusted: key }, () => out.line(`You have vouched for the key ${key}.`));
+    const line = isNew ? `You have vouched for the key ${trusted}.` : `The key ${trusted} is vouched for.`;
+    return out.data({ trusted }, () => out.line(line));
   },
 });

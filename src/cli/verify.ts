@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { asError } from '../errors.ts';
 import { readStart, target } from '../private-files.ts';
-import { type Address, parseAddress } from '../storage/address.ts';
+import type { Address } from '../storage/address.ts';
 import { ForeignSchema, NoLogYet, type StorageEngine } from '../storage/engine.ts';
 import { isLocked, openStorage, storageRuntime } from '../storage/open.ts';
 import { PathMemory } from '../trust/key-folder.ts';
@@ -15,6 +15,7 @@ import { checkProvedRow } from '../verify/sources/part.ts';
 import { existingFile, readAgainst, readKey } from './brought.ts';
 import { command, UsageError, type Values } from './command.ts';
 import { check, checkDatabase, collectEvidence, outsideFinding, ownKey } from './evidence.ts';
+import { serverNamed } from './open.ts';
 import type { Output } from './output.ts';
 import { showVerified, type ToVerify, type Verified } from './verdict.ts';
 import { verifyBundle, verifyProof } from './verify-carried.ts';
@@ -44,7 +45,7 @@ export const verify = command({
   },
   positionals: [0, 1],
   async run({ values, positionals: [given], out, config }) {
-    const server = given === undefined ? config.server : parseAddress(given);
+    const server = given === undefined ? config.server : serverNamed(given);
     if (server !== undefined) return await verifyFile(server.shown, values, onServer(config, server), out);
     return await verifyFile(given === undefined ? config.dbPath : resolve(given), values, config, out);
   },
@@ -151,7 +152,9 @@ export async function verifyDatabase(given: ToVerify): Promise<Verified> {
   } catch (thrown) {
     if (isLocked(thrown))
       throw new Error(
-        `${path} is locked by another process and was not verified. Try again when it is free.`,
+        config.server === undefined
+          ? `${path} is locked by another process and was not verified. Try again when it is free.`
+          : asError(thrown).message,
       );
     const before = new PathMemory(config.configDir, place === config ? config.dbId : path).seen().join(', ');
     if (thrown instanceof NoLogYet && before !== '') {

@@ -166,7 +166,13 @@ export async function recoverOpenCalls(
     for (const call of calls) {
       const ageMs = writer.clock.now() - Date.parse(call.row.at);
       const isOver = ownAreOver && call.process === writer.process;
-      if (isOver || (await writer.storage.isGone(tx, call.process, ageMs))) gone.push(call);
+      if (!isOver && !(await writer.storage.isGone(tx, call.process, ageMs))) continue;
+      // A mark that Colibri did not put there must not make a call end twice.
+      if (
+        call.row.stage === 'enter' &&
+        (await tx.get(ENDED, call.row.position, call.row.position)) === undefined
+      )
+        gone.push(call);
     }
     return gone;
   };
@@ -186,6 +192,9 @@ export async function recoverOpenCalls(
     return explained;
   });
 }
+
+const ENDED =
+  "SELECT 1 AS found FROM audit_rows WHERE position > ? AND sequence_no = ? AND stage = 'exit' LIMIT 1";
 
 const OPEN_CALLS = `
   SELECT o.process, a.text, p.body FROM open_calls o JOIN actions a ON a.position = o.position

@@ -39,8 +39,6 @@ export interface Dialect {
   contains(text: string): string;
   /** The same where A and a count as one letter; other letters do not. */
   containsInAnyCase(text: string): string;
-  /** Bytes in lowercase hex; '' for what is not bytes. */
-  hex(bytes: string): string;
   /** Two hashes in hex at once, 64 characters each, which takes half the time; behind a space where that is not their form. */
   hexOfTwo(first: string, second: string): string;
   /** The column that tells in which order the texts were stored, where there is one. */

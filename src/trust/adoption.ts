@@ -46,7 +46,7 @@ export async function prepareAdoption(storage: StorageEngine, place: LogPlace, r
   // The name of a log never changes, not even to a better one.
   if (folder === undefined && view.origin !== undefined) throw REFUSALS.misnamed(dbPath);
   const own = ownLogFor(folder, configDir);
-  return { reason, lost, own, key: own.signer.verifierKey, tree };
+  return { reason, lost, own, tree };
 }
 
 /** Leaves only heads by keys that created this log or were given up: any other would stand in the way of every commit. */

@@ -10,6 +10,7 @@ import { KeyFolder, PathMemory } from './key-folder.ts';
 import { type Remembered, readRemembered } from './memory.ts';
 import { isOrigin, keyIn, openIfValid, originOfKey, treeIn } from './opening.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';
+import { adoptionId, followVouches, isStatedBy } from './statement.ts';
 
 export const HEAD_COLUMNS = ['key', 'size', 'chain_hash', 'at', 'frontier', 'checkpoint'] as const;
 
@@ -90,7 +91,8 @@ export type OwnLog = Readonly<ReturnType<typeof ownLogIn>>;
 export function loadOwnLog(
   view: LogView,
   { dbPath, dbId, configDir }: LogPlace,
-  isShared = false,
+  /** What becomes of a user who has no key for it. */
+  newcomer: 'refused' | 'joins' | 'later' = 'refused',
 ): OwnLog | undefined {
   const { origin, last, heads } = view;
   const other = new PathMemory(configDir, dbId ?? dbPath).otherThan(origin);
@@ -102,7 +104,8 @@ export function loadOwnLog(
   }
   if (!isOrigin(origin)) throw REFUSALS.misnamed(dbPath);
   const folder = new KeyFolder(configDir, origin);
-  if (!folder.exists && !isShared) throw REFUSALS.unknownLog(origin);
+  if (!folder.exists && newcomer === 'refused') throw REFUSALS.unknownLog(origin);
+  if (!folder.exists && newcomer === 'later') return undefined;
   return ownLogIn(folder.exists ? folder : newKeyFor(folder, configDir));
 }
 
@@ -157,26 +160,55 @@ export function headsOf({ heads }: LogView, { signer, retired }: OwnLog, peers: 
 export interface RecordedAct {
   readonly position: number;
   readonly act: (typeof ACTS)[number];
+  readonly tool: string;
   readonly key: string;
-  /** The content hash of the row: what tells one adoption from any other. */
-  readonly hash: string;
+  /** What it says: its arguments, or its result. */
+  readonly args: Readonly<Record<string, unknown>>;
 }
 
 /** The acts behind a position. A key counts from when its call began: it signs that row already. */
 export async function actsOnRecord(tx: Reader, after: number): Promise<RecordedAct[]> {
   const named = ACTS.map(() => tx.dialect.contains('a.text')).join(' OR ');
-  const rows = await tx.all<{ position: number; text: string; hash: string; body: string }>(
-    `SELECT a.position, a.text, ${tx.dialect.hex('a.content')} AS hash, p.body
+  const rows = await tx.all<{ position: number; text: string; body: string }>(
+    `SELECT a.position, a.text, p.body
      FROM actions a JOIN action_payloads p ON p.position = a.position
      WHERE a.position > ? AND (${named}) ORDER BY a.position`,
     after,
     ...ACTS.map((act) => act),
   );
-  return rows.flatMap(({ position, text, hash, body }) => {
+  return rows.flatMap(({ position, text, body }) => {
     const act = ACTS.find((one) => text.includes(one));
-    const key = /"key":"([^"]+)"/.exec(body)?.[1];
-    return act === undefined || key === undefined ? [] : [{ position, act, key, hash }];
+    const args = saidBy(body);
+    if (act === undefined || typeof args.key !== 'string') return [];
+    const tool = act.slice(act.lastIndexOf(':"') + 2, -1);
+    return [{ position, act, tool, key: args.key, args }];
   });
+}
+
+/** The result of a call where there is one, else its arguments. Whoever has the database may have put anything there. */
+function saidBy(body: string): Readonly<Record<string, unknown>> {
+  try {
+    const said: unknown = JSON.parse(body);
+    return Object(Reflect.get(Object(said), 'result') ?? said);
+  } catch {
+    return {};
+  }
+}
+
+/** The keys that are vouched for: the one that the log is named after, and those that one of them vouches for. */
+function vouchedIn({ origin, heads }: LogView, acts: readonly RecordedAct[]): Map<string, VerifierKey> {
+  const read = (text: string) => {
+    const key = keyIn(text);
+    return key?.name === origin ? key : undefined;
+  };
+  const named = [...heads, ...acts].filter(({ key }) => originOfKey(key) === origin);
+  const vouched = new Map(named.flatMap(({ key }) => [[key, read(key)] as const]).filter(isRead));
+  followVouches(vouched, origin, acts, read);
+  return vouched;
+}
+
+function isRead(entry: readonly [string, VerifierKey | undefined]): entry is [string, VerifierKey] {
+  return entry[1] !== undefined;
 }
 
 const JOINING = '"stage":"enter","tool":"key_join"';
@@ -197,17 +229,16 @@ export interface LogKey {
  * log is named after needs nobody to vouch for it. `colibri verify` checks all of it.
  */
 export async function readLogKeys(tx: Reader): Promise<LogKey[]> {
-  const { origin, heads } = await readView(tx);
+  const view = await readView(tx);
   const acts = await actsOnRecord(tx, 0);
-  const isVouched = (key: string) =>
-    originOfKey(key) === origin || acts.some((act) => act.key === key && act.act !== JOINING);
-  const isOnRecord = (key: string) => isVouched(key) || acts.some((act) => act.key === key);
-  return heads
+  const vouched = vouchedIn(view, acts);
+  const isOnRecord = (key: string) => vouched.has(key) || acts.some((act) => act.key === key);
+  return view.heads
     .filter(({ key, checkpoint }) => {
       const opening = keyIn(key);
       return isOnRecord(key) && opening !== undefined && openIfValid(checkpoint, [opening]) !== undefined;
     })
-    .map(({ key, size }) => ({ key, through: size, vouched: isVouched(key) }))
+    .map(({ key, size }) => ({ key, through: size, vouched: vouched.has(key) }))
     .sort((a, b) => b.through - a.through);
 }
 
@@ -260,25 +291,27 @@ export async function requireSigned(
 
 /**
  * Whether the owner has accepted, on another machine, that the log no longer holds what this one signed: an adoption that
- * this machine has not seen before is under the head of a key that is vouched for. An adoption that it has seen is one
+ * this machine has not seen before is signed by a key that is vouched for, and under the head of one. An adoption that it has seen is one
  * that it signed over, and says nothing of what happened later.
  */
 export async function isAdoptedElsewhere(
   tx: Reader,
-  { heads, origin }: LogView,
+  view: LogView,
   own: OwnLog,
   acts: readonly RecordedAct[],
 ): Promise<boolean> {
   const seen = own.folder.adoptionsSeen();
-  const news = acts.filter(({ act, hash }) => act === ADOPTED && seen?.includes(hash) === false);
-  const [first] = news;
+  const vouched = vouchedIn(view, acts);
+  const first = acts.find(
+    (act) =>
+      act.act === ADOPTED &&
+      seen?.includes(adoptionId(act)) === false &&
+      isStatedBy(vouched.values(), view.origin, act),
+  );
   if (first === undefined) return false;
-  const trusted = new Set(acts.flatMap(({ act, key }) => (act === TRUSTING ? [key] : [])));
-  for (const head of heads) {
-    const key = keyIn(head.key);
-    const isVouched = originOfKey(head.key) === origin || trusted.has(head.key);
-    if (key === undefined || head.key === own.signer.verifierKey || !isVouched || key.name !== origin)
-      continue;
+  for (const head of view.heads) {
+    const key = vouched.get(head.key);
+    if (key === undefined || head.key === own.signer.verifierKey) continue;
     if (head.size < first.position || openHead(head, key) === undefined) continue;
     const sql = 'SELECT chain_hash AS hash FROM audit_rows WHERE position = ?';
     const row = await tx.get<{ hash: string }>(sql, head.size);

@@ -2,6 +2,7 @@ import type { VerifierKey } from '../integrity/signed-note.ts';
 import type { Reader } from '../storage/engine.ts';
 import { keyIn, originOfKey } from './opening.ts';
 import { ADOPTED, actsOnRecord, type LogView, type RecordedAct } from './own-log.ts';
+import { adoptionId } from './statement.ts';
 
 /** The other machines that share a log, as the log itself tells of them. `own` is the key of this one, once it has one. */
 export class Peers {
@@ -10,7 +11,7 @@ export class Peers {
   /** How far the log was read for them; 0 before the first time. */
   #readThrough = 0;
 
-  /** Adoptions on the record, by their hashes. */
+  /** Adoptions on the record, by their ids. */
   get adoptions(): readonly string[] {
     return this.#adoptions;
   }
@@ -22,9 +23,9 @@ export class Peers {
 
   /** Takes in acts that were read from the log. */
   learn(acts: readonly RecordedAct[], { origin, last }: LogView, own: string | undefined): void {
-    for (const { key, act, hash } of acts) {
-      this.#add(key, origin, own);
-      if (act === ADOPTED) this.#adoptions.push(hash);
+    for (const act of acts) {
+      this.#add(act.key, origin, own);
+      if (act.act === ADOPTED) this.#adoptions.push(adoptionId(act));
     }
     if (this.#readThrough > 0) this.#readThrough = last.position;
   }

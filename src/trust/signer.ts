@@ -42,6 +42,7 @@ import {
 } from './own-log.ts';
 import { Peers } from './peers.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';
+import { adoptionId, type Stated, signStatement } from './statement.ts';
 
 export interface SignerOptions extends LogPlace {
   readonly storage: StorageEngine;
@@ -261,6 +262,12 @@ export class LogSigner implements HeadKeeper {
     return mark.row.checkpoint;
   }
 
+  /** What the owner decides for every machine, signed with the key of this one. */
+  sign(stated: Stated): string {
+    if (this.#own === undefined) throw new Error(this.#refused ?? 'this log has no key yet');
+    return signStatement(this.#own.signer, stated);
+  }
+
   /** Prepares to sign over the log as it is; no reason where nothing is wrong. Throws where even the owner cannot. */
   async adopt(): Promise<{ [K in keyof Adoption]?: Adoption[K] | undefined }> {
     await this.check();
@@ -412,8 +419,12 @@ export class LogSigner implements HeadKeeper {
   #load(view: LogView): OwnLog | undefined {
     const before = this.#own;
     const { isShared, facts } = this.#options.storage;
-    // Who only reads makes no key.
-    const own = loadOwnLog(view, this.#options, isShared === true && facts.writable);
+    // Who only reads makes no key, and needs none where the first call of a machine makes one.
+    const own = loadOwnLog(
+      view,
+      this.#options,
+      isShared !== true ? 'refused' : facts.writable ? 'joins' : 'later',
+    );
     if (own === undefined) return undefined;
     // What this process saw was given up by the owner, in another process.
     if (before?.folder.origin !== own.folder.origin || before.stamp !== own.stamp) this.#forget();
@@ -465,7 +476,7 @@ export class LogSigner implements HeadKeeper {
     const acts = await actsOnRecord(tx, 0);
     if (!(await isAdoptedElsewhere(tx, view, own, acts))) return undefined;
     own.folder.startOver(refusal.message, view.last.position);
-    own.folder.noteAdoptions(acts.flatMap(({ act, hash }) => (act === ADOPTED ? [hash] : [])));
+    own.folder.noteAdoptions(acts.filter(({ act }) => act === ADOPTED).map(adoptionId));
     diagnostics.warn(`what this machine signed is not in the log any more, and its owner has accepted that`);
     // The row by which the key of this machine joined may be among those that are gone.
     if (!acts.some(({ key }) => key === own.signer.verifierKey)) own.folder.forgetJoined();

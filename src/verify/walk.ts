@@ -308,24 +308,17 @@ export class Walk {
       if (text === undefined || text !== texts[i])
         checkStateRow(effect, position, text, written[i]?.row, this.#report);
     }
-    if (call?.args !== undefined) this.#note(exit, call.args, contentHash);
+    if (call?.args !== undefined) this.#note(exit, call.args);
     return replayed.difference;
   }
 
   /** What the ranges and the derived tables need of a call. */
-  #note({ position, tool, outcome, effects }: ReadRow, args: JsonObject, hash: string): void {
+  #note({ position, tool, outcome, effects }: ReadRow, args: JsonObject): void {
     const made = tool === TASKS.createdBy ? effects.find(({ of }) => of === TASKS)?.id : args.task_id;
     const task = typeof made === 'string' ? parseId(TASKS, made) : undefined;
     if (task !== undefined) this.#taskCalls.add(task, position);
     if (outcome !== 'ok' || typeof args.key !== 'string' || !KEY_ACTS.has(tool)) return;
-    const size = objectIn(args.lost)?.size;
-    this.acts.push({
-      position,
-      tool,
-      key: args.key,
-      hash,
-      ...(typeof size === 'number' && { lost: { size } }),
-    });
+    this.acts.push({ position, tool, key: args.key, args });
   }
 
   #notReplayed(position: number): void {

@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { anchorEverywhere } from '../driver/anchor-places.ts';
 import { runColibri, StayingCommand } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
-import { type Cluster, NO_POSTGRES, rowsAt, startCluster } from '../driver/postgres.ts';
+import { type Cluster, NO_POSTGRES, rowsAt, runAt, startCluster } from '../driver/postgres.ts';
 import { sleepMs } from '../driver/server-process.ts';
 import { stateFindings } from '../driver/state-file.ts';
 import { judgeByPython } from '../matrix/sources.ts';
@@ -323,6 +324,82 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
     expect(trusted).toMatchObject({ code: 0, stderr: '' });
     expect(JSON.parse(after.stdout)).toMatchObject({ ok: true, remarks: [] });
     expect(complaints).toEqual([]);
+  });
+
+  test('a key counts as vouched for only where one that is vouched for has signed that', async () => {
+    const url = await cluster.createDatabase();
+    const [first, second, third] = [new Playground(url), new Playground(url), new Playground(url)] as const;
+    for (const machine of [first, second, third]) await runColibri(machine, ['add', 'x', '--project', 'p']);
+    const { checkpointed_by } = JSON.parse((await runColibri(first, ['verify', '--json'])).stdout);
+    const [two, three] = checkpointed_by
+      .filter((one: { vouched: boolean }) => !one.vouched)
+      .map((one: { key: string }) => one.key);
+    const idOf = (key: string) => key.split('+')[1] ?? '';
+    const ownerOf = async (machine: Playground) =>
+      JSON.parse((await runColibri(machine, ['verify', '--json'])).stdout).checkpointed_by.find(
+        (one: { key: string; vouched: boolean }) => one.vouched && [two, three].includes(one.key),
+      ).key;
+    // Each machine believes its own key.
+    const own = await ownerOf(second);
+    const other = own === two ? three : two;
+
+    const itself = await runColibri(second, ['trust', idOf(own)]);
+    const another = await runColibri(second, ['trust', idOf(other)]);
+    const real = await runColibri(first, ['trust', idOf(own)]);
+    const again = await runColibri(first, ['trust', idOf(own)]);
+    // The administrator lets the call of the first machine name the other key.
+    runAt(url, `UPDATE colibri.action_payloads SET body = replace(body, '${own}', '${other}')`, true);
+    const health = JSON.parse((await runColibri(first, ['call', 'server_health', '{}'])).stdout);
+    const complaints = [first, second, third].map((machine) => machine.dispose());
+
+    expect(itself).toMatchObject({ code: 1, stderr: expect.stringContaining('the key of this machine') });
+    expect(another).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot vouch for another') });
+    expect(real).toMatchObject({ code: 0, stdout: expect.stringContaining('You have vouched for') });
+    expect(again).toMatchObject({ code: 0, stdout: `The key ${own} is vouched for.\n` });
+    expect(health.data.log.signed_by).toContainEqual(expect.objectContaining({ key: other, vouched: false }));
+    expect((await Promise.all(complaints)).flat()).toEqual([]);
+  });
+
+  test('a URL that is not understood is never shown, whatever it looks like', async () => {
+    const machine = new Playground();
+    const start = 'postgres://u:S3cr3tPw9@hidden.example.invalid';
+    const urls = [`${start}/db?sslmode=bogus`, `${start}:99999/db`, start, ` ${start}/db`, `'${start}/db'`];
+    urls.push(start.replace('postgres', 'mysql'), 'host=hidden.example.invalid password=S3cr3tPw9');
+
+    for (const url of urls) {
+      const { code, stdout, stderr } = await runColibri(machine, ['verify', url]);
+      expect([code, stdout]).toEqual([2, '']);
+      expect(stderr).toContain('The URL is not understood');
+      expect(stderr).not.toMatch(/S3cr3t|hidden/);
+    }
+    expect(await machine.dispose()).toEqual([]);
+  });
+
+  test('a command ends even if the server stops talking and keeps its side open', async () => {
+    const machine = new Playground();
+    const sockets: Socket[] = [];
+    const stalling = createServer({ allowHalfOpen: true }, (socket) => {
+      sockets.push(socket);
+      // It has no TLS, lets everybody in, and says nothing more.
+      socket.once('data', (first) => {
+        const isAskedForTls = first.length === 8;
+        const welcome = Buffer.from('5200000008000000005a0000000549', 'hex');
+        if (!isAskedForTls) socket.write(welcome);
+        else socket.once('data', () => socket.write(welcome)).write('N');
+      });
+      socket.on('error', () => undefined);
+    });
+    await new Promise<void>((resolve) => stalling.listen(0, '127.0.0.1', resolve));
+    const { port } = stalling.address() as AddressInfo;
+
+    const { code, stderr } = await runColibri(machine, ['verify', `postgres://u:pw@127.0.0.1:${port}/db`]);
+    for (const socket of sockets) socket.destroy();
+    stalling.close();
+
+    expect(sockets.length).toBeGreaterThan(0);
+    expect(code).toBe(1);
+    expect(stderr).toContain('postgres:db cannot be reached');
+    expect(await machine.dispose()).toEqual([]);
   });
 
   test('what is taken out of a log whose newest rows nobody has vouched for says so, and is not called foreign', async () => {

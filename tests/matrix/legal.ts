@@ -1,7 +1,9 @@
 import { isTextOf } from '../../src/domains/owner/rules.ts';
 import { RULES } from '../../src/domains/rules.ts';
 import { canonicalJson } from '../../src/integrity/canonical-json.ts';
+import type { NoteSigner } from '../../src/integrity/signed-note.ts';
 import { formatId, SESSION_RECORDS, SESSIONS, TASKS, THOUGHTS } from '../../src/log/tables.ts';
+import { signStatement } from '../../src/trust/statement.ts';
 import {
   type Cells,
   type ForgedLog,
@@ -357,18 +359,24 @@ export function restarted(log: ForgedLog, task: number, actor: string): Deviatio
 
 /** The owner accepts the log as it is, giving up a signed head where one is named. */
 export function adopt(log: ForgedLog, source: 'mcp' | 'cli' = 'cli', lostSize?: number): ForgedRow {
-  const key = log.signer.verifierKey;
-  const lost = lostSize === undefined ? {} : { lost: { size: lostSize, root: 'a'.repeat(64), key } };
-  return log.append({
-    ...{
-      tool: 'owner_adopt',
-      actor: ALICE,
-      source,
-      args: { key, ...lost },
-      texts: { reason: 'Fine by me.' },
-    },
-    result: { adopted_rows: log.rows.length + 1, key },
-  });
+  return log.append({ ...adoption(log, log.signer, lostSize), actor: ALICE, source });
+}
+
+/** The call by which a key adopts the log, with what it signs. */
+export function adoption(log: ForgedLog, signer: NoteSigner, lostSize?: number) {
+  const lost = { size: lostSize, root: 'a'.repeat(64), key: log.signer.verifierKey };
+  const said = {
+    key: signer.verifierKey,
+    rows: log.rows.length,
+    ...(lostSize !== undefined && { lost }),
+  };
+  const args = { ...said, signed: signStatement(signer, { tool: 'owner_adopt', args: said }) };
+  return {
+    tool: 'owner_adopt',
+    args,
+    texts: { reason: 'Fine by me.' },
+    result: { adopted_rows: log.rows.length + 1, ...args },
+  };
 }
 
 /** The log ends here and goes on elsewhere. */

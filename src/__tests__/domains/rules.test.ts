@@ -422,9 +422,10 @@ test('owner_adopt writes no row, and answers how many rows are accepted', async 
   const world = await World.make();
   await world.played(created());
 
-  const ruled = await world.run('owner_adopt', { reason: 'restored', key: 'a key' }, { source: 'cli' });
+  const said = { key: 'a key', rows: 2, signed: 'a signature' };
+  const ruled = await world.run('owner_adopt', { reason: 'restored', ...said }, { source: 'cli' });
 
-  expect(ruled).toEqual({ rows: [], result: { adopted_rows: 3, key: 'a key' } });
+  expect(ruled).toEqual({ rows: [], result: { adopted_rows: 3, ...said } });
 });
 
 test('owner_transfer and owner_receive write no row, and name the places', async () => {

@@ -576,7 +576,10 @@ describe('the owner adopts', () => {
     await expectSigned(server);
     await owner.append(1, { keep: true });
 
-    expect(adopting).toMatchObject({ lost: undefined, key: server.signer.state().keys[0] });
+    expect(adopting).toMatchObject({
+      lost: undefined,
+      own: { signer: { verifierKey: server.signer.state().keys[0] } },
+    });
     expect(adopting.reason).toMatch(/after row 2/);
     await expectSigned(owner);
     expect(await rowsIn(owner.storage)).toHaveLength(8);
@@ -649,10 +652,11 @@ describe('the owner adopts', () => {
     await owner.append(2);
 
     expect(adopting).toMatchObject({ lost: undefined });
-    expect(adopting.key).not.toBe(old);
-    expect(owner.signer.state()).toMatchObject({ origin: originOfKey(old!), keys: [adopting.key, old] });
+    const made = adopting.own?.signer.verifierKey;
+    expect(made).not.toBe(old);
+    expect(owner.signer.state()).toMatchObject({ origin: originOfKey(old!), keys: [made, old] });
     expect((await headsIn(owner.storage)).map(({ key, size }) => [key, size])).toEqual([
-      [adopting.key, 5],
+      [made, 5],
       [old, 3],
     ]);
     await expectSigned(owner);
@@ -704,11 +708,11 @@ describe('the owner adopts', () => {
   test('rows without a name get one', async () => {
     const desk = await aDesk(aPlace());
     await appendUnsigned(desk.storage, 3);
-    const { key } = await desk.signer.adopt();
+    const { own } = await desk.signer.adopt();
     await desk.append(2);
 
     await expectSigned(desk);
-    expect(originOfKey(key!)).toBe(desk.signer.state().origin);
+    expect(originOfKey(own!.signer.verifierKey)).toBe(desk.signer.state().origin);
   });
 
   test('a removed name is given back', async () => {

@@ -4,10 +4,13 @@ import { ask, type Call, type Ruling, type Steps } from '../rule.ts';
 import type { AdoptArgs, EraseArgs, KeyArgs, ReceiveArgs, TransferArgs } from './tools.ts';
 
 /** The owner accepts the log as it is. It changes no row of state: what it says is in its arguments. */
-function* adoptLog(args: AdoptArgs, call: Call): Steps<Ruling<{ adopted_rows: number; key: string }>> {
+function* adoptLog(
+  { reason: _, ...said }: AdoptArgs,
+  call: Call,
+): Steps<Ruling<Omit<AdoptArgs, 'reason'> & { adopted_rows: number }>> {
   yield {};
   // The call's own two rows follow what is adopted.
-  return { rows: [], result: { adopted_rows: call.position - 1, key: args.key } };
+  return { rows: [], result: { adopted_rows: call.position - 1, ...said } };
 }
 
 /** What can be erased: a record with its task, or a call that wrote no record, by its enter row: `#12`. */

@@ -11,15 +11,23 @@ import { OWNER_RULES } from './rules.ts';
 
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
 
+const key = z.string().max(512);
+
+/** The key's signature over the rest: no row of a log that machines share says who wrote it. */
+const signed = z.string().max(128);
+
 export const AdoptInput = z.strictObject({
   reason: line(LIMITS.reasonCharsMax),
   /** The signed head that the log no longer extends, where there is one. */
-  lost: z.strictObject({ size: z.int().min(0), root: hash, key: z.string().max(512) }).optional(),
+  lost: z.strictObject({ size: z.int().min(0), root: hash, key }).optional(),
   /** The key that signs from now on. */
-  key: z.string().max(512),
+  key,
+  /** The rows that were there when the owner decided. */
+  rows: z.int().min(0),
+  signed,
 });
 
-const AdoptOutput = z.strictObject({ adopted_rows: z.int(), key: z.string() });
+const AdoptOutput = AdoptInput.omit({ reason: true }).extend({ adopted_rows: z.int() });
 
 export const EraseInput = z.strictObject({
   /** A task, a thought or a session by its id, or a call that wrote none of them by its enter row: `#12`. */
@@ -40,7 +48,8 @@ const TransferOutput = z.strictObject({ to: z.string(), rows: z.int() });
 
 export const ReceiveShape = z.strictObject({ from: place });
 
-const KeyShape = z.strictObject({ key: z.string().max(512) });
+const KeyShape = z.strictObject({ key });
+const TrustInput = KeyShape.extend({ signed });
 
 export type KeyArgs = z.output<typeof KeyShape>;
 export type AdoptArgs = z.output<typeof AdoptInput>;
@@ -91,7 +100,7 @@ export function ownerTools(): Tool[] {
       name: 'owner_trust',
       title: 'Trust key',
       summary: 'Vouch for the key of another machine.',
-      input: KeyShape,
+      input: TrustInput,
       output: KeyShape,
       ...ruled(OWNER_RULES.owner_trust),
     }),

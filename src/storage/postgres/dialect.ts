@@ -8,7 +8,6 @@ export const POSTGRES_DIALECT: Dialect = {
   contains: (text) => `strpos(${text}, ?) > 0`,
   // Under this collation, lower() changes A to Z and no other letter.
   containsInAnyCase: (text) => `strpos(lower(${text} COLLATE "C"), lower(CAST(? AS TEXT) COLLATE "C")) > 0`,
-  hex,
   hexOfTwo: (first, second) =>
     `CASE WHEN length(${first}) = 32 THEN ${hex(`${first} || ${second}`)}
      ELSE ' ' || ${hex(first)} || ' ' || ${hex(second)} END`,

@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { asError, ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Address, Host } from '../address.ts';
@@ -314,9 +315,15 @@ export class Session {
         application_name: 'colibri',
       });
       const session = new Session(client, library);
-      await client.connect();
-      await session.script(settingsOf({ longReads }));
-      return session;
+      try {
+        await client.connect();
+        await withinMs(CONNECT_MS_MAX, session.script(settingsOf({ longReads })));
+        return session;
+      } catch (error) {
+        // A server that keeps its side open would keep this process alive.
+        client.connection.stream.destroy();
+        throw error;
+      }
     };
     const { ssl } = address;
     const isSocket = host.host.startsWith('/');
@@ -419,12 +426,30 @@ export class Session {
     this.#sendWaiting();
     const isLost = this.isLost;
     this.#lost ??= new LostConnection('the connection was closed');
-    if (isLost) this.#client.connection.stream.destroy();
-    else await this.#client.end().catch(() => undefined);
+    if (!isLost) await withinMs(END_MS_MAX, this.#client.end()).catch(() => undefined);
+    // A server that keeps its side open would keep this process alive.
+    this.#client.connection.stream.destroy();
   }
 
   #lose(): void {
     this.#lost ??= new LostConnection('the connection to the database was lost');
+  }
+}
+
+/** How long a server may take to say goodbye. */
+const END_MS_MAX = 1_000;
+
+/** Rejects where something takes longer. It goes on, and nobody waits for it. */
+async function withinMs<T>(ms: number, work: Promise<T>): Promise<T> {
+  const done = new AbortController();
+  const tooLong = sleep(ms, undefined, { signal: done.signal }).then(() => {
+    throw Object.assign(new Error('the server does not answer'), { code: 'ETIMEDOUT' });
+  });
+  try {
+    return await Promise.race([work, tooLong]);
+  } finally {
+    done.abort();
+    for (const one of [work, tooLong]) one.catch(() => undefined);
   }
 }
 

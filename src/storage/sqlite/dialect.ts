@@ -7,7 +7,6 @@ export const SQLITE_DIALECT: Dialect = {
   contains: (text) => `instr(${text}, ?) > 0`,
   // Of all letters, SQLite's lower() changes A to Z.
   containsInAnyCase: (text) => `instr(lower(${text}), lower(?)) > 0`,
-  hex,
   hexOfTwo: (first, second) =>
     `iif(typeof(${first}) = 'blob' AND typeof(${second}) = 'blob' AND length(${first}) = 32,
        lower(hex(${first} || ${second})), ' ' || ${hex(first)} || ' ' || ${hex(second)})`,

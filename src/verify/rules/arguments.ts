@@ -71,8 +71,10 @@ const isBoolean: Form = (value) => typeof value === 'boolean';
 const anyText: Form = (value) => typeof value === 'string';
 const id = text(32, 1);
 const key = text(512);
+const signed = text(128);
+const count: Form = (value) => Number.isSafeInteger(value) && Number(value) >= 0;
 const lostHead = exactly({
-  size: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
+  size: count,
   root: (value) => typeof value === 'string' && isHash(value),
   key,
 });
@@ -143,13 +145,17 @@ export const FORMS: Readonly<Record<number, Readonly<Record<string, Forms>>>> = 
       outside: only({ skills: list(exactly({ name: anyText, digest: anyText })) }),
     },
     merkle_finalize: { required: ['session_id'], fields: { session_id: id, task_id: id }, texts: {} },
-    owner_adopt: { required: ['reason', 'key'], fields: { lost: lostHead, key }, texts: { reason } },
+    owner_adopt: {
+      required: ['reason', 'key', 'rows', 'signed'],
+      fields: { lost: lostHead, key, rows: count, signed },
+      texts: { reason },
+    },
     owner_erase: {
       required: ['record', 'reason'],
       fields: { record: line(32), task_id: line(32) },
       texts: { reason },
     },
-    owner_trust: { required: ['key'], fields: { key }, texts: {} },
+    owner_trust: { required: ['key', 'signed'], fields: { key, signed }, texts: {} },
     owner_transfer: { required: ['to'], fields: { to: place }, texts: {} },
     owner_receive: { required: ['from'], fields: { from: place }, texts: {} },
     key_join: { required: ['key'], fields: { key }, texts: {} },

@@ -2,10 +2,12 @@ import { asError } from '../../errors.ts';
 import { type Checkpoint, parseCheckpoint } from '../../integrity/checkpoint.ts';
 import { NoKnownKeyError, openNote, type VerifierKey } from '../../integrity/signed-note.ts';
 import { headIn, keyId, keyIn, originOfKey, treeIn } from '../../trust/opening.ts';
+import { adoptionId, followVouches, isStatedBy } from '../../trust/statement.ts';
 import { auditRow, type Finding, type Report, rowFinding } from '../finding.ts';
 import type { SourceHead, SourceNote } from '../source.ts';
 import type { Checkpointed } from '../verdict.ts';
 import type { Mark } from './links.ts';
+import { type JsonObject, objectIn } from './payloads.ts';
 
 /** Who kept a head of the log. `git`, `tsr`, `file` and `against` are anchors: kept where the log is not. */
 export type EvidenceSource = 'head' | 'kept' | 'last-signed' | 'git' | 'tsr' | 'file' | 'against';
@@ -16,7 +18,7 @@ export interface Evidence {
   /** Where it was found, for people. */
   readonly where: string;
   readonly note: string;
-  /** Of what this machine signed last: the adoptions it has signed over, by the content hashes of their rows. */
+  /** Of what this machine signed last: the adoptions it has signed over, by their ids. */
   readonly adoptionsSeen?: readonly string[] | undefined;
 }
 
@@ -51,9 +53,7 @@ export interface KeyAct {
   readonly position: number;
   readonly tool: string;
   readonly key: string;
-  readonly lost?: { readonly size: number };
-  /** The content hash of its exit row. */
-  readonly hash: string;
+  readonly args: JsonObject;
 }
 
 /** What the walk found, as far as heads are concerned. */
@@ -94,17 +94,18 @@ export function judgeHeads(
   const known = knownKeys(heads, kept, trusted, log);
   const reach = reachOf(heads, known);
   const believed = agreedReach(heads, known, log);
-  const adoptions = log.acts.filter(({ tool, position }) => tool === 'owner_adopt' && position <= believed);
+  const voucher = known.filter((one) => one.vouched);
+  // Only who is vouched for can go on after a loss.
+  const adoptions = log.acts.filter(
+    (act) =>
+      act.tool === 'owner_adopt' && act.position <= believed && isStatedBy(keysOf(voucher), log.origin, act),
+  );
   const all: readonly Evidence[] = [
     ...heads.map(({ where, note }) => ({ source: 'head' as const, where, note })),
     ...kept.map(({ where, note }) => ({ source: 'kept' as const, where, note })),
     ...evidence,
   ];
-  const vouched = agreedReach(
-    heads,
-    known.filter((one) => one.vouched),
-    log,
-  );
+  const vouched = agreedReach(heads, voucher, log);
   const news = adoptions.filter(({ position }) => position <= vouched);
   const judged = all.map((one) => judge(one, known, adoptions, news, log));
   for (const [i, place] of [...heads, ...kept].entries()) checkPlace(place, judged[i], log, report);
@@ -116,8 +117,9 @@ export function judgeHeads(
 }
 
 /**
- * Follows trust from key to key: a row under the head of a known key makes another key known. The head must agree with
- * the rows: under one that was left from before, whoever rewrote them could have put any row.
+ * Follows trust from key to key: one that is vouched for vouches for another, and a row under the head of a known key
+ * makes another key known. The head must agree with the rows: under one that was left from before, whoever rewrote them
+ * could have put any row.
  */
 function knownKeys(
   heads: readonly SourceHead[],
@@ -143,26 +145,22 @@ function knownKeys(
   // Who signs under this name vouches for the key that the name is made of.
   const mayBelieveName = trusted.length === 0 || [...known.values()].some((one) => reachOf(heads, [one]) > 0);
   for (const text of texts) if (mayBelieveName && originOfKey(text) === log.origin) add(text, true);
+  const vouched = new Map([...known.values()].map(({ text, key }) => [text, key]));
+  followVouches(vouched, log.origin, log.acts, (text) => readKey(text, log.origin));
+  for (const text of vouched.keys()) add(text, true);
   for (let grows = true; grows; ) {
-    const all = [...known.values()];
-    const reach = agreedReach(heads, all, log);
-    // Only who is vouched for can vouch for another, or go on after a loss.
-    const vouchedReach = agreedReach(
-      heads,
-      all.filter(({ vouched }) => vouched),
-      log,
-    );
+    const reach = agreedReach(heads, [...known.values()], log);
     grows = false;
-    for (const act of log.acts) {
-      const isJoining = act.tool === 'key_join' && log.isShared === true && signsFrom(act.key, act.position);
-      if (
-        (act.position <= reach || isJoining) &&
-        add(act.key, act.tool !== 'key_join' && act.position <= vouchedReach)
-      )
-        grows = true;
+    for (const { tool, key, position } of log.acts) {
+      const isJoining = tool === 'key_join' && log.isShared === true && signsFrom(key, position);
+      if ((position <= reach || isJoining) && add(key, false)) grows = true;
     }
   }
   return [...known.values()];
+}
+
+function keysOf(known: readonly KnownKey[]): VerifierKey[] {
+  return known.map(({ key }) => key);
 }
 
 /** By the key itself: its id is four bytes, and whoever wants to can make another key with the same. */
@@ -237,8 +235,8 @@ function judge(
   const { adoptionsSeen: seen } = evidence;
   // One adoption serves every machine: one that this machine has not signed over gives up whatever it signed before.
   const isGivenUp =
-    adoptions.some(({ lost }) => lost !== undefined && lost.size >= size) ||
-    vouched.some(({ hash }) => seen?.includes(hash) === false);
+    adoptions.some(({ args }) => Number(objectIn(args.lost)?.size ?? 0) >= size) ||
+    vouched.some((act) => seen?.includes(adoptionId(act)) === false);
   if (disagrees && isGivenUp && evidence.source !== 'against')
     return verdict('given-up', `${message} The owner has accepted that.`);
   return verdict(status, `${message}${opened.by === undefined ? ' (It is not signed by a known key.)' : ''}`);
@@ -261,9 +259,8 @@ function openWith(
   note: string,
   known: readonly KnownKey[],
 ): { head?: Checkpoint; by?: KnownKey | undefined; malformed?: string } {
-  const keys = known.map(({ key }) => key);
   try {
-    const { text, verified } = openNote(note, keys);
+    const { text, verified } = openNote(note, keysOf(known));
     const by = known.find(({ key }) => verified.some(({ id }) => id === key.id));
     return { head: parseCheckpoint(text), by };
   } catch (error) {
@@ -346,7 +343,8 @@ function checkpointedBy(judged: readonly Judged[], known: readonly KnownKey[]): 
 }
 
 /** What the owner gave up stays worth knowing, even where nothing that contradicts the log is left. */
-function tellAdoption({ position, lost }: KeyAct): string {
+function tellAdoption({ position, args }: KeyAct): string {
+  const lost = objectIn(args.lost);
   return lost === undefined
     ? `The owner adopted the log at ${auditRow(position)}: every change before that is accepted as it is.`
     : `The owner adopted the log at ${auditRow(position)} and gave up the signed head of ${lost.size} audit rows, which it no longer extends.`;

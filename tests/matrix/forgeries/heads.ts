@@ -312,16 +312,7 @@ export const HEAD_FORGERIES: readonly Forgery[] = [
     forge(log) {
       const signer = otherSigner(log.origin);
       const before = log.rows.length;
-      const exit = log.append({
-        ...{
-          tool: 'owner_adopt',
-          actor: 'mallory',
-          source: 'cli',
-          args: { key: signer.verifierKey },
-          texts: { reason: 'Mine now.' },
-        },
-        result: { adopted_rows: before + 1, key: signer.verifierKey },
-      });
+      const exit = log.append({ ...legal.adoption(log, signer), actor: 'mallory', source: 'cli' });
       const root = rootOf(log);
       log.sign = 'none';
       log.editHeads((heads) => {
@@ -364,11 +355,7 @@ export const HEAD_FORGERIES: readonly Forgery[] = [
       log.rows.splice(-2, 2);
       const first = log.rows.slice(0, 2);
       for (const { fields } of first) fields.actor = 'mallory';
-      const lost = { size, root: 'a'.repeat(64), key: log.signer.verifierKey };
-      log.append({
-        ...{ tool: 'owner_adopt', actor: 'mallory', source: 'cli', args: { key: signer.verifierKey, lost } },
-        ...{ texts: { reason: 'Mine now.' }, result: { adopted_rows: size - 1, key: signer.verifierKey } },
-      });
+      log.append({ ...legal.adoption(log, signer, size), actor: 'mallory', source: 'cli' });
       const root = rootOf(log);
       log.remembers = false;
       log.kept = [];
