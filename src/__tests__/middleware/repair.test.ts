@@ -277,5 +277,5 @@ test('what a schema takes as it is, nothing repairs: stage 2 relies on it', () =
     }),
     { numRuns: 3_000 },
   );
-  expect(taken).toBeGreaterThan(100);
+  expect(taken).toBeGreaterThan(20);
 });
