@@ -211,8 +211,9 @@ const OWN_NAME = 'colibri';
 
 /** Names that say less than they seem to: one that several running processes have, and our own. */
 async function checkActors(storage: StorageEngine, newest: number): Promise<Check[]> {
+  // A machine that joins a team's log does so under our own name.
   const sql = `SELECT actor, process, max(at) AS at FROM audit_rows
-    WHERE position > ? AND source = 'mcp' GROUP BY actor, process ORDER BY actor`;
+    WHERE position > ? AND source = 'mcp' AND tool <> 'key_join' GROUP BY actor, process ORDER BY actor`;
   const running = new Map<string, number>();
   await storage.read(async (tx) => {
     const since = Math.max(0, newest - RECENT_ROWS);
@@ -226,8 +227,7 @@ async function checkActors(storage: StorageEngine, newest: number): Promise<Chec
   const fix = 'give each its own COLIBRI_AGENT_ID; docs/guides/several-agents.md shows how';
   return [...running].flatMap(([actor, count]) => [
     ...(count > 1 ? [note('agents', `${count} running processes are recorded as ${actor}`, fix)] : []),
-    // A machine that joins a team's log does so under this name.
-    ...(actor.toLowerCase() === OWN_NAME && storage.isShared !== true
+    ...(actor.toLowerCase() === OWN_NAME
       ? [note('agents', `an agent is recorded as ${OWN_NAME}, which is the name of this server`, fix)]
       : []),
   ]);
