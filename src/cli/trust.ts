@@ -27,8 +27,6 @@ export const trust = command({
       const vouched = (await storage.read(readLogKeys)).flatMap((one) => (one.vouched ? one.key : []));
       const { key } = head;
       if (vouched.includes(key)) return { trusted: key, isNew: false };
-      if (key === keys[0])
-        throw new Error('This is the key of this machine. Somebody whose key is vouched for vouches for it.');
       if (!vouched.includes(keys[0] ?? ''))
         throw new Error(
           `Nobody has vouched for the key of this machine, so it cannot vouch for another. First run "colibri trust ${keyId(keys[0] ?? '')}" on a machine whose key is vouched for.`,

@@ -28,7 +28,8 @@ export function signStatement(signer: NoteSigner, stated: Stated): string {
 /** Whether one of these keys signed a statement. */
 export function isStatedBy(keys: Iterable<VerifierKey>, origin: string | undefined, stated: Stated): boolean {
   const { signed } = stated.args;
-  if (origin === undefined || typeof signed !== 'string') return false;
+  // One signature and nothing beside it: otherwise a copy with another line would be another adoption.
+  if (origin === undefined || typeof signed !== 'string' || /\s/.test(signed)) return false;
   try {
     openNote(`${textOf(origin, stated)}\n\u2014 ${origin} ${signed}\n`, [...keys]);
     return true;

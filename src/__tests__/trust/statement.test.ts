@@ -55,6 +55,8 @@ test('what is signed is the call, its members and the log: nothing of it can be 
     isStatedBy(keys, log, { tool, args: { ...said, signed, reason: 'any', ...changes } });
 
   expect(isStated({})).toBe(true);
+  expect(isStated({ signed: `${signed}\n\u2014 ${origin} ${signed}` })).toBe(false);
+  expect(isStated({ signed: `${signed}\n` })).toBe(false);
   expect(isStated({ rows: 4 })).toBe(false);
   expect(isStated({ lost: undefined })).toBe(false);
   expect(isStated({ lost: { ...said.lost, size: 10 } })).toBe(false);
