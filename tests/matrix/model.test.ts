@@ -33,7 +33,7 @@ describe.each(Array.from({ length: HISTORIES }, (_, i) => i + 1))('history %i', 
     expect(findings).toEqual([]);
     expect(verdict.replayedThrough).toBe(verdict.size);
     // A history in which nothing succeeds, or nothing is refused, shows little.
-    expect(played.ends.get('ok')).toBeGreaterThan(CALLS / 15);
+    expect(played.ends.get('ok')).toBeGreaterThan(2);
     expect(played.ends.size).toBeGreaterThan(3);
   });
 
