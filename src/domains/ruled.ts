@@ -87,10 +87,10 @@ export async function applyRow(
 ): Promise<Effect> {
   const { table: name, row, previous } = written;
   if (written.table === 'tasks') await writeTask(tx, written.row, previous, known, seen);
-  else await writeRow(tx, name, { ...row }, previous);
+  else await writeRow(tx, name, row, previous);
   learn(tx, written);
   const table = tableNamed(name);
-  const effect = { table: name, id: formatId(table, row.id), hash: rowHash(table, { ...row }), previous };
+  const effect = { table: name, id: formatId(table, row.id), hash: rowHash(table, row), previous };
   if (!('merkle_root' in row) || row.merkle_root === null || row.leaf_count === null) return effect;
   return { ...effect, seal: { leaf_count: row.leaf_count, merkle_root: row.merkle_root } };
 }
@@ -105,14 +105,9 @@ async function writeTask(
 ): Promise<void> {
   // What the rule saw of it.
   const before = previous === 0 ? undefined : seen.get(task.id);
-  const row = withDerived(task);
-  await writeRow(
-    tx,
-    'tasks',
-    previous === 0 ? { ...row, unmet: 0 } : row,
-    previous,
-    before && withDerived(before),
-  );
+  const derived = derivedFrom(task);
+  if (previous === 0) await writeRow(tx, 'tasks', task, 0, { ...derived, unmet: 0 });
+  else await writeRow(tx, 'tasks', task, previous, derived, before, before && derivedFrom(before));
   if (before?.title !== task.title || before.description !== task.description)
     await tx.indexWords(task.id, () => textsOf(tx, [task.title, task.description], known));
   if (previous === 0 && task.parent_id !== null)
@@ -126,7 +121,7 @@ async function writeTask(
        ) WHERE id = ?`,
       task.id,
     );
-  if (row.is_final === 0 || before === undefined || isFinal(before.workflow, before.status)) return;
+  if (derived.is_final === 0 || before === undefined || isFinal(before.workflow, before.status)) return;
   const waiting = await idsFrom(
     tx,
     'SELECT id FROM tasks WHERE id = ? OR id IN (SELECT task_id FROM task_dependencies WHERE depends_on = ?)',
@@ -136,9 +131,8 @@ async function writeTask(
   for (const id of waiting) await changeOne(tx, 'UPDATE tasks SET unmet = unmet - 1 WHERE id = ?', id);
 }
 
-function withDerived(task: TaskRow) {
-  const { workflow, status } = task;
-  return { ...task, is_final: isFinal(workflow, status) ? 1 : 0, queue: queueOf(status) };
+function derivedFrom({ workflow, status }: TaskRow): Columns {
+  return { is_final: isFinal(workflow, status) ? 1 : 0, queue: queueOf(status) };
 }
 
 /** The texts with these digests; '' for one that was erased. Most were sent with the call. */
@@ -158,22 +152,28 @@ export async function textsOf(
 async function writeRow(
   tx: Transaction,
   table: Written['table'],
-  row: Readonly<Record<string, SqlValue>>,
+  row: Columns,
   previous: number,
-  before: Readonly<Record<string, SqlValue>> = {},
+  derived: Columns = {},
+  before: Columns = {},
+  derivedBefore: Columns = {},
 ): Promise<void> {
   const columns = ALL_COLUMNS.get(table) ?? [];
-  if (previous === 0) return await tx.insert(table, columns, [columns.map((column) => row[column] ?? null)]);
+  if (previous === 0)
+    return await tx.insert(table, columns, [columns.map((column) => row[column] ?? derived[column] ?? null)]);
   let assignments = '';
   const values: SqlValue[] = [];
   for (const column of columns) {
-    const value = row[column];
-    if (value === undefined || value === before[column]) continue;
+    const isDerived = column in derived;
+    const value = isDerived ? derived[column] : row[column];
+    if (value === undefined || value === (isDerived ? derivedBefore : before)[column]) continue;
     assignments += `${assignments === '' ? '' : ', '}${column} = ?`;
     values.push(value);
   }
   const sql = `UPDATE ${table} SET ${assignments} WHERE id = ? AND position = ?`;
   await changeOne(tx, sql, ...values, row.id ?? null, previous);
 }
+
+type Columns = { readonly [column: string]: SqlValue };
 
 const ALL_COLUMNS = new Map(STATE_TABLES.map(({ name, facts, derived }) => [name, [...facts, ...derived]]));

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts';
 import {
   changeOne,
   type Durable,
+  notAsMany,
   type Reader,
   type SqlValue,
   type StorageEngine,
@@ -131,6 +132,8 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
   const waiting: { readonly [T in KeptTable]: SqlValue[][] } = {
     ...{ actions: [], action_payloads: [], texts: [], open_calls: [], task_calls: [] },
   };
+  /** Open calls that have ended: their marks go together. */
+  const ended: number[] = [];
   /** When each actor last got a row in this transaction. */
   const seen = new Map<string, string>();
 
@@ -184,7 +187,18 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
     await finishBlocks();
   }
 
+  /** Takes away the mark of an open call. Where somebody else has done so, nothing of this transaction is committed. */
+  function end(position: number): void {
+    ended.push(position);
+  }
+
   async function store(): Promise<void> {
+    const marks = ended.splice(0);
+    if (marks.length > 0) {
+      const sql = `DELETE FROM open_calls WHERE position IN (${marks.map(() => '?').join(', ')})`;
+      const { changes } = await tx.run(sql, ...marks);
+      if (changes !== marks.length) throw notAsMany(changes, marks.length, sql);
+    }
     for (const table of KEPT_TABLES) {
       const rows = waiting[table].splice(0);
       if (rows.length > 0) await tx.insert(table, KEPT[table], rows);
@@ -204,12 +218,13 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
   async function savepoint<T>(work: () => Promise<T>): Promise<T> {
     const [before, bound] = [head, earliest];
     const lengths = KEPT_TABLES.map((table) => waiting[table].length);
+    const endedBefore = ended.length;
     try {
       return await tx.savepoint(work);
     } catch (error) {
       contentHashes.length -= head.position - before.position;
       for (const [i, table] of KEPT_TABLES.entries()) waiting[table].length = lengths[i] ?? 0;
-      [head, earliest] = [before, bound];
+      [head, earliest, ended.length] = [before, bound, endedBefore];
       throw error;
     }
   }
@@ -228,5 +243,5 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
 
   const lastSeen = (actor: string) => seen.get(actor);
 
-  return { tx, next, append, keep, flush, flushTexts, savepoint, lastSeen, close, keeps: false };
+  return { tx, next, append, keep, end, flush, flushTexts, savepoint, lastSeen, close, keeps: false };
 }

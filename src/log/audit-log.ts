@@ -114,9 +114,11 @@ export function createAuditLog(writer: LogWriter): CallSink {
   async function appendEnd(appending: Appending, event: ToolExitEvent, at?: string): Promise<void> {
     const call = begun.get(event.entered);
     if (call === undefined) throw new Error('a call ended that never began');
-    if (call.position !== undefined && event.outcome === 'ok' && isWriting(call.event))
-      // Where another process has explained it, what it wrote must not be stored: then this is no change of one row.
-      await changeOne(appending.tx, ...closing(appending.tx, call.position, event.correlationId));
+    // Where another process has explained it, what it wrote must not be stored.
+    if (call.position !== undefined && event.outcome === 'ok' && isWriting(call.event)) {
+      if (writer.storage.isShared !== true) appending.end(call.position);
+      else await changeOne(appending.tx, ...closing(appending.tx, call.position, event.correlationId));
+    }
     // Any other end has been told by the other process.
     else if (
       call.position !== undefined &&

@@ -36,16 +36,21 @@ export function createToolLock<C extends Queued>(
 
   /** Waits while the client does not read. Answers whether calls may still begin. */
   async function hasRoom(): Promise<boolean> {
-    // First a turn of the event loop: everything that came in one chunk of input is waiting then, and answers leave.
+    // First a turn of the event loop: answers leave, and what has come in meanwhile is waiting then.
     await nextTurn();
+    return await mayBegin();
+  }
+
+  async function mayBegin(): Promise<boolean> {
     const more = room();
     if (more !== undefined) await Promise.race([more, ended]);
     return !isClosed;
   }
 
   async function run(): Promise<void> {
-    while (waiting.length > 0) {
-      await hasRoom();
+    // Everything that came in one chunk of input is added before this goes on: a call that comes alone need not wait a turn.
+    await mayBegin();
+    for (; waiting.length > 0; await hasRoom()) {
       const batch = waiting.splice(0, batchLength(waiting));
       if (batch.length > 0) await serve(batch);
     }

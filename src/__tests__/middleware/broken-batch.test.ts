@@ -155,10 +155,11 @@ describe('a batch that breaks at each of its statements leaves state, rows and a
     }
     await bench.close();
 
-    expect(nth).toBeGreaterThan(60);
+    expect(nth).toBeGreaterThan(45);
     expect(seen.refused).toBeGreaterThan(20);
     expect(seen.whole).toBeGreaterThan(0);
-    if (errcode === 19) expect(seen.partly).toBeGreaterThan(10);
+    // What a call reads may fail for it alone; what it writes leaves with the rest, and fails with it.
+    if (errcode === 19) expect(seen.partly).toBeGreaterThan(5);
     else expect(seen.partly).toBe(0);
   });
 });

@@ -39,14 +39,18 @@ async function idle(turns = 200): Promise<void> {
 }
 
 describe('a batch', () => {
-  test('is everything that came in the same turn of the event loop, in the order it came', async () => {
+  test('is everything that came at once, in the order it came, and what comes a moment later is the next', async () => {
     const { add, batches } = aQueue();
 
     for (const name of ['a', 'b', 'c']) add(name);
     await Promise.resolve().then(() => add('d'));
+    add('e');
     await idle();
 
-    expect(batches).toEqual([['a', 'b', 'c', 'd']]);
+    expect(batches).toEqual([
+      ['a', 'b', 'c'],
+      ['d', 'e'],
+    ]);
   });
 
   test('begins when the one before has ended, with everything that waits by then', async () => {

@@ -1,18 +1,36 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import { ColibriError } from '../../errors.ts';
 import type { Reader, StorageEngine, Transaction } from '../../storage/engine.ts';
 import { createNoStorage } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
 import { SCHEMA_VERSION } from '../../storage/sqlite/schema.ts';
+import { trials } from '../tasks/trials.ts';
 import { availableDrivers } from './drivers.ts';
 import { openScratch, scratchFolder, scratchPath } from './scratch.ts';
 
 // Any table will do; this one is the smallest.
-const add = (tx: Transaction, position: number, process = 'x') =>
-  tx.run('INSERT INTO open_calls (position, process) VALUES (?, ?)', position, process);
+const ADD = 'INSERT INTO open_calls (position, process) VALUES (?, ?)';
+const add = (tx: Transaction, position: number, process = 'x') => tx.run(ADD, position, process);
+
+/** What a transaction may be asked to do. */
+const STEPS = ['insert', 'change', 'run', 'read'] as const;
+const STEP = fc.constantFrom(...STEPS);
+
+/** Takes a step. Every row gets the position behind those that were seen, which a read must find. */
+async function take(step: (typeof STEPS)[number], tx: Transaction, seen: number[]): Promise<void> {
+  if (step === 'read') return expect(await positionsIn(tx)).toEqual(seen);
+  const position = (seen.at(-1) ?? 0) + 1;
+  seen.push(position);
+  if (step === 'insert') await tx.insert('open_calls', ['position', 'process'], [[position, 'p']]);
+  else await tx[step](ADD, position, 'p');
+}
+
+const positionsIn = async (tx: Reader): Promise<unknown[]> =>
+  (await tx.lists('SELECT position FROM open_calls ORDER BY position')).flat();
 
 const count = async (tx: Reader): Promise<number> =>
   (await tx.get<{ n: number }>('SELECT count(*) AS n FROM open_calls'))?.n ?? -1;
@@ -318,6 +336,44 @@ describe.each(await availableDrivers())('a file through %s', (_, driver) => {
       expect(kept).toBe('kept');
       const rows = await engine.read((tx) => tx.lists('SELECT position FROM open_calls ORDER BY position'));
       expect(rows).toEqual([[1], [4]]);
+    });
+
+    test('takes back what it wrote, whether that was sent to SQLite or still waited', async () => {
+      const parts = fc.array(fc.tuple(fc.boolean(), fc.array(STEP, { maxLength: 5 })), { maxLength: 6 });
+      const property = fc.asyncProperty(parts, async (given) => {
+        const engine = await openFile(':memory:');
+        let kept: number[] = [];
+
+        await engine.write(async (tx) => {
+          for (const [fails, steps] of given) {
+            const seen = [...kept];
+            const work = tx.savepoint(async () => {
+              for (const step of steps) await take(step, tx, seen);
+              if (fails) throw new Error('as planned');
+            });
+            await (fails ? expect(work).rejects.toThrow('as planned') : work);
+            if (!fails) kept = seen;
+          }
+        });
+
+        expect(await engine.read(positionsIn)).toEqual(kept);
+        await engine.close();
+      });
+      await fc.assert(property, trials('savepoints', 200));
+    });
+
+    test('a row that waits and cannot be stored takes the whole transaction with it', async () => {
+      const engine = await openFile();
+      await engine.write((tx) => add(tx, 1));
+
+      const failed = engine.write(async (tx) => {
+        await tx.savepoint(() => tx.insert('open_calls', ['position', 'process'], [[1, 'p']]));
+        await tx.savepoint(() => positionsIn(tx)).catch(() => undefined);
+        await add(tx, 2).catch(() => undefined);
+      });
+
+      await expect(failed).rejects.toThrow('UNIQUE');
+      expect(await engine.read(positionsIn)).toEqual([1]);
     });
 
     test('of a disk that is full takes the whole transaction with it, whoever catches the error', async () => {

@@ -81,6 +81,10 @@ export class Connection implements Transaction {
   #isWriting = false;
   /** Tasks with their titles and descriptions, for the index of words. */
   #words: SqlList[] = [];
+  /** What is to be written, in its order: rows of one table that follow each other leave together. */
+  #waiting: Waiting[] = [];
+  /** The savepoint that is open: where its writes begin among those that wait, and whether SQLite knows of it. */
+  #savepoint: { from: number; begun: boolean } | undefined;
   /** How the storage failed in the transaction that writes; SQLite may have ended it already, as it does on a full disk. */
   #failure: unknown;
 
@@ -128,18 +132,55 @@ export class Connection implements Transaction {
   }
 
   async run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }> {
+    this.#writeWaiting(true);
     return this.#run(sql, params);
   }
 
   async change(sql: string, ...params: readonly SqlValue[]): Promise<void> {
-    this.#change(1, sql, params);
+    this.#waiting.push({ sql, params });
   }
 
   async insert(table: string, columns: readonly string[], rows: readonly SqlList[]): Promise<void> {
-    let from = 0;
-    for (const count of ROWS_AT_ONCE)
-      for (; rows.length - from >= count; from += count)
-        this.#change(count, insertion(table, columns, count), rows.slice(from, from + count).flat());
+    for (const params of rows) this.#waiting.push({ table, columns, params });
+  }
+
+  /** Writes what waits, and begins the savepoint before the first thing that it might have to take back. */
+  #writeWaiting(andMore = false): void {
+    if (this.#waiting.length === 0 && !andMore) return;
+    const [waiting, savepoint] = [this.#waiting, this.#savepoint];
+    this.#waiting = [];
+    try {
+      if (savepoint?.begun === false) {
+        this.#writeAll(waiting.splice(0, savepoint.from));
+        savepoint.from = 0;
+        savepoint.begun = andMore || waiting.length > 0;
+        if (savepoint.begun) this.#run('SAVEPOINT work', []);
+      }
+      this.#writeAll(waiting);
+    } catch (error) {
+      // It may be of a call that has ended well: nothing of this transaction may be committed.
+      this.#failure ??= error;
+      throw error;
+    }
+  }
+
+  #writeAll(waiting: readonly Waiting[]): void {
+    for (let i = 0; i < waiting.length; ) {
+      const first = waiting[i]!;
+      if (first.sql !== undefined) {
+        this.#change(1, first.sql, first.params);
+        i += 1;
+        continue;
+      }
+      let end = i + 1;
+      while (end < waiting.length && waiting[end]?.table === first.table) end += 1;
+      for (const count of ROWS_AT_ONCE)
+        for (; end - i >= count; i += count) {
+          const params: SqlValue[] = [];
+          for (let row = i; row < i + count; row += 1) params.push(...waiting[row]!.params);
+          this.#change(count, insertion(first.table, first.columns, count), params);
+        }
+    }
   }
 
   #change(wanted: number, sql: string, params: SqlList): void {
@@ -168,17 +209,23 @@ export class Connection implements Transaction {
   }
 
   async savepoint<T>(work: () => Promise<T>): Promise<T> {
-    this.#run('SAVEPOINT work', []);
+    const outer = this.#savepoint;
+    if (outer !== undefined) this.#writeWaiting(true);
+    const savepoint = { from: this.#waiting.length, begun: false };
+    this.#savepoint = savepoint;
     const { length } = this.#words;
     try {
       const result = await work();
-      this.#run('RELEASE work', []);
+      if (savepoint.begun) this.#run('RELEASE work', []);
       return result;
     } catch (error) {
       this.known.clear();
       this.#words.length = length;
-      if (this.#failure === undefined) this.#takeBack();
+      this.#waiting.length = savepoint.begun ? 0 : savepoint.from;
+      if (savepoint.begun && this.#failure === undefined) this.#takeBack();
       throw error;
+    } finally {
+      this.#savepoint = outer;
     }
   }
 
@@ -254,6 +301,7 @@ export class Connection implements Transaction {
       await this.begin('BEGIN IMMEDIATE');
       [this.#isWriting, this.#failure] = [true, undefined];
       const result = await work();
+      this.#writeWaiting();
       for (const words of this.#words) this.#change(1, INDEX_WORDS, words);
       this.#run('COMMIT', []);
       this.commits += 1;
@@ -263,7 +311,7 @@ export class Connection implements Transaction {
       throw error;
     } finally {
       [this.#isWriting, this.#failure] = [false, undefined];
-      this.#words = [];
+      [this.#words, this.#waiting] = [[], []];
       this.known.clear();
     }
   }
@@ -332,6 +380,7 @@ export class Connection implements Transaction {
    * so that the verifier can name the row. To read every integer as a bigint would make every call slower.
    */
   #read(how: 'get' | 'all', among: Map<string, SqliteStatement>, sql: string, params: SqlList): unknown {
+    this.#writeWaiting();
     const [marked, values] = withWholeTexts(sql, params);
     if (this.#failure !== undefined) throw this.#failure;
     try {
@@ -370,6 +419,12 @@ export class Connection implements Transaction {
     return Object.values(this.#db.prepare(sql).get() ?? {})[0];
   }
 }
+
+/** A statement that changes one row, or a row of a table. */
+type Waiting = { readonly params: SqlList } & (
+  | { readonly sql: string; readonly table?: undefined }
+  | { readonly sql?: undefined; readonly table: string; readonly columns: readonly string[] }
+);
 
 const INDEX_WORDS = 'INSERT OR REPLACE INTO task_words (rowid, title, description) VALUES (?, ?, ?)';
 
