@@ -20,6 +20,7 @@ class HeadRules:
 
     def open_heads(self):
         """Opens every signed head, and notes the sizes at which the tree is to be looked at on the way."""
+        self.filings, self.open_filings = [], []
         for head in [*self.source.heads, *self.source.checkpoints]:
             try:
                 signer = Key(head.key)
@@ -34,11 +35,11 @@ class HeadRules:
         own = [head for head in self.source.heads if head.signer and head.key in known]
         self.vouched = max([head.size for head in own], default=0)
         agreed = self.agreed_size(known)
-        given_up = 0
+        given_up = adopted = 0
         for position, tool, args in self.key_acts:
-            counts = tool == "owner_adopt" and position <= agreed and "lost" in args
+            counts = tool == "owner_adopt" and position <= agreed
             if counts and self.stated_by(self.vouched_keys, tool, args):
-                given_up = max(given_up, args["lost"]["size"])
+                given_up, adopted = max(given_up, args.get("lost", {"size": 0})["size"]), position
         for head in [*self.source.heads, *self.source.checkpoints]:
             if head.signer and head.key not in known:
                 self.finding(head.where, f"it is signed by a key that nobody vouches for: {head.key}")
@@ -48,6 +49,33 @@ class HeadRules:
             self.remarks.append("nothing in this log was ever signed")
         elif self.vouched < self.size:
             self.finding(f"#{self.vouched + 1} to #{self.size}", "signed by nobody")
+        self.check_filings(adopted)
+
+    def follow_heads(self, where, row):
+        """What a row means for the heads of the log."""
+        self.check_transfer(where, row)
+        self.note_filing(row)
+
+    def note_filing(self, row):
+        """A seal and an act of the owner file a checkpoint with the commit of their exit row. Behind that
+        row, the commit holds only exit rows of the same process: in this range the checkpoint ends."""
+        if row["stage"] == "enter" or any(row["process"] != one["process"] for one in self.open_filings):
+            for filing in self.open_filings:
+                filing["last"] = row["position"] - 1
+            self.open_filings = []
+        files = row["tool"] == "merkle_finalize" or row["tool"].startswith("owner_")
+        if files and (row["stage"], row["outcome"]) == ("exit", "ok"):
+            self.open_filings.append({"first": row["position"], "last": None, "process": row["process"]})
+            self.filings.append(self.open_filings[-1])
+
+    def check_filings(self, adopted):
+        """Each of these checkpoints is still kept. Rows before an adoption may have been written unsigned."""
+        sizes = {head.size for head in self.source.checkpoints}
+        sizes |= {head.beside.get("size") for head in self.source.checkpoints}
+        for filing in self.filings:
+            first, last = filing["first"], filing["last"] or self.size
+            if adopted <= first <= self.vouched and not sizes.intersection(range(first, last + 1)):
+                self.finding(f"#{first}", "it filed a checkpoint, and no kept checkpoint covers it")
 
     def known_keys(self):
         """The key you trust, the one the log is named after, those that these vouch for with a signature, and

@@ -80,7 +80,7 @@ class LogCheck(ToolRules, HeadRules):
         if faults:
             self.finding(where, f"the form of the row is wrong: {', '.join(faults)}")
             return
-        self.check_transfer(where, row)
+        self.follow_heads(where, row)
         self.check_time(where, row)
         if self.size in self.roots:
             self.roots[self.size] = {

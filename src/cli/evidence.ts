@@ -91,7 +91,10 @@ function throughTransfer(evidence: readonly StampedEvidence[], note: string, dbP
   const sizeOf = (text: string) => headIn(text)?.size ?? 0;
   const where = `the head that ${dbPath} ended with when its log was transferred`;
   const before = evidence.filter((one) => sizeOf(one.note) <= sizeOf(note));
-  return [...before, { source: 'last-signed', where, note } satisfies Evidence];
+  const filed = evidence
+    .flatMap((one) => one.filed ?? [])
+    .filter((name) => Number.parseInt(name, 10) <= sizeOf(note));
+  return [...before, { source: 'last-signed', where, note, filed } satisfies Evidence];
 }
 
 /** The key folder that this user has, or would have, for a log. The name may come from a stranger's file. */
@@ -129,7 +132,8 @@ function addLastSigned(folder: KeyFolder, { evidence, findings }: Outside): void
     if (last === undefined) findings.push(outsideFinding('lost-memory', folder.signedPath, message));
     else if (last.size > 0) {
       const adoptionsSeen = folder.adoptionsSeen();
-      evidence.push({ source: 'last-signed', where: last.file, note: last.note, adoptionsSeen });
+      const filed = folder.kept();
+      evidence.push({ source: 'last-signed', where: last.file, note: last.note, adoptionsSeen, filed });
     }
   } catch (error) {
     if (!(error instanceof RefusalError)) throw error;

@@ -4,7 +4,7 @@ import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/digest.ts';
 import { changeOne, type Durable, type Reader, type SqlValue, type Transaction } from '../storage/engine.ts';
 import { type Appending, commitRows, type LogWriter } from './append.ts';
-import { parseAuditText } from './row.ts';
+import { filesCheckpoint, parseAuditText } from './row.ts';
 import { parseId, TASKS } from './tables.ts';
 
 /** A call between its enter and its exit. */
@@ -144,7 +144,7 @@ export function createAuditLog(writer: LogWriter): CallSink {
     });
     if (payload?.body !== undefined) appending.keep('action_payloads', position, payload.salt, payload.body);
     if (!isWriting(call.event)) return;
-    appending.keeps ||= outcome === 'ok' && (tool === 'merkle_finalize' || tool.startsWith('owner_'));
+    appending.keeps ||= filesCheckpoint({ stage: 'exit', tool, outcome });
     const made = tool === 'task_create' ? result : undefined;
     indexCall(appending, made ?? call.event.kept?.args, position);
   }

@@ -40,6 +40,15 @@ export interface StoredRow {
   readonly chain_hash: string;
 }
 
+/** Whether the commit that holds this exit row also files its checkpoint for good: a seal, and every act of the owner. */
+export function filesCheckpoint({
+  stage,
+  tool,
+  outcome,
+}: Pick<AuditRow, 'stage' | 'tool' | 'outcome'>): boolean {
+  return stage === 'exit' && outcome === 'ok' && (tool === 'merkle_finalize' || tool.startsWith('owner_'));
+}
+
 /** The chain hash before the first row. */
 export const GENESIS = '0'.repeat(64);
 

@@ -5,6 +5,7 @@ import { slotsIn } from './memory.ts';
 import { isOrigin, keyIn, openIfValid, originOfKey } from './opening.ts';
 import {
   type HeadRow,
+  keptIn,
   type LogPlace,
   type LogView,
   type OwnLog,
@@ -41,7 +42,12 @@ export async function prepareAdoption(storage: StorageEngine, place: LogPlace, r
   const [lost] = claims
     .filter(({ size, root }) => size > 0 && rootsAt.get(size) !== root)
     .sort((a, b) => b.size - a.size);
-  const reason = refused ?? (lost && REFUSALS.rewritten(dbPath, lost.size).message);
+  const there = await storage.read(keptIn);
+  const missing = folder?.kept().find((name) => !there.has(name));
+  const refusal =
+    (lost && REFUSALS.rewritten(dbPath, lost.size)) ??
+    (missing === undefined ? undefined : REFUSALS.lostCheckpoint(dbPath, missing.split(' ', 1).join()));
+  const reason = refused ?? refusal?.message;
   if (reason === undefined) return undefined;
   // The name of a log never changes, not even to a better one.
   if (folder === undefined && view.origin !== undefined) throw REFUSALS.misnamed(dbPath);

@@ -1,4 +1,4 @@
-import { existsSync, realpathSync, renameSync, rmSync } from 'node:fs';
+import * as fs from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { systemClock } from '../clock.ts';
 import { formatCheckpoint } from '../integrity/checkpoint.ts';
@@ -7,14 +7,17 @@ import { generateNoteKey, noteSigner, signNote } from '../integrity/signed-note.
 import { EMPTY_ROOT } from '../integrity/tree.ts';
 import { GENESIS } from '../log/row.ts';
 import {
+  closing,
   makePrivateFolder,
   namesIn,
   oddity,
+  openPrivate,
   readJson,
   readText,
   replaceFile,
   syncFolder,
   target,
+  WARILY,
 } from '../private-files.ts';
 import { encodeSlot } from './memory.ts';
 import { isOrigin, originOfKey } from './opening.ts';
@@ -45,17 +48,17 @@ export class KeyFolder {
     try {
       folder.#writeKey(making, privateKeyPem);
       folder.#beginMemory(making, privateKeyPem);
-      renameSync(making, folder.path);
+      fs.renameSync(making, folder.path);
       syncFolder(dirname(folder.path));
     } catch (error) {
-      rmSync(making, { recursive: true, force: true });
+      fs.rmSync(making, { recursive: true, force: true });
       throw error;
     }
     return folder;
   }
 
   get exists(): boolean {
-    return existsSync(this.path);
+    return fs.existsSync(this.path);
   }
 
   /** Where each process remembers what it signed last. */
@@ -96,14 +99,32 @@ export class KeyFolder {
     this.#writeKey(this.path, generateNoteKey(this.origin).privateKeyPem);
   }
 
-  /** Starts the memory over once the owner accepted a log that contradicts it. Changes `adoptionStamp`. */
-  startOver(reason: string, size: number): void {
-    this.#putAside('signed', 'given-up');
+  /** The checkpoints that this user kept in the log, each as `keptName` calls it. What a power cut left half written is none. */
+  kept(): readonly string[] {
+    const lines = readText(this.#file('kept'))?.split('\n') ?? [];
+    return lines.filter((line) => /^\d+ [0-9a-f]{8}$/.test(line));
+  }
+
+  /** Remembers one more. It must be durable in the database: what is remembered and not there was deleted. */
+  noteKept(name: string): void {
+    const flags = fs.constants.O_WRONLY | fs.constants.O_APPEND | fs.constants.O_CREAT | WARILY;
+    // The line break comes first: what was torn before it stays by itself.
+    closing(openPrivate(this.#file('kept'), flags), (fd) => fs.writeSync(fd, `\n${name}`));
+  }
+
+  /**
+   * Starts the memory over once the owner accepted a log that contradicts it; of the kept checkpoints, those that are still
+   * there stay remembered. Changes `adoptionStamp`.
+   */
+  startOver(reason: string, size: number, there: ReadonlySet<string>): void {
+    const kept = this.kept().filter((name) => there.has(name));
+    for (const name of ['signed', 'kept']) this.#putAside(name, 'given-up');
+    replaceFile(this.#file('kept'), kept.map((name) => `\n${name}`).join(''));
     const pem = this.privateKeyPem();
     if (pem !== undefined) this.#beginMemory(this.path, pem);
     const entry = JSON.stringify({ at: new Date(systemClock.now()).toISOString(), reason, size });
     replaceFile(this.#file('adopted'), `${readText(this.#file('adopted')) ?? ''}${entry}\n`);
-    rmSync(this.#file('checked'), { force: true });
+    fs.rmSync(this.#file('checked'), { force: true });
   }
 
   /** Another text after each adoption, by whichever process. */
@@ -133,7 +154,7 @@ export class KeyFolder {
 
   /** The row that put it there is gone. */
   forgetJoined(): void {
-    rmSync(this.#file('joined'), { force: true });
+    fs.rmSync(this.#file('joined'), { force: true });
   }
 
   noteJoined(): void {
@@ -186,7 +207,8 @@ export class KeyFolder {
 
   #putAside(name: string, why: string): void {
     const suffix = `${new Date(systemClock.now()).toISOString().replaceAll(':', '-')}-${systemClock.salt()}`;
-    if (existsSync(this.#file(name))) renameSync(this.#file(name), this.#file(`${name}.${why}-${suffix}`));
+    if (fs.existsSync(this.#file(name)))
+      fs.renameSync(this.#file(name), this.#file(`${name}.${why}-${suffix}`));
   }
 
   #writeKey(folder: string, privateKeyPem: string): void {
@@ -262,7 +284,7 @@ export class PathMemory {
 /** Where a path leads; for a file that is not there, where its folder leads. */
 function realPath(path: string): string {
   try {
-    return realpathSync(path);
+    return fs.realpathSync(path);
   } catch {
     const above = dirname(resolve(path));
     return above === resolve(path) ? above : join(realPath(above), basename(path));

@@ -35,6 +35,11 @@ export function keyId(key: string): string {
   return key.split('+')[1] ?? key.slice(0, 16);
 }
 
+/** What a kept checkpoint is called: its size and its key. */
+export function keptName(size: number, key: string): string {
+  return `${size} ${keyId(key)}`;
+}
+
 /** The tree that a head keeps the roots of, the largest first; undefined where they are not those of this size. */
 export function treeIn(frontier: string, size: number): Frontier | undefined {
   return ifValid(() => new Frontier({ size, hashes: frontier.match(/.{1,64}/gs) ?? [] }));

@@ -8,7 +8,7 @@ import { isTransfer } from '../log/transfer.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { KeyFolder, PathMemory } from './key-folder.ts';
 import { type Remembered, readRemembered } from './memory.ts';
-import { isOrigin, keyIn, openIfValid, originOfKey, treeIn } from './opening.ts';
+import { isOrigin, keptName, keyIn, openIfValid, originOfKey, treeIn } from './opening.ts';
 import { REFUSALS, RefusalError } from './refusal.ts';
 import { adoptionId, followVouches, isStatedBy } from './statement.ts';
 
@@ -141,6 +141,12 @@ export function requireRemembered({ folder, key }: OwnLog): Remembered {
   const remembered = readRemembered(folder.signedPath, key);
   if (remembered === undefined) throw REFUSALS.lostMemory(folder.signedPath);
   return remembered;
+}
+
+/** The kept checkpoints that a log has, each as `keptName` calls it. */
+export async function keptIn(tx: Reader): Promise<ReadonlySet<string>> {
+  const rows = await tx.all<{ size: number; key: string }>('SELECT size, key FROM checkpoints');
+  return new Set(rows.map(({ size, key }) => keptName(size, key)));
 }
 
 /** Keys of other machines that are on the record. */

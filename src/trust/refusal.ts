@@ -21,6 +21,8 @@ export const REFUSALS = {
     refusal`The signed head in ${path} is not valid: it was replaced by something that this log's key did not sign. Restore the newest copy. ${ADOPT}`,
   otherHead: (path: string) =>
     refusal`${path} contains a head signed by a key that this user does not know: someone else signed this log. "colibri verify" names the key. ${ADOPT}`,
+  lostCheckpoint: (path: string, size: string) =>
+    refusal`The kept checkpoint ${size} is no longer in ${path}: it was deleted, or an older copy was restored. Restore the newest copy. ${ADOPT}`,
   neverSigned: (path: string, rows: number) =>
     refusal`${path} has ${rows} audit rows and no name: nobody ever signed it, or its name and its heads were removed. ${ADOPT}`,
   replaced: (before: string, now: string) =>

@@ -16,7 +16,7 @@ import {
 import { type Adoption, acceptHeads, prepareAdoption } from './adoption.ts';
 import { KeyFolder, PathMemory } from './key-folder.ts';
 import { forgetGone, MemoryFile, type Remembered } from './memory.ts';
-import { originOfKey } from './opening.ts';
+import { keptName, originOfKey } from './opening.ts';
 import {
   ADOPTED,
   actsOnRecord,
@@ -26,6 +26,7 @@ import {
   headsOf,
   isAdoptedElsewhere,
   isHeadOf,
+  keptIn,
   type LogKey,
   type LogPlace,
   type LogView,
@@ -87,6 +88,9 @@ export class LogSigner implements HeadKeeper {
   /** Written by the transaction that is open. */
   #pending: HeadMark;
   #durable: HeadMark;
+  /** Of the transaction that is open: the checkpoint that it files for good; and those that are committed and not yet durable. */
+  #filing: HeadMark;
+  #filed: readonly SignedHead[] = [];
   /** The newest head of the own key that was seen. */
   #mine: HeadMark;
   readonly #peers = new Peers();
@@ -191,7 +195,9 @@ export class LogSigner implements HeadKeeper {
     const isSigned = tree.size === base.head?.row.size && base.head.row.key === own.signer.verifierKey;
     const signed = isSigned && base.head ? base.head : await signHead(tx, own, tree, head);
     if (keep) await changeOne(tx, KEEP, signed.row.size, signed.row.key, signed.row.checkpoint);
-    if (this.#adoption !== undefined) this.#finishAdoption(this.#adoption, own, tree.size);
+    // Where no row was added, an fsync that ends now may have begun before: `keep` waits for its own.
+    if (keep && contentHashes.length > 0) this.#filing = signed;
+    if (this.#adoption !== undefined) this.#finishAdoption(this.#adoption, own, tree.size, await keptIn(tx));
     else this.#leave(tx, own, head, signed);
     if (signed !== base.head) this.#pending = signed;
     this.#base = { own, tree, head: signed };
@@ -217,6 +223,10 @@ export class LogSigner implements HeadKeeper {
     if (isNewer) this.#durable = mark;
     try {
       this.#paths.write(own.folder.origin);
+      const isLater = ({ row }: SignedHead) => row.size > mark.row.size;
+      const filed = this.#filed.filter((head) => !isLater(head));
+      this.#filed = this.#filed.filter(isLater);
+      for (const { row } of filed) own.folder.noteKept(keptName(row.size, row.key));
       // What another machine signed, that one remembers.
       if (!isNewer || mark.row.key !== own.signer.verifierKey) return;
       this.#memory ??= new MemoryFile(own.folder.signedPath, this.#options.process, this.#memoryFailed);
@@ -250,14 +260,16 @@ export class LogSigner implements HeadKeeper {
 
   /** Files the newest head for good and answers it. Undefined where nothing is signed. */
   async keep(): Promise<string | undefined> {
+    let isFiled = false;
     const mark = await this.storage.write(async (tx) => {
       const head = await this.open(tx);
       // What was transferred elsewhere stays as it was then.
-      if (head.isTransferred !== true) await this.close(tx, head, [], true);
+      if (head.isTransferred !== true) isFiled = (await this.close(tx, head, [], true)) !== undefined;
       return this.#base?.head;
     });
     if (mark === undefined) return undefined;
     await this.storage.sync();
+    if (isFiled) this.#filed = [...this.#filed, mark];
     this.durable(mark);
     return mark.row.checkpoint;
   }
@@ -301,16 +313,18 @@ export class LogSigner implements HeadKeeper {
 
   async #writeOnce<T>(work: (tx: Transaction) => Promise<T>, durable?: Durable): Promise<T> {
     let written: HeadMark;
+    let filed: HeadMark;
     this.#leaving = undefined;
     const result = await this.#options.storage.write(async (tx) => {
       try {
         return await work(tx);
       } finally {
-        written = this.#pending;
-        this.#pending = undefined;
+        [written, filed] = [this.#pending, this.#filing];
+        [this.#pending, this.#filing] = [undefined, undefined];
       }
     }, durable);
     this.#left = this.#leaving;
+    if (filed !== undefined) this.#filed = [...this.#filed, filed];
     if (written === undefined) return result;
     this.#adoption = undefined;
     if (written.row.size > (this.#committed?.row.size ?? 0)) this.#see(written);
@@ -475,7 +489,7 @@ export class LogSigner implements HeadKeeper {
     // From the first row: what was read before may be of rows that are gone.
     const acts = await actsOnRecord(tx, 0);
     if (!(await isAdoptedElsewhere(tx, view, own, acts))) return undefined;
-    own.folder.startOver(refusal.message, view.last.position);
+    own.folder.startOver(refusal.message, view.last.position, await keptIn(tx));
     own.folder.noteAdoptions(acts.filter(({ act }) => act === ADOPTED).map(adoptionId));
     diagnostics.warn(`what this machine signed is not in the log any more, and its owner has accepted that`);
     // The row by which the key of this machine joined may be among those that are gone.
@@ -493,6 +507,7 @@ export class LogSigner implements HeadKeeper {
     this.#mine = undefined;
     this.#pending = undefined;
     this.#durable = undefined;
+    this.#filed = [];
   }
 
   /** Said once: it may fail for every call. */
@@ -517,9 +532,9 @@ export class LogSigner implements HeadKeeper {
    * Under the write lock, so that no other process sees the accepted head with the memory that contradicts it and goes
    * on unsigned. If the commit fails, what was put aside is still in the folder.
    */
-  #finishAdoption({ reason }: Adoption, own: OwnLog, size: number): void {
+  #finishAdoption({ reason }: Adoption, own: OwnLog, size: number, kept: ReadonlySet<string>): void {
     this.#forget();
-    own.folder.startOver(reason, size);
+    own.folder.startOver(reason, size, kept);
     this.#paths.write(own.folder.origin);
     this.#own = ownLogIn(own.folder);
   }

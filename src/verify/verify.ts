@@ -46,10 +46,11 @@ export async function verify(source: Source, options: VerifyOptions): Promise<Ve
   };
   const origin = await guarded(report, undefined, () => source.origin());
   let heads: readonly SourceHead[] = await guarded(report, [], () => source.heads());
-  let kept: readonly SourceNote[] = await guarded(report, [], () => source.kept());
+  let kept = await guarded<readonly SourceNote[] | undefined>(report, undefined, () => source.kept());
   const { evidence = [], keys } = options;
   // What they claim is not believed yet: it is where the walk computes a root.
-  const sizes = () => [...heads, ...kept, ...evidence].flatMap(({ note }) => headIn(note)?.size ?? []);
+  const sizes = () =>
+    [...heads, ...(kept ?? []), ...evidence].flatMap(({ note }) => headIn(note)?.size ?? []);
   const walk = new Walk(source, report, sizes());
   const { whole } = source;
   // In a source that is not whole, each row is proved to be under its newest head.
@@ -88,10 +89,11 @@ export async function verify(source: Source, options: VerifyOptions): Promise<Ve
     marks: links.marks,
     firstBreak: links.firstBreak,
     acts,
+    filings: kept && walk.filings,
     transfer,
     isShared,
   };
-  const judged = judgeHeads(heads, kept, evidence, keys.trusted, log, report);
+  const judged = judgeHeads(heads, kept ?? [], evidence, keys.trusted, log, report);
   await guarded(report, undefined, () => source.checkRest(walk.walked(records), report));
   return {
     origin,

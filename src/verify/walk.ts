@@ -17,6 +17,7 @@ import { TaskCalls } from './named.ts';
 import { type Difference, forbidden, isRefused, NEWEST_RULES, replay, writingRule } from './replay.ts';
 import { checkArguments, FORMS, ofTool } from './rules/arguments.ts';
 import { checkEffects, checkStateRow, differingColumns } from './rules/effects.ts';
+import { Filings } from './rules/filings.ts';
 import type { KeyAct } from './rules/heads.ts';
 import { Links, LostRows } from './rules/links.ts';
 import { type OpenCall, Pairing } from './rules/pairing.ts';
@@ -50,6 +51,7 @@ export class Walk {
   readonly links: Links;
   readonly texts: Texts;
   readonly acts: KeyAct[] = [];
+  readonly filings = new Filings();
   /** The first position whose call could not be run again. */
   firstUnreplayed = Number.POSITIVE_INFINITY;
   readonly #memory: Memory;
@@ -193,6 +195,7 @@ export class Walk {
     if (isReceipt(row) || row.position - 1 === this.transfer?.position) this.#checkTransfer(row);
     this.#times.follow(row.position, row.at, this.#report);
     this.#lastSeen.note(row.process, row.actor, row.at);
+    this.filings.follow(row);
     if (row.stage === 'enter') this.#judgeEnter(row, read, page);
     else this.#judgeExit(row, contentHash, read, page);
   }

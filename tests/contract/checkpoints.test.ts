@@ -107,6 +107,50 @@ describe('checkpoints', () => {
   );
 
   proves(
+    'checkpoint.deleted',
+    'a deleted or replaced checkpoint of a seal, of "colibri checkpoint" and of a clean stop is named (A10)',
+    async (desk) => {
+      await desk.work();
+      await desk.moreWork();
+      await desk.run('checkpoint');
+      const server = await desk.colibri.start();
+      await desk.think(server, 'later');
+      const older = desk.head;
+      await desk.think(server, 'and later');
+      await server.closeInput();
+      const sizes = desk.kept.map(sizeIn);
+      const before = await desk.verify();
+
+      desk.tamper((db) => {
+        const deleting = db.prepare('DELETE FROM checkpoints WHERE size = ?');
+        for (const size of sizes.slice(0, -1)) deleting.run(size);
+        // The head of an earlier commit is signed, too.
+        const replacing = db.prepare('UPDATE checkpoints SET size = ?, note = ? WHERE size = ?');
+        replacing.run(sizeIn(older), older, sizes.at(-1));
+      });
+      const { findings, code } = await desk.verify();
+      const adopted = await desk.run('checkpoint', '--adopt');
+      const after = await desk.verify();
+      await desk.moreWork();
+      desk.tamper((db) =>
+        db.prepare('DELETE FROM checkpoints WHERE size = ?').run(desk.colibri.readAudit().rows.length),
+      );
+      const again = await desk.verify();
+
+      expect(before.findings).toEqual([]);
+      expect(sizes.length).toBeGreaterThan(2);
+      expect(code).toBe(1);
+      expect(findings.map(({ kind, table }) => `${kind} ${table}`)).toEqual(
+        sizes.map(() => 'missing checkpoints'),
+      );
+      expect(findings.map(({ record }) => Number(/\d+/.exec(record)?.[0]))).toEqual(sizes);
+      expect(adopted.stdout).toContain('The kept checkpoint');
+      expect(after.findings).toEqual([]);
+      expect(again.findings).toMatchObject([{ kind: 'missing', table: 'checkpoints' }]);
+    },
+  );
+
+  proves(
     'head.every-commit',
     'both commits of a writing call and the one of a reading call are signed as they are made',
     async (desk) => {

@@ -8,7 +8,14 @@ import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { isSalt, saltedDigest, sha256Hex } from '../../src/integrity/digest.ts';
 import { type NoteSigner, noteSigner, signNote } from '../../src/integrity/signed-note.ts';
 import { Frontier, treeDepth, treeRoot } from '../../src/integrity/tree.ts';
-import { type AuditRow, chainHash, GENESIS, type StoredRow, UNSAID } from '../../src/log/row.ts';
+import {
+  type AuditRow,
+  chainHash,
+  filesCheckpoint,
+  GENESIS,
+  type StoredRow,
+  UNSAID,
+} from '../../src/log/row.ts';
 import {
   type Fact,
   formatId,
@@ -22,6 +29,7 @@ import {
 } from '../../src/log/tables.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from '../../src/storage/sqlite/schema.ts';
 import { encodeSlot } from '../../src/trust/memory.ts';
+import { keptName } from '../../src/trust/opening.ts';
 import { LastSeen } from '../../src/verify/last-seen.ts';
 import { type Database, openDatabase, withoutTriggers } from '../driver/database.ts';
 import { anyRowText } from '../driver/row-text.ts';
@@ -411,7 +419,7 @@ export class ForgedLog {
     } finally {
       db.close();
     }
-    this.#writeMemory(configDir, made.heads);
+    this.#writeMemory(configDir, made);
   }
 
   /** The rows as they will be written. */
@@ -529,15 +537,23 @@ export class ForgedLog {
       };
       if (this.sign === 'owner') {
         head.checkpoint = this.note(tree.size, tree.root());
-        kept = kept.flatMap((note) => {
-          const root = roots.get(note.size);
-          return root === undefined ? [] : [{ ...note, note: this.note(note.size, root) }];
+        const key = this.signer.verifierKey;
+        const filing = this.rows.filter(({ fields }) => filesCheckpoint(fields));
+        const sizes = new Set([
+          ...kept.map(({ size }) => size),
+          ...filing.map(({ fields }) => fields.position),
+        ]);
+        kept = [...sizes].flatMap((size) => {
+          const root = roots.get(size);
+          return root === undefined ? [] : [{ size, key, note: this.note(size, root) }];
         });
+        kept.sort((a, b) => a.size - b.size);
       }
       heads = [head];
     }
+    const filed = kept.map(({ size, key }) => keptName(size, key));
     for (const change of this.#headEdits) change(heads, kept);
-    return { heads, kept };
+    return { heads, kept, filed };
   }
 
   #fill(db: Database, { stored, heads, kept }: Made): void {
@@ -634,11 +650,12 @@ export class ForgedLog {
     return typeof id === 'string' ? parseId(TASKS, id) : undefined;
   }
 
-  #writeMemory(configDir: string, heads: readonly HeadRow[]): void {
+  #writeMemory(configDir: string, { heads, filed }: Made): void {
     rmSync(configDir, { recursive: true, force: true });
     cpSync(this.#configDir, configDir, { recursive: true });
     if (this.sign !== 'owner' || !this.remembers) return;
     const signed = join(keyFolder(configDir, this.origin), 'signed');
+    writeFileSync(join(signed, '..', 'kept'), filed.map((name) => `\n${name}`).join(''), { mode: 0o600 });
     for (const name of readdirSync(signed)) rmSync(join(signed, name));
     const head = heads.find(({ key }) => key === this.signer.verifierKey);
     if (head !== undefined)
@@ -658,6 +675,8 @@ interface Made {
   readonly stored: readonly StoredRow[];
   readonly heads: readonly HeadRow[];
   readonly kept: readonly KeptNote[];
+  /** The names of the kept checkpoints before any of them was touched. */
+  readonly filed: readonly string[];
 }
 
 type Insert = (table: string, row: Readonly<Record<string, unknown>>) => void;

@@ -45,6 +45,8 @@ export const SAMPLE: ReadonlySet<string> = new Set([
   'erasure: the text is still there',
   'erasure: the title of another task',
   'derived: erased_texts lacks a text',
+  'A10 kept: the checkpoint of a seal is deleted',
+  'A10 kept: the checkpoint of a clean stop is deleted',
   'transfer: a call follows it',
   'transfer: a log is received that nobody transferred',
 ]);

@@ -69,7 +69,7 @@ export function remembered({ configDir, origin }: Place): Evidence[] {
   const last = key === undefined ? undefined : readRemembered(folder.signedPath, parseVerifierKey(key));
   return last === undefined
     ? []
-    : [{ source: 'last-signed', where: 'what was signed last', note: last.note }];
+    : [{ source: 'last-signed', where: 'what was signed last', note: last.note, filed: folder.kept() }];
 }
 
 /** Writes what `colibri export` makes of the database. */

@@ -83,6 +83,9 @@ function problemWith(table: Table, { records }: Tampering, findings: readonly Fi
   if (findings.length === 0) return 'nothing is found';
   // Where a head is gone, nothing says whose it was: the rows it covered are named.
   if (table.name === 'log_heads' && findings.some(({ kind }) => kind === 'foreign')) return undefined;
+  // Where a kept checkpoint is gone, the row that filed it is named.
+  if (findings.some(({ kind, table: of }) => of === 'checkpoints' && of === table.name && kind === 'missing'))
+    return undefined;
   // People call a row of actions an audit row; the tables behind the word index go by the name of the index.
   const names = [
     table.name,

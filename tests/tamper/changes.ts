@@ -111,7 +111,7 @@ export function rowTamperings(table: Table, rows: readonly Cells[]): Tampering[]
   if (key === undefined) throw new Error(`${table.name} has no key`);
   const fresh = (row: Cells): Cells => ({ ...row, [key.name]: freshKey(rows, key, row) });
   return [
-    ...(REDUNDANT.has(table.name) ? [] : deletions(table, rows, some)),
+    ...deletions(table, rows, some),
     ...some.map((row) => of(table, 'duplicate', [fresh(row)], (db) => add(db, table, fresh(row)))),
     of(table, 'make up', [madeUp(table, fresh(last))], (db) => add(db, table, madeUp(table, fresh(last)))),
     ...(typeof first[key.name] === 'bigint' ? oddNumbers(table, key, rows) : []),
@@ -120,12 +120,6 @@ export function rowTamperings(table: Table, rows: readonly Cells[]): Tampering[]
     moveLast(table, key, last, fresh(last)),
   ];
 }
-
-/**
- * A kept checkpoint says less than the newest head, which covers the same rows and more. It is kept to be handed out, and
- * nobody can say how many there were: one that is gone takes nothing from the verdict.
- */
-const REDUNDANT: ReadonlySet<string> = new Set(['checkpoints']);
 
 function deletions(table: Table, rows: readonly Cells[], some: readonly Cells[]): Tampering[] {
   return [

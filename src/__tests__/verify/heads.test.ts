@@ -5,7 +5,9 @@ import { generateNoteKey, noteSigner, parseVerifierKey, signNote } from '../../i
 import { Frontier } from '../../integrity/tree.ts';
 import { originOfKey } from '../../trust/opening.ts';
 import type { Finding } from '../../verify/finding.ts';
+import { Filings } from '../../verify/rules/filings.ts';
 import type { Evidence } from '../../verify/rules/heads.ts';
+import type { ReadRow } from '../../verify/rules/row-form.ts';
 import { DatabaseSource } from '../../verify/sources/database.ts';
 import type { Verdict } from '../../verify/verdict.ts';
 import { verify } from '../../verify/verify.ts';
@@ -50,6 +52,19 @@ function sign(db: Database, size = 58, key = own): void {
   db.prepare('INSERT INTO log_heads VALUES (@key, @size, @chain_hash, @at, @frontier, @checkpoint)').run(
     head,
   );
+  if (key !== own) return;
+  const filing = db
+    .prepare(
+      `SELECT position FROM audit_rows WHERE tool = 'merkle_finalize' AND stage = 'exit' AND outcome = 'ok'`,
+    )
+    .pluck()
+    .all() as number[];
+  for (const position of filing)
+    db.prepare('INSERT OR IGNORE INTO checkpoints VALUES (?, ?, ?)').run(
+      position,
+      own.text,
+      headAt(db, position).checkpoint,
+    );
 }
 
 async function verdictAfter(
@@ -145,7 +160,8 @@ test('a log that only another key than the trusted one has signed is foreign as 
   const stranger = keyFor(own.origin);
   const { kinds } = await verdictAfter((db) => sign(db), { trusted: [stranger.key] });
 
-  expect(kinds).toEqual(['foreign-key', 'foreign']);
+  // The head and the kept checkpoint.
+  expect(kinds).toEqual(['foreign-key', 'foreign-key', 'foreign']);
 });
 
 test('a kept checkpoint of another history is found, and those beside it are not findings of their own', async () => {
@@ -192,4 +208,35 @@ test('a checkpoint that was kept elsewhere shows a tail that was cut off, and an
     anchoredBy: ['file'],
     unanchoredTail: 16,
   });
+});
+
+test('a checkpoint that was filed must end with the commit of its row: behind it are only ends of the same process', () => {
+  const row = (position: number, fields: Partial<ReadRow>) =>
+    ({ position, stage: 'exit', tool: 'task_get', outcome: 'ok', process: 'p', ...fields }) as ReadRow;
+  const missingOf = (
+    rows: readonly ReadRow[],
+    sizes: readonly number[],
+    range = { after: 0, through: 99 },
+  ) => {
+    const filings = new Filings();
+    for (const one of rows) filings.follow(one);
+    const found: string[] = [];
+    const kept = sizes.map((size) => ({ size, key: own.text, note: '', where: '' }));
+    filings.check(kept, [], range, ({ record }) => found.push(record));
+    return found;
+  };
+  const seal = { tool: 'merkle_finalize' };
+  const batch = [row(4, seal), row(5, {}), row(6, { tool: 'owner_trust' }), row(7, {})];
+
+  const ends = { enter: row(8, { stage: 'enter' }), another: row(8, { process: 'q' }) };
+  for (const next of Object.values(ends)) {
+    expect(missingOf([...batch, next], [7])).toEqual([]);
+    expect(missingOf([...batch, next], [5])).toEqual(['#6']);
+    expect(missingOf([...batch, next], [3, 8])).toEqual(['#4', '#6']);
+  }
+  expect(missingOf(batch, [90])).toEqual([]);
+  expect(missingOf(batch, [], { after: 4, through: 5 })).toEqual([]);
+  expect(missingOf([row(4, { ...seal, outcome: 'error' }), row(6, { ...seal, stage: 'enter' })], [])).toEqual(
+    [],
+  );
 });

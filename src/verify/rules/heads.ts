@@ -6,6 +6,7 @@ import { adoptionId, followVouches, isStatedBy } from '../../trust/statement.ts'
 import { auditRow, type Finding, type Report, rowFinding } from '../finding.ts';
 import type { SourceHead, SourceNote } from '../source.ts';
 import type { Checkpointed } from '../verdict.ts';
+import type { Filings } from './filings.ts';
 import type { Mark } from './links.ts';
 import { type JsonObject, objectIn } from './payloads.ts';
 
@@ -20,6 +21,8 @@ export interface Evidence {
   readonly note: string;
   /** Of what this machine signed last: the adoptions it has signed over, by their ids. */
   readonly adoptionsSeen?: readonly string[] | undefined;
+  /** And the checkpoints that it has filed for good, by their names. */
+  readonly filed?: readonly string[] | undefined;
 }
 
 /**
@@ -65,6 +68,8 @@ export interface WalkedLog {
   /** The first row that is missing or altered: no head beyond it can be compared. */
   readonly firstBreak: number;
   readonly acts: readonly KeyAct[];
+  /** The rows that filed a checkpoint; undefined where nobody can say which checkpoints were kept. */
+  readonly filings: Filings | undefined;
   /** The last row that says that the log goes on elsewhere. */
   readonly transfer?: { readonly position: number; readonly to: string } | undefined;
   /** Whether several machines write to it, so that a key may join by itself. */
@@ -112,6 +117,10 @@ export function judgeHeads(
   reportJudged(judged, log, report);
   const wasNeverSigned = log.origin === undefined && heads.length === 0 && trusted.length === 0;
   if (log.whole && log.size > reach && !wasNeverSigned) report(foreignRows(reach + 1, log.size));
+  // Of what no longer agrees with this machine, that was said. Rows before an adoption may have been written unsigned.
+  const filed = judged.flatMap((one) => (one.status === 'consistent' ? (one.filed ?? []) : []));
+  const after = Math.max(0, ...adoptions.map(({ position }) => position - 1));
+  if (log.whole) log.filings?.check(kept, filed, { after, through: reach }, report);
   const remarks = [...remarksOn(judged, known, log, trusted), ...adoptions.map(tellAdoption)];
   return { judged, checkpointed: checkpointedBy(judged, known), remarks };
 }

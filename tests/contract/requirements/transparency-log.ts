@@ -19,6 +19,8 @@ export const TRANSPARENCY_LOG = {
     'A checkpoint is a C2SP tlog-checkpoint in a signed note, Ed25519: strict readers and openssl accept it.',
   'checkpoint.origin': 'A log’s origin names the key that created it and never changes.',
   'checkpoint.kept': 'A sealed session and a clean stop each leave a checkpoint for good.',
+  'checkpoint.deleted':
+    'A kept checkpoint that was deleted or replaced is a finding, until the owner adopts.',
   'checkpoint.command': 'colibri checkpoint keeps the newest signed head and prints it.',
   'checkpoint.unsigned':
     'Where a log must not be signed over, calls are answered unsigned, and _meta, health and verify say so.',

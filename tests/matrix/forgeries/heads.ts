@@ -248,6 +248,40 @@ export const HEAD_FORGERIES: readonly Forgery[] = [
     },
   },
   {
+    id: 'A10 kept: the checkpoint of a seal is deleted',
+    holds: 'everywhere',
+    forge(log) {
+      const { position } = log.exit('merkle_finalize').fields;
+      log.editHeads((_, kept) => {
+        kept.splice(0, kept.length, ...kept.filter(({ size }) => size !== position));
+      });
+      return { kind: 'missing', record: `#${position}` };
+    },
+  },
+  {
+    id: 'A10 kept: the checkpoint of a seal is replaced by an older one',
+    holds: 'everywhere',
+    forge(log) {
+      const { position } = log.exit('merkle_finalize').fields;
+      const size = position - 1;
+      const note = log.note(size, rootOf(log, size));
+      log.editHeads((_, kept) => {
+        for (const one of kept.filter(({ size }) => size === position)) Object.assign(one, { size, note });
+      });
+      return { kind: 'missing', record: `#${position}` };
+    },
+  },
+  {
+    id: 'A10 kept: the checkpoint of a clean stop is deleted',
+    holds: 'database',
+    forge(log) {
+      const size = log.kept.at(-1)?.size;
+      log.editHeads((_, kept) => void kept.pop());
+      return ofKept('missing', log, size);
+    },
+    isBesideRows: true,
+  },
+  {
     id: 'kept: history is rewritten and signed anew, and one old checkpoint is left',
     holds: 'everywhere',
     forge(log) {
