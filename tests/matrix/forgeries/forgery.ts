@@ -50,6 +50,13 @@ export function foreign(from: number, to: number): Found {
   return { kind: 'foreign', record: from === to ? `#${from}` : `#${from} to #${to}`, position: from };
 }
 
+/** The checkpoints of all seals, where they are deleted. */
+export function missingSeals(log: ForgedLog): Found[] {
+  return log
+    .exits('merkle_finalize')
+    .map(({ fields }) => ({ kind: 'missing', record: `#${fields.position}` }));
+}
+
 /** The text under a digest, which no call speaks of. */
 export function strayText(digest: string): Found {
   return { kind: 'stray', record: digest.slice(0, 16) };

@@ -5,7 +5,7 @@ import { Frontier } from '../../../src/integrity/tree.ts';
 import type { ForgedLog, HeadRow } from '../forge.ts';
 import * as legal from '../legal.ts';
 import type { Found } from '../sources.ts';
-import { type Forgery, foreign } from './forgery.ts';
+import { type Forgery, foreign, missingSeals } from './forgery.ts';
 
 // Heads and kept checkpoints. Every row is as the server wrote it, unless it says otherwise.
 
@@ -287,9 +287,12 @@ export const HEAD_FORGERIES: readonly Forgery[] = [
     forge(log) {
       const exit = log.exits('server_ping')[0] ?? log.last;
       for (const one of [log.enterOf(exit), exit]) one.fields.actor = 'mallory';
-      const old = log.kept.map((note) => ({ ...note }));
-      log.editHeads((_, kept) => kept.splice(0, kept.length, ...old.slice(-1)));
-      return { ...ofKept('rewritten', log, old.at(-1)?.size), position: 1 };
+      const old = log.kept.at(-1);
+      // Whoever signs anew does so for all the others.
+      log.editHeads((_, kept) => {
+        for (const note of kept) if (note.size === old?.size) note.note = old.note;
+      });
+      return { ...ofKept('rewritten', log, old?.size), position: (log.kept.at(-2)?.size ?? 0) + 1 };
     },
   },
   {
@@ -298,9 +301,9 @@ export const HEAD_FORGERIES: readonly Forgery[] = [
     forge(log) {
       const exit = log.exits('server_ping')[0] ?? log.last;
       for (const one of [log.enterOf(exit), exit]) one.fields.actor = 'mallory';
-      log.kept = [];
+      log.editHeads((_, kept) => kept.splice(0));
       log.remembers = false;
-      return { kind: 'rewritten', record: 'what was signed last', position: 1 };
+      return [{ kind: 'rewritten', record: 'what was signed last', position: 1 }, ...missingSeals(log)];
     },
     takesReplay: true,
   },
@@ -392,8 +395,8 @@ export const HEAD_FORGERIES: readonly Forgery[] = [
       log.append({ ...legal.adoption(log, signer, size), actor: 'mallory', source: 'cli' });
       const root = rootOf(log);
       log.remembers = false;
-      log.kept = [];
-      log.editHeads((heads) => {
+      log.editHeads((heads, kept) => {
+        kept.splice(0);
         for (const head of heads.slice(0, 1)) {
           heads.push({ ...head, key: signer.verifierKey, checkpoint: log.note(size, root, signer) });
           Object.assign(head, { checkpoint: old?.checkpoint ?? '' });
@@ -402,6 +405,7 @@ export const HEAD_FORGERIES: readonly Forgery[] = [
       return [
         { ...ofOwnHead('rewritten', log), position: 1 },
         { kind: 'foreign-key', record: `the head of key ${signer.id}` },
+        ...missingSeals(log),
       ];
     },
   },

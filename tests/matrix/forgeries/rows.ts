@@ -2,7 +2,16 @@ import { TASKS, THOUGHTS } from '../../../src/log/tables.ts';
 import type { ForgedLog, ForgedRow, JsonObject } from '../forge.ts';
 import { newSalt, object } from '../forge.ts';
 import * as legal from '../legal.ts';
-import { type Forgery, forbidden, foreign, malformed, refusable, row, strayText } from './forgery.ts';
+import {
+  type Forgery,
+  forbidden,
+  foreign,
+  malformed,
+  missingSeals,
+  refusable,
+  row,
+  strayText,
+} from './forgery.ts';
 
 // The form of rows, their order, pairing, times, payloads and texts.
 
@@ -555,7 +564,10 @@ export const ROW_FORGERIES: readonly Forgery[] = [
       log.remove(log.enterOf(exit), exit);
       log.sign = 'none';
       log.kept = [];
-      return { kind: 'cut-tail', record: `the head of key ${log.signer.id}`, position: log.rows.length + 1 };
+      return [
+        { kind: 'cut-tail', record: `the head of key ${log.signer.id}`, position: log.rows.length + 1 },
+        ...missingSeals(log),
+      ];
     },
   },
   {
