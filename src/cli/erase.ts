@@ -44,9 +44,15 @@ export const erase = command({
     if (!out.json) for (const plan of plans) for (const line of describePlan(plan)) out.line(line);
     if (due.length > 0 && values.yes !== true && !(await out.confirm('Erase for good?')))
       throw new UsageError('Nothing was erased. On a terminal, answer "yes"; elsewhere, add --yes.');
-    const { erased, problem } = await withOwner(config, out, async ({ call, storage, signer }) => {
+    const { erased, problem, remedy } = await withOwner(config, out, async ({ call, storage, signer }) => {
       const { refused } = signer.state();
       if (refused !== undefined) throw new Error(`Nothing was erased: the log cannot be signed. ${refused}`);
+      // A role of a server may lack the right: that is found out before anything is recorded. This deletes nothing.
+      await storage
+        .write((tx) => tx.run('DELETE FROM texts WHERE FALSE'))
+        .catch((thrown: unknown) => {
+          throw new Error(`Nothing was erased. ${asError(thrown).message}`);
+        });
       const done: { record: string; texts: number }[] = [];
       for (const { record, task_id } of due) {
         const args = { record, reason, ...(task_id !== undefined && { task_id }) };
@@ -58,13 +64,18 @@ export const erase = command({
       }
       const inTheWay = `Another process still reads an older state of ${config.dbPath}, so ${config.server === undefined ? 'the file and its write-ahead log' : 'its tables'} still contain what was erased.`;
       const isGone = await storage.purge().catch((thrown: unknown) => asError(thrown).message);
-      return { erased: done, problem: isGone === true ? undefined : isGone === false ? inTheWay : isGone };
+      return {
+        erased: done,
+        problem: isGone === true ? undefined : isGone === false ? inTheWay : isGone,
+        remedy: isGone === false ? WAIT : undefined,
+      };
     });
     const told = {
       erased,
       already: plans.flatMap(({ record, before }) => (before === undefined ? [] : [{ record, ...before }])),
       purged: problem === undefined,
-      ...(problem !== undefined && { problem, remedy: REMEDY }),
+      ...(problem !== undefined && { problem }),
+      ...(remedy !== undefined && { remedy }),
       also_in: [...new Set(plans.flatMap(({ copies }) => copies))],
       limits: [...limitsOf(plans), ...(config.server === undefined ? [] : [ON_SERVER])],
     };
@@ -77,8 +88,8 @@ export const erase = command({
   },
 });
 
-const REMEDY =
-  'The erasure is recorded. Wait until verifications, exports and other programs have closed the file, then run the same command again to finish.';
+const WAIT =
+  'Wait until verifications, exports and other programs have closed it, then run the same command again to finish.';
 
 const ON_SERVER =
   'The database server still has it where Colibri cannot reach: in its write-ahead log and the archive of that log, on standbys until they catch up, and in base backups and dumps. Ask its administrator to let these expire.';
@@ -238,17 +249,18 @@ function describePlan({ record, texts, before, thoughts, copies }: Plan): string
 interface Told {
   readonly erased: readonly { readonly record: string; readonly texts: number }[];
   readonly problem?: string;
+  readonly remedy?: string;
   readonly limits: readonly string[];
 }
 
-function printTold({ erased, problem, limits }: Told, done: string, out: Output): void {
+function printTold({ erased, problem, remedy, limits }: Told, done: string, out: Output): void {
   out.line();
   for (const { record, texts } of erased)
     out.line(`${record} is erased: ${plural(texts, 'text')}, recorded as owner_erase.`);
   if (problem === undefined) out.line(out.paint('green', done));
   else {
     out.error(problem);
-    out.error(REMEDY);
+    out.error(['The erasure is recorded.', remedy ?? []].flat().join(' '));
   }
   out.line();
   for (const limit of limits) out.line(limit);

@@ -566,6 +566,12 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
       await server.call('server_health'),
     ];
     await server.closeInput();
+    const rows = machine.readAudit().rows.length;
+    const erase = () => runColibri(machine, ['erase', 'T-0001', '--reason', 'They asked.', '--yes']);
+    const refused = await erase();
+    const added = machine.readAudit().rows.length - rows;
+    cluster.sql(name, 'GRANT DELETE ON colibri.texts TO agent');
+    const erased = await erase();
     const { code, stdout } = await runColibri(machine, ['verify', '--json']);
     for (const one of [owner, machine]) await one.dispose();
 
@@ -573,6 +579,19 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
     expect(answers.at(-1)?.envelope).toMatchObject({ data: { status: 'ok' } });
     expect(JSON.parse(stdout)).toMatchObject({ findings: [] });
     expect(code).toBe(0);
+    expect(refused).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(
+        /^colibri erase: Nothing was erased\. This role lacks a right on postgres:\w+ \(permission denied for table texts\); nothing was written\. Ask the owner/,
+      ),
+    });
+    expect(added).toBe(0);
+    expect(erased.stdout).toContain('T-0001 is erased');
+    expect(erased.stderr).toContain(
+      'Ask their owner to run: VACUUM (FULL) colibri.texts, colibri.task_words.',
+    );
+    expect(erased.stderr).not.toContain('run the same command again');
+    expect(erased.code).toBe(1);
     expect(() => cluster.sql(name, `SET ROLE agent; UPDATE colibri.actions SET text = ''`)).toThrow(
       'permission denied',
     );

@@ -490,6 +490,10 @@ class PostgresEngine implements StorageEngine {
         'ERR_STORAGE_BUSY',
         `The connection to ${shown} was lost; nothing was written. Repeat the call.`,
       );
+    if (code === DENIED)
+      return unusable(
+        `This role lacks a right on ${shown} (${asError(cause).message}); nothing was written. Ask the owner of the tables for it: the guide on a team’s database lists the rights.`,
+      );
     const waited_ms = LIMITS.lockWaitMsMax;
     if (code === '55P03' || code === '57014')
       return refused(
@@ -514,6 +518,9 @@ class PostgresEngine implements StorageEngine {
     return this.#failed;
   }
 }
+
+/** What PostgreSQL answers whoever lacks a right. */
+const DENIED = '42501';
 
 /** The row that whoever writes must hold. It never changes, so that it never grows old versions. */
 const LOCK = 'SELECT id FROM log WHERE id = 1 FOR UPDATE';
