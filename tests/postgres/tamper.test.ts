@@ -213,8 +213,60 @@ describe.skipIf(NO_POSTGRES !== undefined)(
         'schema',
       ],
       ['a trigger that was disabled', 'ALTER TABLE texts DISABLE TRIGGER texts_no_update', 'schema'],
+      ['another mark on log (A8)', "COMMENT ON TABLE log IS 'colibri schema 6'", 'schema'],
+      ['no mark on log (A8)', 'COMMENT ON TABLE log IS NULL', 'schema'],
+      [
+        'triggers that are off for every connection (A9)',
+        "DO $$ BEGIN EXECUTE 'ALTER DATABASE ' || current_database() || ' SET session_replication_role = replica'; END $$",
+        'schema',
+      ],
     ])('is found out: %s', async (_, sql, table) => {
       expect((await findingsAfter(sql)).map((finding) => finding.table)).toContain(table);
+    });
+
+    test.each(['actions.chain', 'checkpoints.note', 'log.origin', 'task_labels.label'])(
+      'is found out once: the column %s has another name (A7)',
+      async (column) => {
+        const [table, name] = column.split('.');
+        const url = await cluster.createDatabase(`TEMPLATE ${base()}`);
+        const database = url.slice(url.lastIndexOf('/') + 1);
+        cluster.sql(database, `ALTER TABLE colibri.${table} RENAME ${name} TO another`);
+
+        const { code, stdout } = await runColibri(machine, ['verify', '--json'], {
+          env: { COLIBRI_DATABASE_URL: url },
+        });
+
+        const message = `The table ${table} has no column ${name}: it was renamed or removed.`;
+        expect(JSON.parse(stdout).findings).toEqual([
+          { kind: 'schema', table: 'schema', record: table, message },
+        ]);
+        expect(code).toBe(1);
+      },
+    );
+
+    test('cannot turn triggers off for every connection: the server refuses the database and says why (A9)', async () => {
+      const url = await cluster.createDatabase();
+      const database = url.slice(url.lastIndexOf('/') + 1);
+      const one = new Playground(url);
+      const work = async () => {
+        const server = await one.start();
+        const answer = await server.call('task_create', { title: 'a task', project: 'p' });
+        await server.closeInput();
+        return answer.envelope;
+      };
+      await work();
+      cluster.sql('postgres', `ALTER DATABASE ${database} SET session_replication_role = replica`);
+
+      const refused = await work();
+      cluster.sql('postgres', `ALTER DATABASE ${database} RESET session_replication_role`);
+      const after = await work();
+      await one.dispose();
+
+      expect(refused).toMatchObject({
+        ok: false,
+        error: { message: expect.stringContaining('so triggers that protect the log do not run') },
+      });
+      expect(after).toMatchObject({ ok: true });
     });
   },
 );

@@ -28,6 +28,28 @@ describe.skipIf(NO_POSTGRES !== undefined)(`the schema on PostgreSQL ${NO_POSTGR
     expect(found).toEqual(OBJECTS);
   });
 
+  test('misses every column that is gone, and names it once', () => {
+    const columns = rowsAt(
+      url,
+      `SELECT table_name AS t, column_name AS c FROM information_schema.columns JOIN pg_class ON relname = table_name AND relkind = 'r'
+       WHERE table_schema = 'colibri'`,
+    ) as { t: string; c: string }[];
+    const whole = definitions();
+    const told = columns.map(({ t, c }) => {
+      const found = whole.map(({ name, definition }) =>
+        name === t
+          ? { name, definition: definition.replace(new RegExp(`^(column \\d+) ${c} `, 'm'), '$1 another ') }
+          : { name, definition },
+      );
+      return compareStructure(found).map(({ message }) => message);
+    });
+
+    expect(columns.length).toBeGreaterThan(90);
+    expect(told).toEqual(
+      columns.map(({ t, c }) => [`The table ${t} has no column ${c}: it was renamed or removed.`]),
+    );
+  });
+
   test.each([
     ['CREATE TABLE colibri.more (a int)', /more is not one of Colibri's/],
     [
@@ -37,6 +59,9 @@ describe.skipIf(NO_POSTGRES !== undefined)(`the schema on PostgreSQL ${NO_POSTGR
     ['DROP TRIGGER actions_no_update ON colibri.actions', /actions, or of what/],
     ['ALTER TABLE colibri.texts ADD COLUMN more text', /texts, or of what/],
     ['ALTER TABLE colibri.tasks ALTER COLUMN title TYPE text COLLATE "POSIX"', /tasks, or of what/],
+    ["COMMENT ON TABLE colibri.log IS 'colibri schema 6'", /definition of log, or of what/],
+    ['COMMENT ON TABLE colibri.log IS NULL', /definition of log, or of what/],
+    ['SET session_replication_role = replica', /triggers that protect the log do not run/],
     ['DROP VIEW colibri.audit_rows', /audit_rows was removed/],
     ['DROP INDEX colibri.tasks_by_project', /tasks, or of what/],
     ['CREATE RULE r AS ON INSERT TO colibri.actions DO INSTEAD NOTHING', /actions, or of what/],

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { asError, ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
+import { visibleLine } from '../../untrusted.ts';
 import type { Address } from '../address.ts';
 import {
   type Acknowledged,
@@ -19,7 +20,7 @@ import { type Answer, codeOf, isLost, LostConnection, Session } from './driver.t
 import { nameLock } from './presence.ts';
 import { MARK, NAMESPACE, SCHEMA } from './schema.ts';
 import { findProblems } from './self-check.ts';
-import { compareStructure, DEFINITIONS, type Definition } from './structure.ts';
+import { compareStructure, DEFINITIONS, type Definition, missingParts } from './structure.ts';
 import { PostgresReader, PostgresTransaction } from './transaction.ts';
 
 export interface PostgresOptions {
@@ -41,9 +42,10 @@ export async function openPostgres(options: PostgresOptions): Promise<StorageEng
     if (writable) await createSchema(session, address);
     else if ((await markOf(session)) === undefined)
       throw new NoLogYet(`There is no Colibri log in ${address.shown}. Start a client that uses it.`);
-    const problems = compareStructure(await session.ask<Definition>(DEFINITIONS));
-    // Who only reads may look at anything, and says what is wrong with it.
-    if (problems.length > 0 && !readOnly) throw new ForeignSchema(address.shown, problems);
+    const found = await session.ask<Definition>(DEFINITIONS);
+    // Who only reads may look at whatever can be read, and says what is wrong with it.
+    const problems = readOnly ? missingParts(found) : compareStructure(found);
+    if (problems.length > 0) throw new ForeignSchema(address.shown, problems);
     const engine = new PostgresEngine(options, session, writable, server);
     if (writable) await engine.claimPresence();
     return engine;
@@ -113,8 +115,10 @@ const WITH_STANDBYS: Readonly<Record<string, string>> = {
   local: `${ON_DISK}; synchronous standbys are not waited for, so a failover may lose it`,
 };
 
+/** What the table log is marked with, '' where it has no mark; undefined where there is no such table. */
 async function markOf(session: Session): Promise<string | undefined> {
-  const sql = "SELECT obj_description(to_regclass('colibri.log'), 'pg_class') AS mark";
+  const sql =
+    "SELECT CASE WHEN log IS NOT NULL THEN coalesce(obj_description(log, 'pg_class'), '') END AS mark FROM to_regclass('colibri.log') AS log";
   return (await session.ask<{ mark: string | null }>(sql))[0]?.mark ?? undefined;
 }
 
@@ -124,10 +128,11 @@ async function markOf(session: Session): Promise<string | undefined> {
  */
 async function createSchema(session: Session, address: Address): Promise<void> {
   const mark = await markOf(session);
-  if (mark === MARK) return;
+  // Without a mark, what else is wrong with it is said by whoever compares it.
+  if (mark === MARK || mark === '') return;
   if (mark !== undefined)
     throw unusable(
-      `${address.shown} was created by another version of Colibri (${mark}; this one knows schema ${SCHEMA_VERSION}). It was left untouched; use that version.`,
+      `${address.shown} was created by another version of Colibri (${visibleLine(mark)}; this one knows schema ${SCHEMA_VERSION}). It was left untouched; use that version.`,
     );
   const [there] = await session.ask<{ found: number }>(
     'SELECT count(*) AS found FROM pg_namespace WHERE nspname = ?',
