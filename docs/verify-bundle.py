@@ -212,6 +212,11 @@ class BundleCheck(LogCheck):
         text = "".join(f"{digest}  {name}\n" for name, digest in sums.items() if name != "SHA256SUMS")
         if self.source.file_text("SHA256SUMS") != text:
             self.finding("SHA256SUMS", "it is not the list of these files and their sums")
+        for name in sorted(set(sums) & OPTIONAL - {"verify.html"}):
+            here = pathlib.Path(__file__).with_name(name.removeprefix("scripts/"))
+            if sums[name] != sha256(here.read_bytes()):
+                why = "it is of another version, or was changed"
+                self.remarks.append(f"{name} is not the script that runs here: {why}")
 
 
 def open_check(path, key):
