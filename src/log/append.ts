@@ -3,6 +3,7 @@ import {
   changeOne,
   type Durable,
   notAsMany,
+  PlantedRow,
   type Reader,
   type SqlValue,
   type StorageEngine,
@@ -115,6 +116,9 @@ const KEPT = {
 type KeptTable = keyof typeof KEPT;
 const KEPT_TABLES = Object.keys(KEPT) as readonly KeptTable[];
 
+/** No log gets that far by itself, and behind it positions are soon no exact numbers any more. */
+const POSITION_MAX = Number.MAX_SAFE_INTEGER - 1_000_000;
+
 /** Rows that are being added to the log by one transaction. Nobody else can be in between. `keeps`: its checkpoint is filed for good. */
 export type Appending = Awaited<ReturnType<typeof openAppending>>;
 
@@ -123,6 +127,7 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
   // Machines that share a database share its clock.
   const clock = { now: () => tx.now() ?? writer.clock.now() };
   let head = await keeper.open(tx);
+  if (head.position > POSITION_MAX) throw new PlantedRow('The database', `audit row ${head.position}`);
   const destination = head.isTransferred === true ? await destinationOf(tx, head.position) : undefined;
   /** The last row that is in the database, and not only among those that will be. */
   let flushed = head.position;

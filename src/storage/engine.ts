@@ -1,4 +1,4 @@
-import { ColibriError } from '../errors.ts';
+import { asError, ColibriError } from '../errors.ts';
 
 /**
  * The version of the schema that a database carries. Builds before 0.2.0 wrote 1 to 4 with other formats; those files are
@@ -171,6 +171,15 @@ export class ForeignSchema extends ColibriError {
     const sentence = `${path} does not have the schema of this Colibri version, so it is not used. ${told.join(' ')}${more} Remove what does not belong there, or restore a good copy.`;
     super('ERR_INIT_FAILED', sentence, { reason: told[0] });
     this.problems = problems;
+  }
+}
+
+/** Somebody has put a row where a new one belongs: Colibri numbers its rows under the write lock, and never twice alike. */
+export class PlantedRow extends ColibriError {
+  constructor(path: string, cause: unknown) {
+    const { message } = asError(cause);
+    const sentence = `${path} already has a row where a new one belongs (${message}): something other than Colibri wrote it. Nothing was written. Run "colibri verify" to see which row it is, remove it or restore a good copy, then repeat the call.`;
+    super('ERR_INIT_FAILED', sentence, { reason: message }, { cause });
   }
 }
 

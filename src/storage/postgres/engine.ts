@@ -8,6 +8,7 @@ import {
   type Durable,
   ForeignSchema,
   NoLogYet,
+  PlantedRow,
   type Reader,
   SCHEMA_VERSION,
   type StorageEngine,
@@ -495,6 +496,7 @@ class PostgresEngine implements StorageEngine {
         'ERR_STORAGE_BUSY',
         `The connection to ${shown} was lost; nothing was written. Repeat the call.`,
       );
+    if (code === TAKEN) return new PlantedRow(shown, cause);
     if (code === DENIED)
       return unusable(
         `This role lacks a right on ${shown} (${asError(cause).message}); nothing was written. Ask the owner of the tables for it: the guide on a team’s database lists the rights.`,
@@ -524,8 +526,8 @@ class PostgresEngine implements StorageEngine {
   }
 }
 
-/** What PostgreSQL answers whoever lacks a right. */
-const DENIED = '42501';
+/** What PostgreSQL answers whoever lacks a right, and where there is such a row already. */
+const [DENIED, TAKEN] = ['42501', '23505'];
 
 /** The row that whoever writes must hold. It never changes, so that it never grows old versions. */
 const LOCK = 'SELECT id FROM log WHERE id = 1 FOR UPDATE';

@@ -49,6 +49,13 @@ export function resultOf(error: unknown): (typeof RESULTS)[keyof typeof RESULTS]
   return RESULTS[(Number(errcode) & 0xff) as keyof typeof RESULTS];
 }
 
+/** SQLITE_CONSTRAINT_PRIMARYKEY, _UNIQUE and _ROWID: there is such a row already. */
+const TAKEN: readonly unknown[] = [1555, 2067, 2579];
+
+export function isTaken(error: unknown): boolean {
+  return TAKEN.includes(Reflect.get(Object(error), 'errcode'));
+}
+
 /**
  * Before 3.51.3, several processes on one file corrupt it (the WAL-reset bug). Before 3.53.3, a journal that somebody put
  * beside the file deletes any file that it names.

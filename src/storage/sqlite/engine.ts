@@ -2,10 +2,17 @@ import { fdatasync, fdatasyncSync, fstatSync, statSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { asError, ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
-import type { Reader, StorageEngine, StorageFacts, StorageProblem, Transaction } from '../engine.ts';
+import {
+  PlantedRow,
+  type Reader,
+  type StorageEngine,
+  type StorageFacts,
+  type StorageProblem,
+  type Transaction,
+} from '../engine.ts';
 import { isGone } from '../process-identity.ts';
 import { type Connection, openConnection, shortPause, whileBusy } from './connection.ts';
-import { loadDriver, resultOf, type SqliteDriver } from './driver.ts';
+import { isTaken, loadDriver, resultOf, type SqliteDriver } from './driver.ts';
 import { assertPresent, assertUnderstood, OpenFiles, preparePrivateFile, reach } from './file.ts';
 import { LogFile } from './log-file.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
@@ -313,6 +320,7 @@ class SqliteEngine implements StorageEngine {
       const sentence = `The disk that holds ${path} is full; nothing was written. Reading still works. Free some space and repeat the call.`;
       return new ColibriError('ERR_STORAGE_FULL', sentence, {}, { cause });
     }
+    if (isTaken(cause)) return new PlantedRow(path, cause);
     if (result !== 'busy') return undefined;
     const waited = LIMITS.lockWaitMsMax;
     const sentence = `Another process held ${path} for more than ${waited / 1000} s; nothing was written. Repeat the call; if this continues, look for a suspended process.`;

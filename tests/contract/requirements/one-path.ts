@@ -30,6 +30,8 @@ export const ONE_PATH = {
   'unknown.pair': 'An unknown tool leaves one such pair.',
   'storage.full':
     'A full disk is ERR_STORAGE_FULL: nothing written, reads go on, writing works again when there is room.',
+  'storage.planted':
+    'Where somebody put a row in the place of a new one, a call writes nothing and says what to do.',
   'storage.uncertain':
     'After an I/O error in a commit the answer is ERR_STORAGE_UNCERTAIN, the process stops, and the next start records what happened.',
   'storage.in-place':
