@@ -8,6 +8,7 @@ import {
   callsAfter,
   concerning,
   type Filter,
+  namesOf,
   newestCalls,
   type PastCall,
   tasksOfSessions,
@@ -75,7 +76,10 @@ export const log = command({
         const print = printer(config, storage, to);
         // One snapshot for both: a call between two snapshots would be shown twice or not at all.
         const [{ calls, more, isAll }, { last }] = await storage.read(async (tx) => [
-          await newestCalls(tx, await filter(tx), { limit, id: task, since: period.since }),
+          await newestCalls(tx, await filter(tx), {
+            ...{ limit, since: period.since },
+            ids: task === undefined ? undefined : await namesOf(tx, task),
+          }),
           await readView(tx),
         ]);
         if (calls.length === 0 && !out.json)

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { select } from '../export/selection.ts';
 import { formatId, SESSIONS, type StateTable } from '../log/tables.ts';
-import { concerning, newestCalls, type PastCall, restoreTexts } from '../report/past-calls.ts';
+import { concerning, namesOf, newestCalls, type PastCall, restoreTexts } from '../report/past-calls.ts';
 import type { Reader, Row } from '../storage/engine.ts';
 import { keyId } from '../trust/opening.ts';
 import { textFrom } from '../untrusted.ts';
@@ -63,8 +63,8 @@ async function collect(tx: Reader, signed: SignedLog, table: StateTable, id: num
     return isTold && concerns(call);
   };
   // The records of a session need not mention it.
-  const mentioned = table === SESSIONS ? undefined : record;
-  const { calls, more } = await newestCalls(tx, isBehind, { limit: HISTORY_MAX, id: mentioned });
+  const ids = table === SESSIONS ? undefined : await namesOf(tx, record);
+  const { calls, more } = await newestCalls(tx, isBehind, { limit: HISTORY_MAX, ids });
   const { calls: history } = await proveCalls(signed, tx, calls);
   const behind = await rowsBehind(tx, record, writer, calls);
   const proved = await proveUnder(signed, tx, signed.newest, behind.positions, record);

@@ -28,15 +28,15 @@ type Found = Readonly<{ position: number; text: string } & Record<'body' | 'ente
 
 /** The row, the arguments or the result of a call that concerns a task or a thought hold its id as a JSON text. */
 const mentions = ({ contains }: Dialect) =>
-  `AND (${contains('a.text')} OR ${contains('p.body')} OR ${contains('r.body')})`;
+  `${contains('a.text')} OR ${contains('p.body')} OR ${contains('r.body')}`;
 
 /** Calls that are counted beyond those that are shown: 20,000 rows take about 0.2 s. */
 const COUNTED_ROWS_MAX = 20_000;
 
 interface Wanted {
   readonly limit: number;
-  /** Where all of them must mention an id, the database passes over the others: parsing each takes three times as long. */
-  readonly id?: string | undefined;
+  /** Where all of them must mention one of these, the database passes over the others: parsing each takes three times as long. */
+  readonly ids?: readonly string[] | undefined;
   /** Nothing earlier is wanted. */
   readonly since?: string;
 }
@@ -45,9 +45,10 @@ interface Wanted {
  * The newest calls that `wanted` takes, oldest first; how many more there are before them, and whether that is all. Reads
  * backwards and stops early.
  */
-export async function newestCalls(tx: Reader, wanted: Filter, { limit, id, since = '' }: Wanted) {
-  const mention = id === undefined ? [] : Array<string>(3).fill(JSON.stringify(id));
-  const sql = `${CALLS} AND a.position < ? ${id === undefined ? '' : mentions(tx.dialect)} ORDER BY a.position DESC LIMIT ?`;
+export async function newestCalls(tx: Reader, wanted: Filter, { limit, ids = [], since = '' }: Wanted) {
+  const mention = ids.flatMap((id) => Array<string>(3).fill(JSON.stringify(id)));
+  const mentioning = ids.map(() => mentions(tx.dialect)).join(' OR ');
+  const sql = `${CALLS} AND a.position < ? ${ids.length === 0 ? '' : `AND (${mentioning})`} ORDER BY a.position DESC LIMIT ?`;
   const taken: PastCall[] = [];
   let [more, counted, before] = [0, 0, Number.MAX_SAFE_INTEGER];
   for (let isMore = true; isMore; ) {
@@ -106,12 +107,24 @@ export async function concerning(tx: Reader, id: string): Promise<Filter> {
   const sql = 'SELECT position FROM session_records WHERE session_id = ?';
   const records = await tx.all<{ position: number }>(sql, parseId(SESSIONS, id) ?? null);
   const positions = new Set(records.map(({ position }) => position));
+  const [, ...sessions] = await namesOf(tx, id);
   return ({ position, args, result, row }) =>
     positions.has(position) ||
+    (row.tool === 'merkle_finalize' && sessions.includes(String(args.session_id))) ||
     [args.task_id, args.session_id, args.parent_id, args.record].includes(id) ||
     [result.task_id, result.session_id, result.thought_id].includes(id) ||
     effectsOf(row).some((effect) => effect.id === id);
 }
+
+/** What a call about a record names: the record; of a task also its sessions, because a seal need not name more. */
+export async function namesOf(tx: Reader, id: string): Promise<string[]> {
+  const sql = 'SELECT id FROM sessions WHERE task_id = ? ORDER BY id DESC LIMIT ?';
+  const sessions = await tx.all<{ id: number }>(sql, parseId(TASKS, id) ?? null, SESSIONS_MAX);
+  return [id, ...sessions.map((session) => formatId(SESSIONS, session.id))];
+}
+
+/** Each makes the search longer, and hardly a task has more than one. */
+const SESSIONS_MAX = 50;
 
 /** The task of each session. */
 export async function tasksOfSessions(tx: Reader): Promise<ReadonlyMap<string, string>> {

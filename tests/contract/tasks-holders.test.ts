@@ -359,10 +359,23 @@ proves(
     expect(history.find(({ outcome }) => outcome === 'error')?.message).toContain('ada has held');
     for (const { at } of history) expect(at).toMatch(TIME);
 
+    const run = (...args: string[]) => runColibri(colibri, args);
+    const session_id = 'A-0001';
+    await run('call', 'audit_session_start', JSON.stringify({ task_id, auditor_id: 'eve' }));
+    await bob.think(task_id);
+    await run('call', 'merkle_finalize', JSON.stringify({ session_id }));
+    const sealed = await ada.ok('task_get', { task_id, include_history: true });
+    const seal = { tool: 'merkle_finalize', outcome: 'ok', args: { session_id } };
+    expect(sealed.history?.[0]).toMatchObject(seal);
+    expect(sealed.history_total).toBe(10);
+    const shown = JSON.parse((await run('show', task_id, '--json')).stdout);
+    expect(shown.history.at(-1).row).toMatchObject({ tool: seal.tool, outcome: seal.outcome });
+    expect((await run('log', '--task', task_id)).stdout).toContain(session_id);
+
     for (let i = 0; i < 60; i += 1) await bob.update(task_id, { progress: i });
     const more = await ada.ok('task_get', { task_id, include_history: true });
     expect(more.history).toHaveLength(50);
-    expect(more.history_total).toBe(67);
+    expect(more.history_total).toBe(70);
     expect(more.history?.[0]?.args).toEqual({ progress: 59 });
   },
 );

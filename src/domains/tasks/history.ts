@@ -14,7 +14,11 @@ import type { PastCall } from './schema.ts';
  * wrote the task is found along the log itself, from each call to the one before it; the rest through an index.
  */
 export async function readHistory(tx: Reader, task: Pick<TaskRow, 'id' | 'position'>) {
-  const filed = await idsFrom(tx, FILED, task.id, LIMITS.historyCallsMax);
+  const filed = await idsFrom(
+    tx,
+    `SELECT position AS id FROM (${FILED}) AS filed ORDER BY position DESC LIMIT ?`,
+    ...[task.id, task.id, LIMITS.historyCallsMax],
+  );
   const rows = await writesOf(tx, task);
   const positions = [...new Set([...filed, ...rows.keys()])]
     .sort((a, b) => b - a)
@@ -23,7 +27,7 @@ export async function readHistory(tx: Reader, task: Pick<TaskRow, 'id' | 'positi
     rows.set(position, rowIn(text));
   const found = positions.flatMap((position) => rows.get(position) ?? []);
   const bodies = await bodiesAt(tx, [...positions, ...found.map(({ sequence_no }) => sequence_no)]);
-  const count = await numberFrom(tx, 'SELECT count(*) AS value FROM task_calls WHERE task_id = ?', task.id);
+  const count = await numberFrom(tx, `SELECT count(*) AS value FROM (${FILED}) AS filed`, task.id, task.id);
   const calls = found.map((row) => ({ row, args: bodies.get(row.sequence_no) ?? {} }));
   const texts = await readTexts(
     tx,
@@ -35,7 +39,9 @@ export async function readHistory(tx: Reader, task: Pick<TaskRow, 'id' | 'positi
   };
 }
 
-const FILED = 'SELECT position AS id FROM task_calls WHERE task_id = ? ORDER BY position DESC LIMIT ?';
+/** A seal need not name the task, only its session. */
+const FILED = `SELECT position FROM task_calls WHERE task_id = ?
+  UNION SELECT position FROM sessions WHERE task_id = ? AND status = 'finalized'`;
 
 type Row = Pick<AuditRow, 'position' | 'sequence_no' | 'tool' | 'actor' | 'at' | 'rules' | 'outcome'> &
   Partial<Pick<AuditRow, 'error_code' | 'effects'>>;
