@@ -174,7 +174,7 @@ async function requireVouched(config: Config, origin: string): Promise<void> {
 function nextSteps({ dbPath }: Config, target: Config): string {
   const setting =
     target.server === undefined
-      ? `Set COLIBRI_DB_PATH to ${target.dbPath} for every client, and unset COLIBRI_DATABASE_URL.`
-      : 'Set COLIBRI_DATABASE_URL for every client, on every machine.';
-  return `${setting} Calls to ${dbPath} are refused from now on.`;
+      ? `In the entry of every client on this machine, set COLIBRI_DB_PATH to ${target.dbPath} and remove COLIBRI_DATABASE_URL.`
+      : `In the entry of every client, on every machine, set COLIBRI_DATABASE_URL to the URL of ${target.dbPath} and remove COLIBRI_DB_PATH.`;
+  return `${setting} Calls of clients that still use ${dbPath} are refused.`;
 }

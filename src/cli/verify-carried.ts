@@ -5,7 +5,7 @@ import { readWhole } from '../private-files.ts';
 import { readCertificate } from '../report/certificate.ts';
 import { pushedFrom } from '../trust/anchors-git.ts';
 import { stampChecker } from '../trust/anchors-tsr.ts';
-import { keyId, keyIn } from '../trust/opening.ts';
+import { keyId, keyIn, originOfKey } from '../trust/opening.ts';
 import type { Finding } from '../verify/finding.ts';
 import type { Evidence } from '../verify/rules/heads.ts';
 import { type CarriedAnchor, howToCheck } from '../verify/sources/anchor-file.ts';
@@ -76,7 +76,7 @@ async function verifyCarried(
       if (findings.length > 0) return;
       if (told !== undefined) printCertificate(told, out);
       if (!source.whole) out.line(summary);
-      printKeys(verdict, keyFrom, out);
+      printKeys(verdict, trusted?.id, keyFrom, out);
       printAnchors(anchors, out);
       if (!source.whole)
         out.line(
@@ -94,11 +94,20 @@ const KEY_SENTENCES = {
     'which came with it: the file is consistent, but that does not show who signed it. Give the key you trust with --key.',
 };
 
-function printKeys({ checkpointed }: Verdict, keyFrom: keyof typeof KEY_SENTENCES, out: Output): void {
-  const [first, ...more] = checkpointed;
-  if (first === undefined) return;
-  const others = more.length === 0 ? '' : `, and ${more.length} more that it leads to`;
-  const sentence = `Signed by key ${keyId(first.key)}${others}, ${KEY_SENTENCES[keyFrom]}`;
+/** `trusted`: the id of the key that is believed. Without one, it is the key that the log is named after. */
+function printKeys(
+  { checkpointed, origin }: Verdict,
+  trusted: string | undefined,
+  keyFrom: keyof typeof KEY_SENTENCES,
+  out: Output,
+): void {
+  const isBelieved = (key: string) =>
+    trusted === undefined ? originOfKey(key) === origin : keyId(key) === trusted;
+  const believed = checkpointed.find(({ key }) => isBelieved(key)) ?? checkpointed[0];
+  if (believed === undefined) return;
+  const others = checkpointed.filter((one) => one !== believed).map(({ key }) => keyId(key));
+  const also = others.length === 0 ? '' : ` Also signed by ${others.join(', ')}.`;
+  const sentence = `Signed by key ${keyId(believed.key)}, ${KEY_SENTENCES[keyFrom]}${also}`;
   out.line(out.paint(keyFrom === 'bundle' ? 'yellow' : 'green', sentence));
 }
 

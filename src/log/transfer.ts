@@ -34,7 +34,7 @@ export function oldCopyNote(to: string): string {
 
 function useIt(to: string): string {
   return isOnServer(to)
-    ? 'Set COLIBRI_DATABASE_URL to the URL of that database.'
+    ? 'Set COLIBRI_DATABASE_URL to the URL of that database, and unset COLIBRI_DB_PATH.'
     : 'Set COLIBRI_DB_PATH to that file, and unset COLIBRI_DATABASE_URL.';
 }
 

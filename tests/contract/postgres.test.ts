@@ -291,6 +291,11 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
     const joined = keys.find((one: { vouched: boolean }) => !one.vouched).key;
     const shown = [await runColibri(first, ['show', 'T-0011']), await runColibri(second, ['show', 'T-0011'])];
     const trusted = await runColibri(first, ['trust', joined.split('+')[1]]);
+    await runColibri(first, ['export', '-o', 'bundle']);
+    const created = keys.find((one: { vouched: boolean }) => one.vouched).key;
+    const sentences = [];
+    for (const key of [created, joined])
+      sentences.push((await runColibri(first, ['verify', 'bundle', '--key', key])).stdout);
     const after = await runColibri(first, ['verify', '--require-vouched', '--json']);
     const later = await runColibri(second, ['show', 'T-0011', '--json']);
     const asked = await runColibri(second, ['call', 'server_health', '{}']);
@@ -318,6 +323,12 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
       expect(JSON.parse(stdout)).toMatchObject({ findings: [], checkpointed_by: { length: 2 } });
       expect(code).toBe(0);
     }
+    const [ofFirst, ofSecond] = [created, joined].map((key) => key.split('+')[1]);
+    // N10: whoever gives a key is told of that key, whichever signed first.
+    expect(sentences).toEqual([
+      expect.stringContaining(`Signed by key ${ofFirst}, the one you gave. Also signed by ${ofSecond}.`),
+      expect.stringContaining(`Signed by key ${ofSecond}, the one you gave. Also signed by ${ofFirst}.`),
+    ]);
     expect(strict.code).toBe(1);
     expect(findings).toMatchObject([{ kind: 'foreign' }]);
     expect(remarks).toContainEqual(expect.stringContaining('joined automatically'));

@@ -53,6 +53,11 @@ describe.skipIf(NO_POSTGRES !== undefined)(`colibri transfer ${NO_POSTGRES ?? ''
 
     expect(out).toMatchObject({ code: 0, stderr: '' });
     expect(out.stdout).toContain(`to ${name}`);
+    // N12: both settings at once are an error, so that the last line names both.
+    expect(out.stdout.trimEnd().split('\n').at(-1)).toBe(
+      `In the entry of every client, on every machine, set COLIBRI_DATABASE_URL to the URL of ${name} and remove COLIBRI_DB_PATH. Calls of clients that still use ${colibri.dbPath} are refused.`,
+    );
+    expect(returned.stdout).toContain(`set COLIBRI_DB_PATH to ${back} and remove COLIBRI_DATABASE_URL.`);
     expect(returned).toMatchObject({ code: 0, stderr: '' });
     // The key has signed one row more there, and this process has made it.
     const isRenewed = (sql: string) => /log_heads|processes/.test(sql);
@@ -178,7 +183,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`colibri transfer ${NO_POSTGRES ?? ''
     const moved = (to: string, how: string) =>
       `The log was transferred to ${to}. This is the old copy, which no longer changes. ${how}\n`;
     const [toServer, toFile] = [
-      moved(name, 'Set COLIBRI_DATABASE_URL to the URL of that database.'),
+      moved(name, 'Set COLIBRI_DATABASE_URL to the URL of that database, and unset COLIBRI_DB_PATH.'),
       moved(back, 'Set COLIBRI_DB_PATH to that file, and unset COLIBRI_DATABASE_URL.'),
     ];
     for (const all of [inServer, home]) expect(notes(all)).toEqual(all.map(() => ''));
