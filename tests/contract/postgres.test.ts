@@ -552,6 +552,32 @@ describe.skipIf(NO_POSTGRES !== undefined)(`a team's database ${NO_POSTGRES ?? '
     expect(logs[0]).toEqual(logs[1]);
   });
 
+  test('a password need not be in the URL: it is found where psql finds it, and a missing one is said to be missing', async () => {
+    const url = await cluster.createDatabase();
+    const name = url.slice(url.lastIndexOf('/') + 1);
+    cluster.sql(name, "CREATE ROLE guarded LOGIN SUPERUSER PASSWORD 'p@ss:word'");
+    const rules = join(cluster.folder, 'data', 'pg_hba.conf');
+    writeFileSync(rules, `local all guarded scram-sha-256\n${readFileSync(rules, 'utf8')}`);
+    cluster.sql(name, 'SELECT pg_reload_conf()');
+    const machine = new Playground(cluster.urlOf(name, 'guarded'));
+    const file = machine.path('passwords');
+    writeFileSync(file, `${cluster.folder}:5432:${name}:guarded:p@ss\\:word\n`, { mode: 0o600 });
+    const create = (env: Record<string, string>) =>
+      runColibri(machine, ['call', 'task_create', '{"title":"a","project":"p"}'], { env });
+
+    const without = await create({});
+    const wrong = await create({ PGPASSWORD: 'another' });
+    const within = [
+      await create({ PGPASSFILE: file }),
+      await create({ COLIBRI_DATABASE_URL: machine.dbPath.replace('guarded@', 'guarded:p%40ss%3Aword@') }),
+    ];
+    await machine.dispose();
+
+    expect(without.stderr).toContain('the server asks for a password, and none was given');
+    expect(wrong.stderr).toContain('the server refused the user or the password');
+    expect(within.map(({ code }) => code)).toEqual([0, 0]);
+  });
+
   test('a role with the rights of the guide, and no more, does all that an agent does', async () => {
     const guide = readFileSync(new URL('../../docs/guides/team.md', import.meta.url), 'utf8');
     const grants = /```sql\n([^`]*)```/.exec(guide)?.[1] ?? '';

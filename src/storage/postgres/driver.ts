@@ -304,8 +304,8 @@ export class Session {
         ...host,
         database: address.database,
         user: address.user,
-        // Without one, the library would look for files of its own.
-        password: address.password ?? '',
+        // Without one, the library looks where libpq does: in PGPASSWORD, PGPASSFILE and ~/.pgpass.
+        password: address.password,
         ssl,
         pipeline: true,
         connectionTimeoutMillis: CONNECT_MS_MAX,
@@ -473,15 +473,17 @@ const GONE =
 /** Why no server could be used: by its code only, because messages name hosts and users. */
 function unreachable({ shown }: Address, failure: unknown): ColibriError {
   const code = codeOf(failure);
-  const why =
-    REASONS[code] ??
-    (code === '' && failure instanceof Error && OWN.test(failure.message) ? failure.message : undefined);
+  const message = code === '' && failure instanceof Error ? failure.message : '';
+  const why = REASONS[code] ?? (ASKED.test(message) ? NO_PASSWORD : OWN.test(message) ? message : undefined);
   const reason = why ?? (code === '' ? 'no server answered' : `error ${code}`);
   const sentence = `${shown} cannot be reached: ${reason}. Check COLIBRI_DATABASE_URL, and that the server is running and accepts this user.`;
   return new ColibriError('ERR_STORAGE_BUSY', sentence, { reason });
 }
 
 const OWN = /^the server /;
+/** What the library says where a password is due and it has none. */
+const ASKED = /client password must be/;
+const NO_PASSWORD = 'the server asks for a password, and none was given';
 
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing is listening there',
