@@ -3,6 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import { isThere, readText, replaceFile, target } from '../private-files.ts';
+import { isBeside } from '../trust/anchors.ts';
 import { anchorInGit, pushedFrom } from '../trust/anchors-git.ts';
 import {
   formatQuery,
@@ -118,7 +119,7 @@ function toGit({ config, note, size, folder }: Head, out: Output): number {
   });
 }
 
-function toFile({ origin, size, note, folder }: Head, path: string, out: Output): number {
+function toFile({ config, origin, size, note, folder }: Head, path: string, out: Output): number {
   if (target(path)?.isDirectory() === true)
     throw new UsageError(`${path} is a folder. Name a file in it, for example ${join(path, 'checkpoint')}.`);
   if (target(dirname(path))?.isDirectory() !== true)
@@ -132,9 +133,12 @@ function toFile({ origin, size, note, folder }: Head, path: string, out: Output)
   replaceFile(path, note);
   const kept = join(realpathSync(dirname(path)), basename(path));
   folder.addAnchor('files', kept);
-  return out.data({ size, path: kept }, () =>
-    out.line(`The checkpoint of ${size} audit rows is in ${kept}. "colibri verify" compares it.`),
-  );
+  const isPrepared = config.server === undefined && isBeside(kept, config.dbPath);
+  return out.data({ size, path: kept }, () => {
+    out.line(`The checkpoint of ${size} audit rows is in ${kept}. "colibri verify" compares it.`);
+    if (isPrepared)
+      out.line('It is only prepared, because it is in the folder of the database. Keep a copy elsewhere.');
+  });
 }
 
 function writeRequest({ config, size, note }: Head, path: string, out: Output): number {

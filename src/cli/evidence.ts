@@ -2,7 +2,7 @@ import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { VerifierKey } from '../integrity/signed-note.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
-import { type FoundAnchor, findAnchors } from '../trust/anchors.ts';
+import { type FoundAnchor, findAnchors, isBeside } from '../trust/anchors.ts';
 import { stampChecker } from '../trust/anchors-tsr.ts';
 import { KeyFolder, PathMemory } from '../trust/key-folder.ts';
 import { readRemembered } from '../trust/memory.ts';
@@ -48,7 +48,7 @@ export function checkDatabase(
 export type StampedEvidence = Evidence & { readonly time?: string };
 
 /**
- * An anchor and what it is worth. `prepared`: it is only here, so it protects nothing yet. `pushed`: a remote is known to
+ * An anchor and what it is worth. `prepared`: it is only here, or beside the database, so it protects nothing yet. `pushed`: a remote is known to
  * have it. `time-stamped`: by an authority that the user named. `kept`: in a file that the user looks after.
  */
 export interface AnchorState {
@@ -154,8 +154,10 @@ function addAnchors(config: Config, path: string, outside: Outside): void {
     const add = (one: Omit<AnchorState, 'size' | 'where' | 'kind'>) =>
       outside.anchors.push({ kind: source, size, where, ...one });
     if (source === 'file') {
-      outside.evidence.push({ source, where, note });
-      add({ state: 'kept' });
+      // The files of a database on a server are not on this machine.
+      const isOutside = dbPath !== path || !isBeside(where, dbPath);
+      outside.evidence.push({ source: isOutside ? source : 'kept', where, note });
+      add(isOutside ? { state: 'kept' } : { state: 'prepared', next: ELSEWHERE });
     } else if (source === 'git') {
       const { isPushed, commit } = anchor.commit;
       // One that only this repository has is a checkpoint like any other that was kept here.
@@ -173,6 +175,9 @@ function addAnchors(config: Config, path: string, outside: Outside): void {
     } else addStamp(checkStamp(anchor.stamped), anchor, add, outside);
   }
 }
+
+/** What to do with a checkpoint in the folder of the database. */
+const ELSEWHERE = 'copy it elsewhere: colibri anchor --file PATH, outside the folder of the database';
 
 type Stamped = Extract<FoundAnchor, { readonly source: 'tsr' }>;
 

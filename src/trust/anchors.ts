@@ -1,9 +1,9 @@
-import { dirname } from 'node:path';
+import { dirname, sep } from 'node:path';
 import type { Config } from '../config.ts';
 import { readText } from '../private-files.ts';
 import { type CommittedCheckpoint, checkpointsInGit, locate } from './anchors-git.ts';
 import { type StampedCheckpoint, stampedCheckpoints } from './anchors-tsr.ts';
-import type { KeyFolder } from './key-folder.ts';
+import { type KeyFolder, realPath } from './key-folder.ts';
 import { ANCHOR_REF } from './opening.ts';
 import { MissingProgramError, ProgramError } from './programs.ts';
 
@@ -16,6 +16,11 @@ export type FoundAnchor = { readonly where: string; readonly note: string } & (
 
 /** `folder` is what this user knows of the log; undefined for a log without rows. */
 type LookingFor = Pick<Config, 'dbPath' | 'workspace'> & { readonly folder: KeyFolder | undefined };
+
+/** Whether a file is in the folder of the database: whoever can change the one can change the other. */
+export function isBeside(file: string, dbPath: string): boolean {
+  return file.startsWith(`${realPath(dirname(dbPath))}${sep}`);
+}
 
 /** Everything that "colibri anchor" left anywhere, and what could not be looked at. The one way to find anchors. */
 export function findAnchors(looking: LookingFor) {

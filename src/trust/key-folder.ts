@@ -282,7 +282,7 @@ export class PathMemory {
 }
 
 /** Where a path leads; for a file that is not there, where its folder leads. */
-function realPath(path: string): string {
+export function realPath(path: string): string {
   try {
     return fs.realpathSync(path);
   } catch {

@@ -510,12 +510,21 @@ describe('colibri anchor', () => {
       const other = desk.colibri.path('other');
       writeFileSync(other, 'mine');
 
+      // N6: whoever can change the database can change a file beside it.
+      const beside = await desk.run('anchor', '--file', join(dirname(desk.dbPath), 'checkpoint'));
+      const listed = await desk.run('anchor', '--list');
+      const prepared = await desk.verify();
       await desk.run('anchor', '--file', kept);
       await desk.moreWork();
       const partly = await desk.verify();
       await desk.run('anchor', '--file', kept);
       const refused = await desk.run('anchor', '--file', other);
 
+      if (desk.colibri.isOnFile) {
+        expect(beside.stdout).toContain('It is only prepared');
+        expect(listed.stdout).toMatch(/^prepared +\d+ +file/m);
+        expect(prepared).toMatchObject({ ok: true, anchored_by: [], anchored_through: 0 });
+      }
       expect(partly).toMatchObject({ ok: true, anchored_by: ['file'] });
       expect(partly.unanchored_tail).toBe(partly.size - partly.anchored_through);
       expect(partly.unanchored_tail).toBeGreaterThan(0);
