@@ -22,10 +22,15 @@ export function glanceView(
       h('p', said(reasons.get(one.task_id) ?? '(no reason)', 400)),
       ...line(one),
     ]),
-    list('Refused', glance.refused, ({ code, reason, count, agents }) => [
-      h('p', `${number(count)} × `, said(code, 80), reason === '' ? '' : ': ', said(reason, 400)),
-      h('small', 'by ', said(agents.join(', '), 200)),
-    ]),
+    list(
+      'Refused',
+      glance.refused,
+      ({ code, reason, count, agents }) => [
+        h('p', `${number(count)} × `, said(code, 80), reason === '' ? '' : ': ', said(reason, 400)),
+        h('small', 'by ', said(agents.join(', '), 200)),
+      ],
+      glance.totals.refused,
+    ),
     list('Abandoned', glance.abandoned, (one) => [
       ...line(one),
       h('small', 'taken over by ', said(one.taken_over_by, 60)),
@@ -57,12 +62,14 @@ function list<T>(
   name: string,
   entries: readonly T[],
   draw: (entry: T) => readonly Child[],
+  /** What the entries stand for, where one stands for several. */
+  count = entries.length,
 ): HTMLElement | false {
   if (entries.length === 0) return false;
   const items = h('ul');
   return h(
     'section',
-    h('h3', `${name} (${number(entries.length)})`),
+    h('h3', `${name} (${number(count)})`),
     growing(items, entries, STEP, (one) => h('li', draw(one))),
   );
 }
