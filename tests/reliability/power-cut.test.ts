@@ -276,6 +276,7 @@ function keyWithoutMemory(colibri: Playground, folder: string): string {
   const [log = ''] = readdirSync(join(config, 'colibri', 'logs'));
   const signed = join(config, 'colibri', 'logs', log, 'signed');
   for (const name of readdirSync(signed)) if (name !== 'initial') rmSync(join(signed, name));
+  rmSync(join(signed, '..', 'kept'));
   return config;
 }
 
