@@ -14,7 +14,7 @@ import sys
 from colibri_form import form_faults, read_row
 from colibri_formats import Key, Tree, is_hex, read_canonical, read_time, salted_digest, sha256, show
 from colibri_heads import HeadRules
-from colibri_tools import TABLES, WRITING_TOOLS, ToolRules, record_id
+from colibri_tools import TABLES, WRITING_TOOLS, ToolRules, record_id, text_id
 
 READING_TOOLS = {
     "task_get", "task_list", "task_next_actions", "thought_record_list", "audit_verify_chain",
@@ -43,8 +43,8 @@ class LogCheck(ToolRules, HeadRules):
         # What the calls left: the last effect on each row of state, and what its columns must hold.
         self.written, self.due, self.count = {}, {}, dict.fromkeys(TABLES, 0)
         self.tasks, self.sessions, self.sealed_thoughts = {}, {}, set()
-        # Texts that calls name, texts that are absent, texts that the owner erased, and what carried each.
-        self.named, self.missing, self.erased, self.carriers = set(), {}, {}, {}
+        # Ids of texts that calls name, texts that are absent or that the owner erased, and what carried each.
+        self.named, self.missing, self.erased, self.carriers = {}, {}, {}, {}
         # (position, tool, arguments) of calls that vouch for a key, adopt the log or let a key join.
         self.key_acts, self.vouched = [], 0
 
@@ -131,9 +131,9 @@ class LogCheck(ToolRules, HeadRules):
         if not row["schema_valid"]:
             return self.no_payload(where, payload)
         args = self.open_payload(where, row["args_hash"], payload)
-        for name in WRITING_TOOLS.get(row["tool"], []):
-            if name in args:
-                self.check_text(where, name, args[name])
+        given = [name for name in WRITING_TOOLS.get(row["tool"], []) if name in args]
+        for number, name in enumerate(given):
+            self.check_text(where, name, args[name], text_id(row["position"], number))
         return args
 
     def check_answer(self, where, row, payload):
@@ -170,16 +170,16 @@ class LogCheck(ToolRules, HeadRules):
             return read_canonical(payload[1])
         return {}
 
-    def check_text(self, where, name, digest):
+    def check_text(self, where, name, digest, number):
         """Each text is named by one argument alone, and its digest was made of it; or it is absent."""
         if not is_hex(digest) or digest in self.named:
             self.finding(where, f"{name} is not the digest of a text of its own")
             return
-        self.named.add(digest)
-        found = self.source.text(digest)
-        if found is None:
+        self.named[digest] = number
+        stored, *found = self.source.text(number) or (None,)
+        if not found:
             self.missing[digest] = f"{where}: {name}"
-        elif not is_hex(found[0], 32) or salted_digest(*found) != digest:
+        elif stored != digest or not is_hex(found[0], 32) or salted_digest(*found) != digest:
             self.finding(where, f"{name} is not the text that the digest was made of")
 
     def check_texts(self):
@@ -187,9 +187,10 @@ class LogCheck(ToolRules, HeadRules):
         for digest, where in self.missing.items():
             if digest not in self.erased:
                 self.finding(where, "the text is missing")
-        for digest in self.source.text_digests():
-            if digest in self.erased or digest not in self.named:
-                self.finding("texts", f"the text {digest} was erased, or no call names it")
+        there = {number for digest, number in self.named.items() if digest not in self.erased}
+        for number in self.source.text_ids():
+            if number not in there:
+                self.finding("texts", f"the text {number} was erased, or no call names it")
 
     # -- What calls write --
 
@@ -248,10 +249,10 @@ class LogCheck(ToolRules, HeadRules):
 
     def check_thought(self, name, row):
         """The published formula: six fields in this order, as JSON. An erased text cannot be hashed."""
-        found = self.source.text(row["content"]) if row["table"] == "thoughts" else None
+        found = self.source.text(text_id(row["call"], 0)) if row["table"] == "thoughts" else None
         if found is None:
             return
-        fields = {"task_id": record_id("tasks", row["task_id"]), "type": row["type"], "content": found[1]}
+        fields = {"task_id": record_id("tasks", row["task_id"]), "type": row["type"], "content": found[2]}
         fields.update({column: row[column] for column in ("previous_hash", "recorded_at", "recorded_by")})
         if row["hash"] != sha256(json.dumps(fields, ensure_ascii=False, separators=(",", ":"))):
             self.finding(name, "its hash is not the one that its content gives")

@@ -52,9 +52,19 @@ def record_id(table, number):
     return f"{TABLES[table]}-{number:04d}"
 
 
+def text_id(call, number):
+    """What a text is stored under: the enter row of its call, and its number among the texts of the call."""
+    return 8 * call + number
+
+
 def texts_of(args, tool):
     """The digests of texts that a new row holds."""
     return {name: args.get(name) for name in WRITING_TOOLS[tool]}
+
+
+def calls_of(names, row, args):
+    """By which call each of these texts of a task came: the position of its enter row."""
+    return {f"{name}_call": row["sequence_no"] if name in args else None for name in names}
 
 
 # What the ids of the records begin with that a tool makes.
@@ -82,7 +92,8 @@ class ToolRules:
         workflow, parent, proof = args["workflow"], args.get("parent_id"), args.get("proof_grade", False)
         status = next(iter(TRANSITIONS[workflow]))
         effect = self.new_row("tasks", {
-            **texts_of(args, row["tool"]), "workflow": workflow, "status": status, "proof_grade": int(proof),
+            **texts_of(args, row["tool"]), **calls_of(["title", "description"], row, args),
+            "workflow": workflow, "status": status, "proof_grade": int(proof),
             "parent_id": self.tasks[parent]["id"] if parent else None, "status_since": row["at"],
             "created_at": row["at"], "assignee": args.get("assignee", "unassigned"), **NOBODY,
         })
@@ -98,6 +109,7 @@ class ToolRules:
         name, task = args["task_id"], self.tasks[args["task_id"]]
         given = [*WRITING_TOOLS[row["tool"]], "assignee", "progress"]
         columns = {column: args[column] for column in given if column in args}
+        columns.update(calls_of([name for name in WRITING_TOOLS[row["tool"]] if name in args], row, args))
         # A takeover with the status that a held task has takes the hold and moves nothing.
         takeover, status, held = args.get("takeover", False), args.get("status"), task["hold"]["held_by"]
         status = None if takeover and held and status == task["status"] else status
@@ -105,6 +117,7 @@ class ToolRules:
             self.check_move(where, name, task, status)
             columns.update(status=status, status_since=row["at"])
             columns.update(blocked_reason=args.get("blocked_reason"))
+            columns.update(calls_of(["blocked_reason"], row, args))
             columns.update({"progress": 100} if status in FINISHED else {})
         if takeover and not status and not held:
             self.finding(where, f"nobody holds {name}, so it cannot be taken over")
@@ -172,7 +185,7 @@ class ToolRules:
         effect = self.new_row("thoughts", {
             "session_id": self.sessions[session]["id"] if session else None,
             **texts_of(args, row["tool"]), "task_id": task["id"], "chain_position": len(task["thoughts"]) + 1,
-            "previous_hash": task["newest_hash"], "hash": thought_hash,
+            "previous_hash": task["newest_hash"], "hash": thought_hash, "call": row["sequence_no"],
         })
         task["thoughts"].append(self.count["thoughts"])
         task["newest_hash"] = thought_hash
@@ -185,6 +198,7 @@ class ToolRules:
             self.finding(where, f"{name} has an open session already")
         effect = self.new_row("sessions", {
             **texts_of(args, row["tool"]), "task_id": task["id"], "status": "open", "started_at": row["at"],
+            "call": row["sequence_no"],
         })
         task["open_session"] = effect["id"]
         scope, number = args.get("scope", "shallow"), self.count["sessions"]
@@ -229,8 +243,8 @@ class ToolRules:
             if digest in self.erased or not is_text_of(record, args.get("task_id"), carrier):
                 self.finding(where, f"no call carried the text {digest} for {record}, or it is gone already")
             self.erased[digest] = where
-        reason = self.source.text(args["reason"]) or (None, "[missing]")
-        self.remarks.append(f"{record} was erased by {row['actor']} because: {reason[1]}")
+        *_, reason = self.source.text(text_id(row["sequence_no"], 0)) or ("[missing]",)
+        self.remarks.append(f"{record} was erased by {row['actor']} because: {reason}")
 
     # -- What the functions above share --
 

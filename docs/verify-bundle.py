@@ -57,7 +57,7 @@ class BundleSource:
         self.heads = list(self.signed_heads("heads/()([0-9a-f]{8})"))
         self.checkpoints = list(self.signed_heads("checkpoints/([1-9][0-9]{0,14})-([0-9a-f]{8})"))
         self.payloads = self.objects("payloads.jsonl", position=int, body=str, salt=str)
-        self.texts = self.objects("texts.jsonl", digest=str, salt=str, text=str)
+        self.texts = self.objects("texts.jsonl", id=int, digest=str, salt=str, text=str)
         self.row_texts = dict(enumerate(self.lines("log.jsonl"), 1))
 
     def file_text(self, name):
@@ -90,7 +90,7 @@ class BundleSource:
         self.shared = marker.get("shared") is True
         marker.pop("shared" if self.shared else None, None)
         names = {"kind", "version", "origin", "size", "root"}
-        has_form = set(marker) == names and (marker["kind"], marker["version"]) == ("colibri-bundle", 3)
+        has_form = set(marker) == names and (marker["kind"], marker["version"]) == ("colibri-bundle", 4)
         if not has_form or not re.fullmatch("colibri/[0-9a-f]{32}|None", str(marker["origin"])):
             raise ValueError("bundle.json is missing, or is not the marker of a bundle of this version")
         return marker
@@ -109,13 +109,13 @@ class BundleSource:
             found = self.payloads.get(position)
             yield StoredRow(position, text, None, None, found and (found["salt"], found["body"]))
 
-    def text(self, digest):
-        """(salt, text) of a digest, or None."""
-        found = self.texts.get(digest)
-        return found and (found["salt"], found["text"])
+    def text(self, number):
+        """(digest, salt, text) of the text with this id, or None."""
+        found = self.texts.get(number)
+        return found and (found["digest"], found["salt"], found["text"])
 
-    def text_digests(self):
-        """The digest of every text."""
+    def text_ids(self):
+        """The id of every text."""
         return self.texts
 
     def state(self):

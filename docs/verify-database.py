@@ -19,7 +19,7 @@ from colibri_heads import Head
 from colibri_rows import LogCheck, StoredRow, main
 from colibri_tools import TABLES
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 DERIVED_COLUMNS = {"is_final", "queue", "unmet", "urgency"}
 
 
@@ -48,13 +48,13 @@ class DatabaseSource:
             payload = None if salt is None else (salt, body)
             yield StoredRow(position, text, hex_of(content), hex_of(chain), payload)
 
-    def text(self, digest):
-        """(salt, text) of a digest, or None."""
-        return self.db.execute("SELECT salt, text FROM texts WHERE digest = ?", (digest,)).fetchone()
+    def text(self, number):
+        """(digest, salt, text) of the text with this id, or None."""
+        return self.db.execute("SELECT digest, salt, text FROM texts WHERE id = ?", (number,)).fetchone()
 
-    def text_digests(self):
-        """The digest of every text."""
-        return (digest for digest, in self.db.execute("SELECT digest FROM texts"))
+    def text_ids(self):
+        """The id of every text."""
+        return (number for number, in self.db.execute("SELECT id FROM texts"))
 
     def state(self):
         """Every row of state, as the text that is hashed."""

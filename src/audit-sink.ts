@@ -47,6 +47,8 @@ export interface ToolExitEvent {
 
 /** Where in the log the exit row of a writing call will be, and the one time the call has. */
 export interface Reserved {
+  /** Position of its enter row; 0 of a call that gets one when it ends. */
+  readonly enter: number;
   readonly position: number;
   readonly at: string;
   readonly process: string;
@@ -62,8 +64,8 @@ export interface AuditSink {
 /** One transaction that handlers fill, and the exit rows of their calls in it. */
 export interface OpenRows {
   readonly tx: Transaction;
-  /** Where the next exit row will be. */
-  reserve(): Reserved;
+  /** Where the next exit row will be, if it is that of this call. */
+  reserve(entered: ToolEnterEvent): Reserved;
   /** From now on the transaction sees the rows and the texts so far. */
   flush(): Promise<void>;
   /** The same where there are new texts: rows of the log alone are nothing that a point read looks at. */
@@ -112,7 +114,7 @@ export function inTurn(sink: AuditSink, storage: StorageEngine, clock: Clock): C
       storage.write((tx) =>
         work({
           tx,
-          reserve: () => ({ position: 0, at: new Date(clock.now()).toISOString(), process: '' }),
+          reserve: () => ({ enter: 0, position: 0, at: new Date(clock.now()).toISOString(), process: '' }),
           flush: () => Promise.resolve(),
           flushTexts: () => Promise.resolve(),
           lastSeen: () => undefined,

@@ -40,6 +40,8 @@ type Members = Readonly<Record<string, unknown>>;
 
 /** What a writing handler knows beyond that. */
 export interface WritingContext extends CallContext {
+  /** Position of the call's enter row: its texts are stored by it. */
+  readonly enter: number;
   /** Position the call's exit row will have. */
   readonly position: number;
   /** What the server saw outside the database; kept with the exit row. What is looked at within the transaction is added. */

@@ -1,9 +1,11 @@
-import { type CarriedText, carriedTexts, presentAmong } from '../domains/carried-texts.ts';
+import { type CarriedText, carriedTexts, erasableTexts } from '../domains/carried-texts.ts';
+import { isTextIn } from '../domains/lookup.ts';
 import { asError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { formatId, TASKS, THOUGHTS } from '../log/tables.ts';
 import { readTexts } from '../log/texts.ts';
 import type { Reader } from '../storage/engine.ts';
+import { callOfText } from '../storage/text-ids.ts';
 import { listIn } from '../untrusted.ts';
 import { members } from '../verify/sources/forms.ts';
 import { effectsOf } from '../verify/sources/rows.ts';
@@ -124,15 +126,12 @@ interface Plan {
 }
 
 async function planFor(tx: Reader, id: string, dbPath: string): Promise<Plan> {
-  const { record, task_id } = await erasableFrom(tx, id, dbPath);
-  const carried = await carriedTexts(tx, { record, task_id });
-  const digests = carried.map(({ digest }) => digest);
-  const present = new Set(await presentAmong(tx, digests));
-  const kept = await readTexts(tx, [...present]);
-  const texts = carried.flatMap((one) =>
-    present.has(one.digest) ? [{ ...one, text: kept.get(one.digest) ?? '' }] : [],
-  );
-  const before = await erasedBefore(tx, digests);
+  const erasable = await erasableFrom(tx, id, dbPath);
+  const { record, task_id } = erasable;
+  const present = await erasableTexts(tx, erasable);
+  const kept = await readTexts(tx, present);
+  const texts = present.map((one) => ({ ...one, text: kept.get(one.digest) ?? '' }));
+  const before = await erasedBefore(tx, await carriedTexts(tx, erasable));
   if (texts.length === 0 && before === undefined) throw new UsageError(`${record} has no text to erase.`);
   const thoughts = record === task_id ? await thoughtsOf(tx, record) : [];
   return { record, task_id, texts, before, thoughts, copies: await copiesOf(tx, texts) };
@@ -171,24 +170,25 @@ async function recordOf(tx: Reader, enter: number): Promise<string> {
 }
 
 /** The last erasure of one of these texts. */
-async function erasedBefore(tx: Reader, digests: readonly string[]) {
+async function erasedBefore(tx: Reader, texts: readonly CarriedText[]) {
   let position = 0;
-  for (const digest of digests) {
+  for (const { digest } of texts) {
     const sql = 'SELECT position FROM erased_texts WHERE digest = ?';
     const row = await tx.get<{ position: number }>(sql, digest);
     position = Math.max(position, row?.position ?? 0);
   }
-  const sql = `SELECT x.actor, x.at, p.body FROM audit_rows x
+  const sql = `SELECT x.actor, x.at, x.sequence_no AS call, p.body FROM audit_rows x
     JOIN action_payloads p ON p.position = x.sequence_no WHERE x.position = ?`;
-  const act = await tx.get<{ actor: string; at: string; body: string }>(sql, position);
+  const act = await tx.get<{ actor: string; at: string; call: number; body: string }>(sql, position);
   if (act === undefined) return undefined;
-  const reason = String(members(act.body).reason);
-  return { by: act.actor, at: act.at, because: (await readTexts(tx, [reason])).get(reason) ?? '' };
+  const digest = String(members(act.body).reason);
+  const because = (await readTexts(tx, [{ call: act.call, digest }])).get(digest) ?? '';
+  return { by: act.actor, at: act.at, because };
 }
 
 async function thoughtsOf(tx: Reader, task: string): Promise<string[]> {
-  const sql = `SELECT t.id FROM thoughts t JOIN texts x ON x.digest = t.content
-    WHERE t.task_id = ? ORDER BY t.id`;
+  const sql = `SELECT id FROM thoughts WHERE task_id = ?
+    AND EXISTS (SELECT 1 FROM texts WHERE ${isTextIn(THOUGHTS, 'content')}) ORDER BY id`;
   const rows = await tx.all<{ id: number }>(sql, parseRecordId(task)[1]);
   return rows.map(({ id }) => formatId(THOUGHTS, id));
 }
@@ -199,18 +199,14 @@ const COPIES_MAX = 20;
 
 async function copiesOf(tx: Reader, texts: Plan['texts']): Promise<string[]> {
   const own = new Set(texts.map(({ digest }) => digest));
-  const found = new Set<string>();
+  const calls = new Set<number>();
   for (const { text } of texts.filter((one) => one.text.length >= COPIED_CHARS_MIN)) {
-    const sql = `SELECT digest FROM texts WHERE ${tx.dialect.contains('text')} LIMIT ${COPIES_MAX + own.size}`;
-    for (const { digest } of await tx.all<{ digest: string }>(sql, text))
-      if (!own.has(digest)) found.add(digest);
+    const sql = `SELECT id, digest FROM texts WHERE ${tx.dialect.contains('text')} ORDER BY id LIMIT ${COPIES_MAX + own.size}`;
+    for (const { id, digest } of await tx.all<{ id: number; digest: string }>(sql, text))
+      if (!own.has(digest)) calls.add(callOfText(id));
   }
   const records = new Set<string>();
-  for (const digest of [...found].slice(0, COPIES_MAX)) {
-    const sql = `SELECT position FROM action_payloads WHERE ${tx.dialect.contains('body')} ORDER BY position LIMIT 1`;
-    const call = await tx.get<{ position: number }>(sql, digest);
-    if (call !== undefined) records.add(await recordOf(tx, call.position));
-  }
+  for (const call of [...calls].slice(0, COPIES_MAX)) records.add(await recordOf(tx, call));
   return [...records];
 }
 
@@ -230,7 +226,7 @@ function refuseRepeating(reason: string, plans: readonly Plan[]): void {
 
 function describePlan({ record, texts, before, thoughts, copies }: Plan): string[] {
   const fields = [...new Set(texts.filter(({ isWritten }) => isWritten).map(({ field }) => field))];
-  const refused = new Set(texts.filter(({ isWritten }) => !isWritten).map(({ position }) => position)).size;
+  const refused = new Set(texts.filter(({ isWritten }) => !isWritten).map(({ call }) => call)).size;
   const parts = [
     ...(fields.length === 0 ? [] : [fields.join(', ')]),
     ...(refused === 0 ? [] : [plural(refused, 'refused call')]),

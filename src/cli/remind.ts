@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
+import { shown } from '../domains/lookup.ts';
 import { asError } from '../errors.ts';
 import { formatId, TASKS } from '../log/tables.ts';
-import { ERASED, SHOWN_TEXT } from '../log/texts.ts';
 import type { Reader } from '../storage/engine.ts';
 import { isObject } from '../verify/rules/payloads.ts';
 import { members } from '../verify/sources/forms.ts';
@@ -52,8 +52,7 @@ async function remindOnce(named: string | undefined, { out, config }: Invocation
 
 async function heldBy(tx: Reader, agent: string): Promise<Held[]> {
   return await tx.all<Held>(
-    `SELECT id, coalesce(${SHOWN_TEXT}, '${ERASED}') AS title, status, held_since AS since
-     FROM tasks LEFT JOIN texts x ON x.digest = tasks.title WHERE held_by = ? ORDER BY id`,
+    `SELECT id, ${shown(TASKS, 'title')}, status, held_since AS since FROM tasks WHERE held_by = ? ORDER BY id`,
     agent,
   );
 }

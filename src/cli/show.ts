@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { select } from '../export/selection.ts';
-import { formatId, SESSIONS, type StateTable } from '../log/tables.ts';
+import { callColumn, formatId, SESSIONS, type StateTable } from '../log/tables.ts';
 import { concerning, namesOf, newestCalls, type PastCall, restoreTexts } from '../report/past-calls.ts';
 import type { Reader, Row } from '../storage/engine.ts';
 import { keyId } from '../trust/opening.ts';
@@ -53,7 +53,8 @@ async function collect(tx: Reader, signed: SignedLog, table: StateTable, id: num
   const columns = [...table.facts, ...table.derived].join(', ');
   const stored = await tx.get<Row>(`SELECT ${columns} FROM ${table.name} WHERE id = ?`, id);
   if (stored === undefined) throw new UsageError(await describeMissing(tx, dbPath, table, record));
-  const [row = stored] = await restoreTexts(tx, [[stored, table.texts]]);
+  const callOf = (column: string) => stored[callColumn(table, column)];
+  const [row = stored] = await restoreTexts(tx, [[stored, table.texts, callOf]]);
   const writer = Number(row.position);
   const concerns = await concerning(tx, record);
   // What was written, what was refused, and what the owner erased.

@@ -13,8 +13,8 @@ const IDS: Readonly<Record<string, StateTable>> = {
 /** Columns that hold a list or an object in JSON. */
 const JSON_COLUMNS = ['labels', 'depends_on', 'tests_run', 'blockers', 'observed', 'metadata', 'skills'];
 
-/** Columns that agents do not see: they are computed, and only make reading fast. */
-const INNER = ['is_final', 'queue'];
+/** Columns that agents do not see: they only make reading fast, or lead to a text that is shown. */
+const INNER = ['is_final', 'queue', 'call', 'title_call', 'description_call', 'blocked_reason_call'];
 
 /** What each column is called where agents know it by another name. */
 const NAMES: Readonly<Record<string, string>> = { unmet: 'dependencies_unmet', position: 'audit_row' };

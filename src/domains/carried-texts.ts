@@ -1,15 +1,13 @@
 import { parseId, TASKS } from '../log/tables.ts';
 import type { Reader } from '../storage/engine.ts';
+import { type NamedText, textIdsOf } from '../storage/text-ids.ts';
 import { listIn } from '../untrusted.ts';
 import { type Erasable, isTextOf } from './owner/rules.ts';
 import { RULES } from './rules.ts';
 
 /** A text that a call carried, there or erased. */
-export interface CarriedText {
-  readonly digest: string;
+export interface CarriedText extends NamedText {
   readonly field: string;
-  /** The enter row of the call. */
-  readonly position: number;
   /** Whether the call wrote the record, or was refused. */
   readonly isWritten: boolean;
 }
@@ -46,16 +44,18 @@ export async function carriedTexts(tx: Reader, erasable: Erasable): Promise<Carr
     if (!isTextOf(erasable, call)) return [];
     const fields = (RULES[rules]?.[tool]?.texts ?? []).filter((field) => args[field] !== undefined);
     return fields.map((field) => ({
-      ...{ digest: String(args[field]), field, position: enter, isWritten: wrote !== undefined },
+      ...{ call: enter, digest: String(args[field]), field, isWritten: wrote !== undefined },
     }));
   });
 }
 
-/** Those of these digests whose texts are still there, in the same order. */
-export async function presentAmong(tx: Reader, digests: readonly string[]): Promise<string[]> {
-  const present: string[] = [];
-  for (const digest of digests)
-    if ((await tx.get('SELECT 1 AS found FROM texts WHERE digest = ?', digest)) !== undefined)
-      present.push(digest);
+/** Those that are still there. */
+export async function erasableTexts(tx: Reader, erasable: Erasable): Promise<CarriedText[]> {
+  const present: CarriedText[] = [];
+  for (const text of await carriedTexts(tx, erasable)) {
+    const ids = textIdsOf(text.call);
+    const sql = `SELECT 1 AS found FROM texts WHERE id IN (${ids.map(() => '?').join(', ')}) AND digest = ?`;
+    if ((await tx.get(sql, ...ids, text.digest)) !== undefined) present.push(text);
+  }
   return present;
 }

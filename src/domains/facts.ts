@@ -8,8 +8,11 @@ import type { ThoughtType } from './trail/schema.ts';
 
 type Columns<Names extends string, T> = { readonly [N in Names]: T };
 
-export type TaskRow = Columns<'id' | 'sequence' | 'progress' | 'proof_grade' | 'position', number> &
-  Columns<'estimate_hours' | 'parent_id', number | null> &
+export type TaskRow = Columns<
+  'id' | 'sequence' | 'progress' | 'proof_grade' | 'position' | 'title_call',
+  number
+> &
+  Columns<'estimate_hours' | 'parent_id' | 'description_call' | 'blocked_reason_call', number | null> &
   Columns<'project' | 'title' | 'status_since' | 'status_by' | 'assignee' | 'labels', string> &
   Columns<'depends_on' | 'created_at' | 'created_by' | 'updated_at' | 'updated_by', string> &
   Columns<'description' | 'blocked_reason' | 'held_by' | 'held_process' | 'held_since', string | null> & {
@@ -19,7 +22,7 @@ export type TaskRow = Columns<'id' | 'sequence' | 'progress' | 'proof_grade' | '
     readonly type: TaskType | null;
   };
 
-export type ThoughtRow = Columns<'id' | 'task_id' | 'chain_position' | 'position', number> &
+export type ThoughtRow = Columns<'id' | 'task_id' | 'chain_position' | 'position' | 'call', number> &
   Columns<'content' | 'hash' | 'recorded_at' | 'recorded_by' | 'observed', string> &
   Columns<
     'tests_run' | 'blockers' | 'metadata' | 'previous_hash' | 'branch' | 'commit_sha',
@@ -29,7 +32,7 @@ export type ThoughtRow = Columns<'id' | 'task_id' | 'chain_position' | 'position
     readonly type: ThoughtType;
   };
 
-export type SessionRow = Columns<'id' | 'task_id' | 'position', number> &
+export type SessionRow = Columns<'id' | 'task_id' | 'position' | 'call', number> &
   Columns<'sealed_task_id' | 'tree_depth' | 'leaf_count', number | null> &
   Columns<'auditor_id' | 'started_at' | 'started_by' | 'skills', string> &
   Columns<'reason' | 'merkle_root' | 'finalized_at' | 'finalized_by', string | null> & {

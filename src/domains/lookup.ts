@@ -1,9 +1,17 @@
 import { isHash } from '../integrity/digest.ts';
-import { SESSIONS, type StateTable, type StateTableName, TASKS, tableNamed } from '../log/tables.ts';
+import {
+  callColumn,
+  SESSIONS,
+  type StateTable,
+  type StateTableName,
+  TASKS,
+  tableNamed,
+} from '../log/tables.ts';
 import { ERASED, SHOWN_TEXT } from '../log/texts.ts';
 import type { Reader, SqlValue, Transaction } from '../storage/engine.ts';
+import { isNamed } from '../storage/text-ids.ts';
 import type { WritingContext } from '../tool.ts';
-import { carriedTexts, presentAmong } from './carried-texts.ts';
+import { erasableTexts } from './carried-texts.ts';
 import type { SessionRecordRow, SessionRow, TaskRow } from './facts.ts';
 import type { Erasable } from './owner/rules.ts';
 import { thoughtHash } from './records.ts';
@@ -99,9 +107,7 @@ export class TransactionLookup implements AsyncLookup {
   }
 
   async textsOf(erasable: Erasable) {
-    const carried = await carriedTexts(this.#tx, erasable);
-    const digests = carried.map(({ digest }) => digest);
-    return await presentAmong(this.#tx, digests);
+    return (await erasableTexts(this.#tx, erasable)).map(({ digest }) => digest);
   }
 
   async nextId(name: StateTableName) {
@@ -201,9 +207,15 @@ export function shownColumns(table: StateTable): string {
 }
 
 /** A text in the place of its digest, or what stands for one that was erased. */
-export function shown({ name }: StateTable, column: string): string {
-  const text = `coalesce((SELECT ${SHOWN_TEXT} FROM texts WHERE digest = ${name}.${column}), '${ERASED}')`;
-  return `CASE WHEN ${name}.${column} IS NULL THEN NULL ELSE ${text} END AS ${column}`;
+export function shown(table: StateTable, column: string): string {
+  // In a file that somebody forged, there may be two.
+  const text = `SELECT ${SHOWN_TEXT} FROM texts WHERE ${isTextIn(table, column)} LIMIT 1`;
+  return `CASE WHEN ${table.name}.${column} IS NULL THEN NULL ELSE coalesce((${text}), '${ERASED}') END AS ${column}`;
+}
+
+/** Whether a row of `texts` is the one that a column names. */
+export function isTextIn(table: StateTable, column: string): string {
+  return isNamed(`${table.name}.${callColumn(table, column)}`, `${table.name}.${column}`);
 }
 
 /** Whether the owner has erased one of these texts, as the column `erased`. */

@@ -7,7 +7,8 @@ import type { Erasable } from './owner/rules.ts';
 // (domains/lookup.ts), the verifier from memory (verify/memory.ts): both run the same rule.
 
 /** What a rule may know of its call. */
-export interface Call extends Pick<WritingContext, 'actor' | 'source' | 'process' | 'at' | 'position'> {
+export interface Call
+  extends Pick<WritingContext, 'actor' | 'source' | 'process' | 'at' | 'enter' | 'position'> {
   readonly outside: Outside;
 }
 

@@ -9,7 +9,7 @@ import {
   TASKS,
   tableNamed,
 } from '../log/tables.ts';
-import { readTexts } from '../log/texts.ts';
+import { wordsOf } from '../log/texts.ts';
 import { changeOne, type Reader, type SqlValue, type Transaction } from '../storage/engine.ts';
 import type { Effect, WritingContext } from '../tool.ts';
 import type { TaskRow } from './facts.ts';
@@ -109,7 +109,7 @@ async function writeTask(
   if (previous === 0) await writeRow(tx, 'tasks', task, 0, { ...derived, unmet: 0 });
   else await writeRow(tx, 'tasks', task, previous, derived, before, before && derivedFrom(before));
   if (before?.title !== task.title || before.description !== task.description)
-    await tx.indexWords(task.id, () => textsOf(tx, [task.title, task.description], known));
+    await tx.indexWords(task.id, () => wordsOf(tx, task, known));
   if (previous === 0 && task.parent_id !== null)
     await changeOne(tx, 'UPDATE tasks SET unmet = unmet + 1 WHERE id = ?', task.parent_id);
   if ((before?.depends_on ?? '[]') !== task.depends_on)
@@ -133,19 +133,6 @@ async function writeTask(
 
 function derivedFrom({ workflow, status }: TaskRow): Columns {
   return { is_final: isFinal(workflow, status) ? 1 : 0, queue: queueOf(status) };
-}
-
-/** The texts with these digests; '' for one that was erased. Most were sent with the call. */
-export async function textsOf(
-  tx: Reader,
-  digests: readonly (string | null)[],
-  known: ReadonlyMap<string, string> = new Map(),
-): Promise<string[]> {
-  const stored = await readTexts(
-    tx,
-    digests.filter((digest) => digest !== null && !known.has(digest)),
-  );
-  return digests.map((digest) => known.get(digest ?? '') ?? stored.get(digest ?? '') ?? '');
 }
 
 /** Stores a new row, or changes one that is still as the rule saw it: only what differs, so that few indexes are touched. */

@@ -83,8 +83,8 @@ async function writeLog(
   const payloads = 'SELECT position, salt, body FROM action_payloads WHERE';
   await target.write(forms.PAYLOADS, lines(inPages<Row>(tx, payloads, 'position', [], 0), canonicalJson));
   onProgress?.(1.5 * size, 2 * size);
-  const texts = 'SELECT digest, salt, text FROM texts WHERE';
-  await target.write(forms.TEXTS, lines(inPages<Row>(tx, texts, 'digest', [], ''), canonicalJson));
+  const texts = 'SELECT id, digest, salt, text FROM texts WHERE';
+  await target.write(forms.TEXTS, lines(inPages<Row>(tx, texts, 'id', [], 0), canonicalJson));
   await target.write(forms.STATE, stateLines(tx));
   await writeHeads(target, heads);
   await writeSeals(tx, target, heads);

@@ -6,7 +6,7 @@ import { originOfKey } from '../trust/opening.ts';
 import type { Certificate } from '../verify/sources/certificate.ts';
 import { Cells } from '../verify/sources/database-cells.ts';
 import * as forms from '../verify/sources/forms.ts';
-import { digestsAt, PartSource } from '../verify/sources/part.ts';
+import { PartSource, textsAt } from '../verify/sources/part.ts';
 import { isIncluded } from '../verify/sources/proofs.ts';
 import { writeHeads, writeSeal } from './bundle.ts';
 import type { Parts } from './files.ts';
@@ -88,9 +88,7 @@ async function rowsOf(tx: Reader, positions: readonly number[], head: SignedHead
       if (payload !== undefined) payloads.push(forms.payloadLine({ position, ...payload }));
     }
   const cells = new Cells(tx);
-  const texts = await cells.texts(await digestsAt(cells, positions));
-  const lines = [...texts]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([digest, text]) => forms.textLine({ digest, ...text }));
+  const texts = await cells.texts(await textsAt(cells, positions));
+  const lines = [...texts].sort(([a], [b]) => a - b).map(([id, text]) => forms.textLine({ id, ...text }));
   return { [forms.LOG]: log, [forms.PROOFS]: proofs, [forms.PAYLOADS]: payloads, [forms.TEXTS]: lines };
 }

@@ -32,7 +32,7 @@ You can check everything without Colibri, with sha256sum, openssl and a few line
   log.jsonl         one audit row per line, in order; the SHA-256 of a line is the row's content_hash
   payloads.jsonl    arguments and results of calls: SHA-256(salt, body) is the row's args_hash or result_hash. The salt
                     is 16 bytes, written here as 32 hex digits; the body is hashed as UTF-8
-  texts.jsonl       the free texts, ordered by digest: SHA-256(salt, text) is the digest that replaces a text everywhere
+  texts.jsonl       the free texts, ordered by call: SHA-256(salt, text) is the digest that replaces a text everywhere
                     else. A missing text was erased by the owner, and a row of the log says so
   state.jsonl       tasks, thoughts, sessions, session records; the SHA-256 of a line is the hash in the effects of the
                     audit row named by its "position", the last one that wrote it

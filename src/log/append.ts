@@ -108,7 +108,7 @@ export async function commitRows<T>(
 const KEPT = {
   actions: ['position', 'text', 'content', 'chain'],
   action_payloads: ['position', 'salt', 'body'],
-  texts: ['digest', 'salt', 'text'],
+  texts: ['id', 'digest', 'salt', 'text'],
   open_calls: ['position', 'process'],
   task_calls: ['task_id', 'position'],
 } as const;

@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/digest.ts';
 import { changeOne, type Durable, type Reader, type SqlValue, type Transaction } from '../storage/engine.ts';
+import { textId } from '../storage/text-ids.ts';
 import { type Appending, commitRows, type LogWriter } from './append.ts';
 import { filesCheckpoint, parseAuditText } from './row.ts';
 import { parseId, TASKS } from './tables.ts';
@@ -85,7 +86,9 @@ export function createAuditLog(writer: LogWriter): CallSink {
   async function write<T>(work: (rows: OpenRows) => Promise<T>, durable?: 'soon'): Promise<T> {
     return await commit(async (appending) => {
       const { tx, next, flush, flushTexts, savepoint, lastSeen } = appending;
-      const reserve = () => ({ ...next(), process });
+      const reserve: OpenRows['reserve'] = (entered) => {
+        return { ...next(), process, enter: begun.get(entered)?.position ?? 0 };
+      };
       const end: OpenRows['exit'] = (event, at) => appendEnd(appending, event, at?.at);
       return await work({ tx, reserve, flush, flushTexts, savepoint, lastSeen, exit: end });
     }, durable);
@@ -215,8 +218,8 @@ function appendEnter(appending: Appending, { event, salt, body }: Begun): number
     repaired: event.repaired,
   });
   if (body !== undefined) appending.keep('action_payloads', position, salt, body);
-  for (const { digest, salt: own, text } of event.kept?.texts ?? [])
-    appending.keep('texts', digest, own, text);
+  for (const [i, { digest, salt: own, text }] of (event.kept?.texts ?? []).entries())
+    appending.keep('texts', textId(position, i), digest, own, text);
   return position;
 }
 

@@ -1,5 +1,6 @@
 import type { Reader, Row, SqlValue, StorageEngine, Transaction } from '../storage/engine.ts';
 import { SESSION_RECORDS, SESSIONS, type StateTable, TASKS, THOUGHTS } from './tables.ts';
+import { WORDED, type WordedTask, wordsOf } from './texts.ts';
 
 /** A table as it is copied: its columns, of which the first ones are its key. What an engine derives itself is not here. */
 interface Copied {
@@ -18,16 +19,13 @@ function stateTable({ name, facts, derived }: StateTable): Copied {
   return { name, columns: ['id', ...facts.filter((column) => column !== 'id'), ...derived], keys: 1 };
 }
 
-const PAYLOADS = table('action_payloads', 'position salt body');
-const TEXTS = table('texts', 'digest salt text');
-
 /** Every table that is stored, each before those that refer to it. A test compares the list with the schema. */
 export const COPIED: readonly Copied[] = [
   table('log', 'id origin'),
   table('actions', 'position text content chain'),
-  PAYLOADS,
+  table('action_payloads', 'position salt body'),
   table('erased_texts', 'digest task_id position'),
-  TEXTS,
+  table('texts', 'id digest salt text'),
   table('log_heads', 'key size chain_hash at frontier checkpoint'),
   table('checkpoints', 'size key note', 2),
   table('open_calls', 'position process'),
@@ -58,7 +56,7 @@ export async function copyLog(
       throw new Error('the database that the log was to be copied into is no longer empty');
     for (const copied of COPIED) {
       const count = counts.get(copied.name) ?? 0;
-      for await (const rows of copied === TEXTS ? textPages(from, tx, count) : pagesOf(from, copied)) {
+      for await (const rows of pagesOf(from, copied)) {
         await insertRows(tx, copied, rows);
         if (copied.name === TASKS.name) await indexTasks(tx, rows);
         done += rows.length;
@@ -76,31 +74,6 @@ async function countOf(from: Pick<StorageEngine, 'read'>, name: string): Promise
 
 async function countIn(tx: Reader, name: string): Promise<number> {
   return (await tx.get<{ count: number }>(`SELECT count(*) AS count FROM ${name}`))?.count ?? 0;
-}
-
-/** The texts in the order of the calls that carry them, in which a verifier reads them; then those that no call names. */
-async function* textPages(
-  from: Pick<StorageEngine, 'read'>,
-  tx: Reader,
-  count: number,
-): AsyncGenerator<readonly Row[]> {
-  for await (const payloads of pagesOf(from, PAYLOADS)) {
-    const named = payloads.flatMap(({ body }) => String(body).match(/(?<=")[0-9a-f]{64}(?=")/g) ?? []);
-    const digests = [...new Set(named)];
-    for (let i = 0; i < digests.length; i += PAGE) {
-      const page = digests.slice(i, i + PAGE);
-      const sql = `SELECT digest, salt, text FROM texts WHERE digest IN (${page.map(() => '?').join(', ')})`;
-      const rows = await from.read((reader) => reader.all<Row>(sql, ...page));
-      const found = new Map(rows.map((row) => [String(row.digest), row]));
-      const inOrder: Row[] = [];
-      for (const digest of page) {
-        const row = found.get(digest);
-        if (row !== undefined) inOrder.push(row);
-      }
-      if (inOrder.length > 0) yield inOrder;
-    }
-  }
-  if ((await countIn(tx, TEXTS.name)) < count) yield* pagesOf(from, TEXTS);
 }
 
 /** The rows of a table in the order of its key, in short reads. */
@@ -128,18 +101,13 @@ function valuesOf(columns: readonly string[], row: Row | undefined): SqlValue[] 
 async function insertRows(tx: Transaction, { name, columns }: Copied, rows: readonly Row[]): Promise<void> {
   const marks = `(${columns.map(() => '?').join(', ')})`;
   const values = rows.map(() => marks).join(', ');
-  // A text may be met more than once; of any other table, a row that is there already is an error.
-  const otherwise = name === TEXTS.name ? 'ON CONFLICT (digest) DO NOTHING' : '';
-  const sql = `INSERT INTO ${name} (${columns.join(', ')}) VALUES ${values} ${otherwise}`;
+  const sql = `INSERT INTO ${name} (${columns.join(', ')}) VALUES ${values}`;
   await tx.run(sql, ...rows.flatMap((row) => valuesOf(columns, row)));
 }
 
 /** The words of tasks, where an engine does not keep its index itself. Of an erased text, nothing is left to be found by. */
 async function indexTasks(tx: Transaction, rows: readonly Row[]): Promise<void> {
-  for (const { id, title, description } of rows)
-    await tx.indexWords(Number(id), async () => {
-      const sql = 'SELECT digest, text FROM texts WHERE digest IN (?, ?)';
-      const found = await tx.all<{ digest: string; text: string }>(sql, title ?? null, description ?? null);
-      return [title, description].map((digest) => found.find((one) => one.digest === digest)?.text ?? '');
-    });
+  const sql = `SELECT ${WORDED} FROM tasks WHERE id BETWEEN ? AND ?`;
+  const tasks = await tx.all<WordedTask>(sql, rows[0]?.id ?? null, rows.at(-1)?.id ?? null);
+  for (const task of tasks) await tx.indexWords(task.id, () => wordsOf(tx, task));
 }

@@ -34,9 +34,9 @@ export const TASKS = stateTable({
   prefix: 'T',
   createdBy: 'task_create',
   appendOnly: false,
-  facts: `assignee blocked_reason created_at created_by depends_on description estimate_hours held_by held_process
-    held_since id labels parent_id position priority progress project proof_grade sequence status status_by status_since
-    title type updated_at updated_by workflow`,
+  facts: `assignee blocked_reason blocked_reason_call created_at created_by depends_on description description_call
+    estimate_hours held_by held_process held_since id labels parent_id position priority progress project proof_grade
+    sequence status status_by status_since title title_call type updated_at updated_by workflow`,
   texts: ['title', 'description', 'blocked_reason'],
   derived: ['unmet', 'is_final', 'queue'],
 });
@@ -47,7 +47,7 @@ export const THOUGHTS = stateTable({
   prefix: 'Θ',
   createdBy: 'thought_record',
   appendOnly: true,
-  facts: `blockers branch chain_position commit_sha content hash id metadata observed position previous_hash recorded_at
+  facts: `blockers branch call chain_position commit_sha content hash id metadata observed position previous_hash recorded_at
     recorded_by session_id task_id tests_run type`,
   texts: ['content', 'tests_run', 'blockers', 'metadata'],
 });
@@ -58,7 +58,7 @@ export const SESSIONS = stateTable({
   prefix: 'A',
   createdBy: 'audit_session_start',
   appendOnly: false,
-  facts: `auditor_id finalized_at finalized_by id leaf_count merkle_root position reason scope sealed_task_id skills
+  facts: `auditor_id call finalized_at finalized_by id leaf_count merkle_root position reason scope sealed_task_id skills
     started_at started_by status task_id tree_depth`,
   texts: ['reason'],
 });
@@ -71,6 +71,11 @@ export const SESSION_RECORDS = stateTable({
   appendOnly: true,
   facts: 'id kind position ref session_id task_id',
 });
+
+/** The column that says by which call a text came: the position of its enter row. */
+export function callColumn({ facts }: StateTable, text: string): string {
+  return facts.includes(`${text}_call`) ? `${text}_call` : 'call';
+}
 
 /** A test compares this list with the schema. */
 export const STATE_TABLES: readonly StateTable[] = [TASKS, THOUGHTS, SESSIONS, SESSION_RECORDS];

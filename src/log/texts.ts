@@ -3,6 +3,7 @@ import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/digest.ts';
 import { LIMITS } from '../limits.ts';
 import { changeOne, type Reader, type Transaction } from '../storage/engine.ts';
+import { type NamedText, textIdsOf } from '../storage/text-ids.ts';
 
 /** A text with the salt it is committed to with. */
 export interface SaltedText {
@@ -40,14 +41,16 @@ export function takeTexts(
 /** Removes texts and their salts. `position` is the exit row of the call that says so. */
 export async function eraseTexts(
   tx: Transaction,
-  digests: readonly string[],
+  texts: readonly NamedText[],
   task: number | null,
   position: number,
 ): Promise<void> {
   const told = 'INSERT INTO erased_texts (digest, task_id, position) VALUES (?, ?, ?)';
-  for (const digest of digests) {
+  for (const { call, digest } of texts) {
     await changeOne(tx, told, digest, task, position);
-    await changeOne(tx, 'DELETE FROM texts WHERE digest = ?', digest);
+    const ids = textIdsOf(call);
+    const sql = `DELETE FROM texts WHERE id IN (${ids.map(() => '?').join(', ')}) AND digest = ?`;
+    await changeOne(tx, sql, ...ids, digest);
   }
 }
 
@@ -57,18 +60,18 @@ export const ERASED = '[erased]';
 /** What is shown of a text, in SQL: one of many megabytes, which only a stranger can have put there, is not even read. */
 export const SHOWN_TEXT = `CASE WHEN octet_length(text) <= ${LIMITS.shownTextBytesMax} THEN text ELSE '[too long to show]' END`;
 
-/** The texts with these digests, as they are shown. One that was erased is absent. */
+/** The texts of the calls that these are named by, as they are shown, by digest. One that was erased is absent. */
 export async function readTexts(
   tx: Reader,
-  digests: readonly (string | null)[],
+  named: readonly NamedText[],
 ): Promise<ReadonlyMap<string, string>> {
-  const wanted = [...new Set(digests.filter((digest) => digest !== null))];
+  const ids = [...new Set(named.map(({ call }) => call))].flatMap(textIdsOf);
   const found = new Map<string, string>();
-  for (let i = 0; i < wanted.length; i += PAGE) {
-    const page = wanted.slice(i, i + PAGE);
+  for (let i = 0; i < ids.length; i += PAGE) {
+    const page = ids.slice(i, i + PAGE);
     const marks = page.map(() => '?').join(', ');
     const rows = await tx.all<{ digest: string; text: string }>(
-      `SELECT digest, ${SHOWN_TEXT} AS text FROM texts WHERE digest IN (${marks})`,
+      `SELECT digest, ${SHOWN_TEXT} AS text FROM texts WHERE id IN (${marks})`,
       ...page,
     );
     for (const { digest, text } of rows) found.set(digest, text);
@@ -76,4 +79,33 @@ export async function readTexts(
   return found;
 }
 
-const PAGE = 100;
+const PAGE = 400;
+
+/** What leads to the texts that a task is found by. */
+export interface WordedTask {
+  readonly id: number;
+  readonly title: string;
+  readonly title_call: number;
+  readonly description: string | null;
+  readonly description_call: number | null;
+}
+
+/** The columns of a `WordedTask`. */
+export const WORDED = 'id, title, title_call, description, description_call';
+
+/** The texts that a task is found by, title first; '' for one that is not there. Those that are known are not read. */
+export async function wordsOf(
+  tx: Reader,
+  task: WordedTask,
+  known: ReadonlyMap<string, string> = new Map(),
+): Promise<string[]> {
+  const named = [
+    { call: task.title_call, digest: task.title },
+    { call: task.description_call ?? 0, digest: task.description ?? '' },
+  ];
+  const stored = await readTexts(
+    tx,
+    named.filter(({ call, digest }) => call > 0 && !known.has(digest)),
+  );
+  return named.map(({ digest }) => known.get(digest) ?? stored.get(digest) ?? '');
+}

@@ -307,7 +307,14 @@ async function forAWhile(
 async function foresee({ storage, sink }: Stages, calls: readonly Call[], tx: Transaction): Promise<void> {
   if (storage.isShared !== true) return;
   // Where and when they end is decided later, and is nothing that a rule asks about.
-  const later = { at: '', position: 0, process: sink.process, effects: [], lastSeen: () => undefined };
+  const later = {
+    at: '',
+    enter: 0,
+    position: 0,
+    process: sink.process,
+    effects: [],
+    lastSeen: () => undefined,
+  };
   const asked = calls.filter(isWriting).map(async ({ tool, entered }) => {
     if (tool?.effect !== 'writes') return;
     const { args, texts } = entered.kept ?? NOTHING_KEPT;
@@ -329,16 +336,15 @@ async function runIn({ clock }: Stages, call: Call, rows: OpenRows): Promise<Set
     const { args, texts } = entered.kept ?? NOTHING_KEPT;
     // Nothing to take back.
     if (tool.effect === 'reads') {
-      const { at, process } = rows.reserve();
+      const { at, process } = rows.reserve(entered);
       const result = await tool.handle(args, { ...entered, at, process }, rows.tx);
       await rows.exit(exitEvent(clock, entered, { result }, []));
       return { result };
     }
     return await rows.savepoint(async () => {
       const effects: Effect[] = [];
-      const reserved = rows.reserve();
-      const { position, at, process } = reserved;
-      const context = { ...entered, position, at, process, texts, effects, outside, lastSeen };
+      const reserved = rows.reserve(entered);
+      const context = { ...entered, ...reserved, texts, effects, outside, lastSeen };
       const result = await tool.handle(args, context, rows.tx);
       await rows.exit(exitEvent(clock, entered, { result }, effects, outside), reserved);
       return { result };

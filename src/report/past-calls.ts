@@ -3,6 +3,7 @@ import { UNSAID } from '../log/row.ts';
 import { formatId, parseId, SESSIONS, TASKS } from '../log/tables.ts';
 import { ERASED, readTexts } from '../log/texts.ts';
 import type { Dialect, Reader } from '../storage/engine.ts';
+import type { NamedText } from '../storage/text-ids.ts';
 import { type JsonObject, objectIn } from '../verify/rules/payloads.ts';
 import { Cells } from '../verify/sources/database-cells.ts';
 import { isPosition, isText, members } from '../verify/sources/forms.ts';
@@ -167,23 +168,35 @@ async function tasksAmong(tx: Reader, ids: readonly string[]) {
 
 /** Puts the texts back into the arguments. */
 export async function withTexts(tx: Reader, calls: readonly PastCall[]) {
-  const parts = calls.map(({ row, args }) => [args, textFields(row, args)] as const);
-  const restored = await restoreTexts(tx, parts);
+  const restored = await restoreTexts(
+    tx,
+    calls.map(({ row, args }) => [args, textFields(row, args), () => row.sequence_no]),
+  );
   return calls.map((call, i) => ({ ...call, args: restored[i] ?? {} }));
 }
 
 /** Puts the text of each of these fields in the place of its digest, or says that it was erased. */
 export async function restoreTexts(
   tx: Reader,
-  parts: readonly (readonly [fields: JsonObject, names: readonly string[]])[],
+  parts: readonly (readonly [
+    fields: JsonObject,
+    names: readonly string[],
+    callOf: (name: string) => unknown,
+  ])[],
 ): Promise<JsonObject[]> {
-  const digests = parts.flatMap(([fields, names]) => names.map((name) => fields[name]).filter(isText));
-  const texts = await readTexts(tx, digests);
+  const named = parts.flatMap(([fields, names, callOf]) =>
+    names.map((name) => ({ call: callOf(name), digest: fields[name] })).filter(isNamed),
+  );
+  const texts = await readTexts(tx, named);
   return parts.map(([fields, names]) => {
     const given = names.filter((name) => isText(fields[name]));
     const restored = given.map((name) => [name, texts.get(String(fields[name])) ?? ERASED]);
     return { ...fields, ...Object.fromEntries(restored) };
   });
+}
+
+function isNamed(text: { readonly [K in keyof NamedText]: unknown }): text is NamedText {
+  return isPosition(text.call) && isText(text.digest);
 }
 
 /** `position` is that of the exit row. Texts in `args` are digests until `withTexts`. */

@@ -1,7 +1,16 @@
 import type { SessionRow, TaskRow, ThoughtRow } from '../domains/facts.ts';
 import { isHash, sha256Hex } from '../integrity/digest.ts';
-import { formatId, SESSION_RECORDS, SESSIONS, type StateTable, TASKS, THOUGHTS } from '../log/tables.ts';
+import {
+  callColumn,
+  formatId,
+  SESSION_RECORDS,
+  SESSIONS,
+  type StateTable,
+  TASKS,
+  THOUGHTS,
+} from '../log/tables.ts';
 import { ERASED } from '../log/texts.ts';
+import type { NamedText } from '../storage/text-ids.ts';
 import { listIn } from '../untrusted.ts';
 import { auditRow, type Finding } from '../verify/finding.ts';
 import { type JsonObject, objectIn } from '../verify/rules/payloads.ts';
@@ -30,7 +39,7 @@ export async function readRecords(
   const state = await readState(source, told);
   const gone = findings.filter(({ kind, table }) => kind === 'missing' && table === 'texts');
   const missing = new Set(gone.map(({ expected }) => expected));
-  const text = await loadTexts(source, digestsIn(told, state), missing, texts);
+  const text = await loadTexts(source, textsIn(told, state), missing, texts);
   const calls = tellCalls(told, state, text, new Set(findings.map(({ position }) => position)));
   const shown = { state, text, calls, rows, wrong: new Set(findings.map(({ record }) => record)), lastSeen };
   return {
@@ -108,14 +117,15 @@ type ShowText = (digest: unknown) => string;
 /** Fetches the texts that will be shown. `missing` are digests whose text is gone without having been erased. */
 export async function loadTexts(
   source: Pick<Source, 'texts'>,
-  digests: readonly unknown[],
+  named: readonly NamedText[],
   missing: ReadonlySet<string | undefined>,
   others: ReadonlyMap<string, string> = new Map(),
 ): Promise<ShowText> {
-  const found = await source.texts(digests.filter(isText));
+  const texts = [...(await source.texts(named)).values()];
+  const found = new Map(texts.map(({ digest, text }) => [digest, text]));
   return (digest) => {
     if (!isText(digest)) return '';
-    return found.get(digest)?.text ?? others.get(digest) ?? (missing.has(digest) ? MISSING : ERASED);
+    return found.get(digest) ?? others.get(digest) ?? (missing.has(digest) ? MISSING : ERASED);
   };
 }
 
@@ -130,13 +140,23 @@ async function readState(source: Pick<Source, 'states'>, calls: readonly Told[])
   return new Map([...(await statesNamed(source, effects))].map(([table, rows]) => [table, fieldsIn(rows)]));
 }
 
-/** The digests in calls and in rows of state. */
-function digestsIn(calls: readonly Told[], state: State): unknown[] {
-  const inCalls = calls.flatMap(({ enter, args }) => textFields(enter, args).map((field) => args[field]));
-  const inState = [...state].flatMap(([{ texts }, rows]) =>
-    [...rows.values()].flatMap((fields) => texts.map((column) => fields[column])),
+/** The texts that calls and rows of state name. */
+function textsIn(calls: readonly Told[], state: State): NamedText[] {
+  const inCalls = calls.flatMap(({ position, enter, args }) =>
+    textFields(enter, args).map((field) => ({ call: position, digest: textOf(args[field]) })),
+  );
+  const inState = [...state].flatMap(([table, rows]) =>
+    [...rows.values()].flatMap((fields) => textsOfRow(table, fields)),
   );
   return [...inCalls, ...inState];
+}
+
+/** The texts that a row of state names. */
+export function textsOfRow(table: StateTable, fields: JsonObject): NamedText[] {
+  return table.texts.flatMap((column) => {
+    const [call, digest] = [fields[callColumn(table, column)], fields[column]];
+    return isPosition(call) && isText(digest) ? [{ call, digest }] : [];
+  });
 }
 
 interface Shown {

@@ -1,10 +1,10 @@
 import { asError, ColibriError } from '../errors.ts';
 
 /**
- * The version of the schema that a database carries. Builds before 0.2.0 wrote 1 to 4 with other formats; those files are
+ * The version of the schema that a database carries. Builds before 0.2.0 wrote 1 to 5 with other formats; those files are
  * refused, so the count goes on behind them.
  */
-export const SCHEMA_VERSION = 5;
+export const SCHEMA_VERSION = 6;
 
 /** A value as it is stored. Booleans are 0 and 1, times are text; NULL becomes undefined at the repository. */
 export type SqlValue = string | number | null | Uint8Array;
@@ -41,8 +41,6 @@ export interface Dialect {
   containsInAnyCase(text: string): string;
   /** Two hashes in hex at once, 64 characters each, which takes half the time; behind a space where that is not their form. */
   hexOfTwo(first: string, second: string): string;
-  /** The column that tells in which order the texts were stored, where there is one. */
-  readonly textOrder: string | undefined;
   /** How tasks are found by words: each must begin a word, or a run of words, of the title or of the description. */
   findTasks(words: readonly string[]): TaskSearch;
 }
@@ -238,7 +236,6 @@ const NO_DIALECT: Dialect = {
     containsInAnyCase: () => '',
     hex: () => '',
     hexOfTwo: () => '',
-    textOrder: undefined,
   },
   findTasks: () => ({ fetched: NOTHING, asked: NOTHING, count: NOTHING }),
 };

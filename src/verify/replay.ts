@@ -76,10 +76,10 @@ type Ruled = Ruling | { readonly code: string | undefined; readonly untold?: str
 /** Undefined where the rules cannot judge the call. */
 function run(rule: WritingRule, { exit, args, body }: EndedCall, memory: Memory): Ruled | undefined {
   if (args === undefined || body === undefined) return undefined;
-  const { actor, source, process, position } = exit;
+  const { actor, source, process, sequence_no: enter, position } = exit;
   const outside = objectIn(body.outside) ?? {};
   // It becomes part of rows that are kept.
-  const call: Call = { actor, source, process, at: ownText(exit.at), position, outside };
+  const call: Call = { actor, source, process, at: ownText(exit.at), enter, position, outside };
   try {
     // The rule takes the arguments of its tool. Whether these are such is what running it shows.
     return settle(rule.rule(args as never, call), memory);

@@ -1,4 +1,5 @@
 import type { StateTable } from '../log/tables.ts';
+import type { NamedText } from '../storage/text-ids.ts';
 import type { Finding, Report } from './finding.ts';
 import type { Walk } from './walk.ts';
 
@@ -28,8 +29,8 @@ export interface Source {
    * is of one moment. `rows` goes on with what was added meanwhile, and the heads are read again.
    */
   readonly catchUp?: (() => Promise<void>) | undefined;
-  /** Texts by their digests; those that are not there are absent from the answer. */
-  texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>>;
+  /** Every text of the calls that these are named by, by id, and perhaps others. */
+  texts(named: readonly NamedText[]): Promise<ReadonlyMap<number, SourceText>>;
   /** Rows of state by id, each as the exact text that is hashed. */
   states(table: StateTable, ids: readonly number[]): Promise<ReadonlyMap<number, string>>;
   /**
@@ -83,6 +84,7 @@ export interface SourceRow {
 }
 
 export interface SourceText {
+  readonly digest: string;
   readonly salt: string;
   readonly text: string;
 }

@@ -10,6 +10,7 @@ import {
   TASKS,
 } from '../log/tables.ts';
 import { isReceipt, isTransfer } from '../log/transfer.ts';
+import type { NamedText } from '../storage/text-ids.ts';
 import { type Report, rowFinding } from './finding.ts';
 import { LastSeen } from './last-seen.ts';
 import { type Entry, Memory, type RowsById } from './memory.ts';
@@ -37,7 +38,7 @@ interface Read {
 
 /** What a page of rows needs besides the rows, and what is left to do when it was judged. */
 interface Page {
-  readonly texts: ReadonlyMap<string, SourceText>;
+  readonly texts: ReadonlyMap<number, SourceText>;
   readonly states: ReadonlyMap<StateTableName, ReadonlyMap<number, string>>;
   readonly differences: Difference[];
   readonly erasing: Erasing[];
@@ -137,6 +138,7 @@ export class Walk {
       created: this.#memory.created,
       /** How many texts the rows name and the source has; undefined where arguments are lost, so that nobody can say. */
       texts: this.#lostArguments ? undefined : this.texts.present,
+      missingTexts: this.texts.missing,
       /** Texts that are not what was said. */
       badTexts: this.texts.bad,
       /** The texts that the owner has erased, with the exit row that says so and the task it names. */
@@ -155,14 +157,15 @@ export class Walk {
   }
 
   async #fetch(read: readonly Read[]): Promise<Page> {
-    const digests: string[] = [];
+    const named: NamedText[] = [];
     const ids = new Map<StateTable, number[]>();
-    for (const { row, body } of read) {
+    for (const { source, row, body } of read) {
       if (row === undefined) continue;
       if (row.stage === 'enter') {
         for (const field of writingRule(row.rules, row.tool)?.texts ?? []) {
           const value = body?.[field];
-          if (typeof value === 'string' && value.length === HASH_CHARS) digests.push(value);
+          if (typeof value === 'string' && value.length === HASH_CHARS)
+            named.push({ call: source.position, digest: value });
         }
       }
       for (const { of, number } of row.effects) {
@@ -173,7 +176,7 @@ export class Walk {
         else wanted.push(number);
       }
     }
-    const texts = digests.length === 0 ? new Map<string, SourceText>() : await this.#source.texts(digests);
+    const texts = named.length === 0 ? new Map<number, SourceText>() : await this.#source.texts(named);
     const states = new Map<StateTableName, ReadonlyMap<number, string>>();
     for (const [table, numbers] of ids) states.set(table.name, await this.#source.states(table, numbers));
     return { texts, states, differences: [], erasing: [] };
@@ -231,10 +234,9 @@ export class Walk {
       this.#pairing.open.set(position, { enter: row, args, content: undefined, isFit: true });
       return;
     }
-    const isWhole = rule !== undefined && this.texts.check(position, args, rule.texts, texts);
-    const isFit = checkArguments(row, forms, args, texts, this.texts.bad, this.#report);
-    const content = isWhole && typeof args.content === 'string' ? texts.get(args.content)?.text : undefined;
-    this.#pairing.open.set(position, { enter: row, args, content, isFit });
+    const said = this.texts.check(position, args, rule?.texts ?? [], texts);
+    const isFit = checkArguments(row, forms, args, said, this.#report);
+    this.#pairing.open.set(position, { enter: row, args, content: said.content, isFit });
   }
 
   #judgeExit(exit: ReadRow, contentHash: string, { source, body: parsed }: Read, page: Page): void {
@@ -282,8 +284,10 @@ export class Walk {
   }
 
   async #erase(erasing: Erasing): Promise<void> {
-    const asked = [...erasing.digests, ...textsIn([erasing.args.reason])];
-    this.texts.erase(erasing, await this.#source.texts(asked), this.#memory.isStrict);
+    const { exit, args, digests } = erasing;
+    const reason = { call: exit.sequence_no, digest: String(args.reason) };
+    const found = await this.#source.texts([...this.texts.presentAmong(digests), reason]);
+    this.texts.erase(erasing, found, this.#memory.isStrict);
   }
 
   #runAgain(

@@ -197,9 +197,9 @@ describe('the texts of the page', () => {
       string,
       string,
     ];
-    const source = { texts: async () => new Map([[kept, { salt: '', text: 'Dig.' }]]) };
+    const source = { texts: async () => new Map([[8, { digest: kept, salt: '', text: 'Dig.' }]]) };
 
-    const shown = await loadTexts(source, [kept, erased, missing], new Set([missing]));
+    const shown = await loadTexts(source, [], new Set([missing]));
 
     expect([kept, erased, missing, undefined].map(shown)).toEqual(['Dig.', '[erased]', '[missing]', '']);
     expect(textFields({ rules: 1, tool: 'thought_record' }, { content: kept, task_id: 'T-0001' })).toEqual([

@@ -70,7 +70,7 @@ proves(
     const tasks = withDatabase(colibri.dbPath, (db) =>
       db
         .prepare(
-          'SELECT id, text AS title, project, sequence FROM tasks JOIN texts ON digest = title ORDER BY id',
+          'SELECT tasks.id, text AS title, project, sequence FROM tasks JOIN texts ON digest = title ORDER BY tasks.id',
         )
         .all(),
     ) as { id: number; title: string; project: string; sequence: number }[];

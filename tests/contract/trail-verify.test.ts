@@ -79,9 +79,9 @@ function literal(value: string | number | Buffer | null | undefined): string {
 }
 
 const EDITED = [
-  { table: 'sessions', id: 1, record: 'A-0001', columns: 16 },
+  { table: 'sessions', id: 1, record: 'A-0001', columns: 17 },
   { table: 'session_records', id: 3, record: 'R-0003', columns: 6 },
-  { table: 'thoughts', id: 2, record: 'Θ-0002', columns: 17 },
+  { table: 'thoughts', id: 2, record: 'Θ-0002', columns: 18 },
 ] as const;
 
 for (const { table, id, record, columns } of EDITED) {

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { thoughtHash } from '../../src/domains/records.ts';
+import { RULES } from '../../src/domains/rules.ts';
 import { isFinal, queueOf, type Status, type Workflow } from '../../src/domains/tasks/workflows.ts';
 import { canonicalJson } from '../../src/integrity/canonical-json.ts';
 import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
@@ -28,6 +29,7 @@ import {
   THOUGHTS,
 } from '../../src/log/tables.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from '../../src/storage/sqlite/schema.ts';
+import { namedText, textId } from '../../src/storage/text-ids.ts';
 import { encodeSlot } from '../../src/trust/memory.ts';
 import { keptName } from '../../src/trust/opening.ts';
 import { LastSeen } from '../../src/verify/last-seen.ts';
@@ -100,9 +102,13 @@ export interface CallSpec {
 export interface NewCall {
   readonly at: string;
   readonly actor: string;
+  readonly enter: number;
   readonly position: number;
   readonly args: JsonObject;
 }
+
+/** Columns that say by which call a text came. */
+const CALLS = ['call', 'title_call', 'description_call', 'blocked_reason_call'];
 
 export class ForgedLog {
   readonly rows: ForgedRow[] = [];
@@ -257,6 +263,22 @@ export class ForgedLog {
     return digest;
   }
 
+  /** Where each text belongs: with the first call that names it, or behind all calls. */
+  textIds(): ReadonlyMap<string, number> {
+    const ids = new Map<string, number>();
+    for (const row of this.rows) {
+      const { stage, tool, position } = row.fields;
+      if (stage !== 'enter') continue;
+      const args = bodyOf(row) ?? row.said ?? {};
+      const fields = (RULES[1]?.[tool]?.texts ?? []).filter((field) => args[field] !== undefined);
+      for (const [number, field] of fields.entries())
+        if (!ids.has(String(args[field]))) ids.set(String(args[field]), textId(position, number));
+    }
+    let next = this.last.fields.position;
+    for (const digest of this.texts.keys()) if (!ids.has(digest)) ids.set(digest, textId(++next, 0));
+    return ids;
+  }
+
   /** Puts another text or salt under a digest, and the new digest wherever the old one stood. */
   replaceText(
     digest: string,
@@ -314,7 +336,7 @@ export class ForgedLog {
           repaired: [],
         },
       },
-      writes: spec.writes?.({ at, actor, position: position + 1, args }) ?? [],
+      writes: spec.writes?.({ at, actor, enter: position, position: position + 1, args }) ?? [],
     };
     const outside = spec.outside ?? {};
     if (spec.error !== undefined)
@@ -376,6 +398,7 @@ export class ForgedLog {
       fields.sequence_no = to(fields.sequence_no);
       for (const { row } of writes) {
         row.position = to(Number(row.position));
+        for (const name of CALLS) if (typeof row[name] === 'number') row[name] = to(row[name]);
         if (row.kind === 'change') row.ref = to(Number(row.ref));
       }
     }
@@ -578,11 +601,13 @@ export class ForgedLog {
           salt: payload.salt,
           body: typeof payload.body === 'string' ? payload.body : canonicalJson(payload.body),
         });
-    for (const [digest, { salt, text }] of this.texts) insert('texts', { digest, salt, text });
+    const ids = this.textIds();
+    for (const [digest, { salt, text }] of this.texts)
+      insert('texts', { id: ids.get(digest), digest, salt, text });
     for (const head of heads) insert('log_heads', { ...head });
     for (const note of kept) insert('checkpoints', { ...note });
     this.#fillState(insert);
-    const words = (column: string) => `coalesce((SELECT text FROM texts WHERE digest = tasks.${column}), '')`;
+    const words = (column: string) => namedText(`tasks.${column}_call`, `tasks.${column}`);
     db.exec(
       `INSERT INTO task_words (rowid, title, description) SELECT id, ${words('title')}, ${words('description')} FROM tasks`,
     );

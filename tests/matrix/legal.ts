@@ -57,8 +57,11 @@ export function create(log: ForgedLog, args: JsonObject = {}, deviation: Deviati
         row: {
           ...{ id, project: text(kept.project), sequence, title: text(call.args.title) },
           ...{
+            title_call: call.enter,
             description: textOrNull(call.args.description),
+            description_call: call.args.description === undefined ? null : call.enter,
             blocked_reason: null,
+            blocked_reason_call: null,
             workflow: text(kept.workflow),
           },
           ...{
@@ -123,7 +126,8 @@ export function update(log: ForgedLog, task: number, args: JsonObject, deviation
     },
     writes: (call) => {
       const digests: Cells = {};
-      for (const name of Object.keys(texts)) digests[name] = text(call.args[name]);
+      for (const name of Object.keys(texts))
+        Object.assign(digests, { [name]: text(call.args[name]), [`${name}_call`]: call.enter });
       const stamp = { updated_at: call.at, updated_by: actor, position: call.position };
       return [
         { table: TASKS, row: { ...after, ...digests, ...stamp, ...cells } },
@@ -149,7 +153,8 @@ function moved(before: Cells, to: string, caller: Caller): Cells {
   const isHolder =
     before.held_by === caller.actor && [null, caller.process].includes(before.held_process as null);
   return {
-    ...{ status: to, status_since: caller.at, status_by: caller.actor, blocked_reason: null },
+    ...{ status: to, status_since: caller.at, status_by: caller.actor },
+    ...{ blocked_reason: null, blocked_reason_call: null },
     ...(to.toLowerCase() === 'done' && { progress: 100 }),
     ...(isUnderWay
       ? isHolder
@@ -211,7 +216,8 @@ export function think(
             content: text(call.args.content),
           },
           ...{ tests_run: textOrNull(call.args.tests_run), blockers: textOrNull(call.args.blockers) },
-          ...{ metadata: textOrNull(call.args.metadata), previous_hash: null, hash: '', chain_position },
+          ...{ metadata: textOrNull(call.args.metadata), call: call.enter },
+          ...{ previous_hash: null, hash: '', chain_position },
           ...{ recorded_at: call.at, recorded_by: actor, branch: textOrNull(others.branch ?? git.branch) },
           ...{
             commit_sha: textOrNull(others.commit_sha ?? git.commit_sha),
@@ -263,6 +269,7 @@ export function open(
             task_id: task,
             auditor_id: text(others.auditor_id ?? 'eve'),
             reason: textOrNull(call.args.reason),
+            call: call.enter,
           },
           ...{ scope: text(scope), status: 'open', started_at: call.at, started_by: actor },
           ...{

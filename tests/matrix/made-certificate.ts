@@ -19,9 +19,10 @@ export async function makeCertificate(
   );
   const payloads = positions.flatMap((position) => log.payloadAt(position) ?? []);
   const digests = payloads.flatMap(({ body }) => Object.values(JSON.parse(body) as JsonObject));
+  const ids = log.textIds();
   const texts = digests.map(String).flatMap((digest) => {
     const kept = log.texts.get(digest);
-    return kept === undefined ? [] : [textLine({ digest, ...kept })];
+    return kept === undefined ? [] : [{ id: ids.get(digest) ?? 0, digest, ...kept }];
   });
   const sizeOf = (note: string) => Number(note.split('\n')[1]);
   const [newest = ''] = heads.map(({ checkpoint }) => checkpoint).sort((a, b) => sizeOf(b) - sizeOf(a));
@@ -32,7 +33,7 @@ export async function makeCertificate(
       'log.jsonl': positions.map((position) => stored[position - 1]?.text ?? ''),
       'proofs.jsonl': proofs,
       'payloads.jsonl': payloads.map(payloadLine),
-      'texts.jsonl': texts.sort(),
+      'texts.jsonl': texts.sort((a, b) => a.id - b.id).map(textLine),
       'state.jsonl': [],
       checkpoint: newest.split('\n').slice(0, -1),
       keys: heads.map(({ key }) => key),

@@ -1,6 +1,7 @@
 import { parseAddress } from '../../src/storage/address.ts';
 import { openPostgres } from '../../src/storage/postgres/engine.ts';
 import { indexedWords } from '../../src/storage/postgres/words.ts';
+import { namedText } from '../../src/storage/text-ids.ts';
 import { DatabaseSource } from '../../src/verify/sources/database.ts';
 import { ShortReads } from '../../src/verify/sources/short-reads.ts';
 import { type Database, openDatabase } from '../driver/database.ts';
@@ -76,8 +77,8 @@ function rowsOf(db: Database, table: string, names: readonly string[]): Value[][
 }
 
 function wordsOf(db: Database): Value[][] {
-  const sql = `SELECT t.id, coalesce(a.text, '') AS title, coalesce(b.text, '') AS description FROM tasks t
-    LEFT JOIN texts a ON a.digest = t.title LEFT JOIN texts b ON b.digest = t.description`;
+  const sql = `SELECT t.id, ${namedText('t.title_call', 't.title')} AS title,
+    ${namedText('t.description_call', 't.description')} AS description FROM tasks t`;
   const tasks = db.prepare(sql).all() as { id: number; title: string; description: string }[];
   return tasks.map(({ id, title, description }) => [id, indexedWords([title, description])]);
 }

@@ -1,8 +1,11 @@
 import { openSqlite } from '../../src/storage/sqlite/engine.ts';
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from '../../src/storage/sqlite/schema.ts';
+import { namedText, textId } from '../../src/storage/text-ids.ts';
 import { sha256 } from '../driver/audit-file.ts';
 import { type Database, openDatabase } from '../driver/database.ts';
 import type { Random } from '../driver/random.ts';
+
+type Stored = readonly [call: number, digest: string];
 
 /** A word index of its own that grows as tasks do: new ones, reworded ones, a few of many words, some words everywhere. */
 export class GrowingIndex {
@@ -10,6 +13,7 @@ export class GrowingIndex {
   readonly db: Database;
   readonly #random: Random;
   #tasks = 0;
+  #calls = 0;
 
   constructor(path: string, random: Random) {
     this.path = path;
@@ -30,35 +34,38 @@ export class GrowingIndex {
       this.#index(this.#tasks);
       if (!this.#random.oneIn(3)) continue;
       const reworded = this.#random.between(1, this.#tasks);
-      this.db.prepare('UPDATE tasks SET title = ? WHERE id = ?').run(this.#stored(5), reworded);
+      this.db
+        .prepare('UPDATE tasks SET title_call = ?, title = ? WHERE id = ?')
+        .run(...this.#stored(5), reworded);
       this.#index(reworded);
     }
   }
 
   /** As a commit does. */
   #index(id: number): void {
-    const text = (column: string) => `(SELECT text FROM texts WHERE digest = tasks.${column})`;
+    const text = (column: string) => namedText(`tasks.${column}_call`, `tasks.${column}`);
     const sql = `INSERT OR REPLACE INTO task_words (rowid, title, description)
       SELECT id, ${text('title')}, ${text('description')} FROM tasks WHERE id = ?`;
     this.db.prepare(sql).run(id);
   }
 
-  #create(id: number, title: string, description: string): void {
+  #create(id: number, title: Stored, description: Stored): void {
     this.db
       .prepare(
-        `INSERT INTO tasks (id, project, sequence, title, description, workflow, status, status_since, status_by, progress,
+        `INSERT INTO tasks (id, project, sequence, title_call, title, description_call, description, workflow, status, status_since, status_by, progress,
            priority, proof_grade, assignee, labels, depends_on, created_at, created_by, updated_at, updated_by, position)
-         VALUES (?, 'demo', ?, ?, ?, 'kanban', 'backlog', '', '', 0, 'normal', 0, '', '[]', '[]', '', '', '', '', 1)`,
+         VALUES (?, 'demo', ?, ?, ?, ?, ?, 'kanban', 'backlog', '', '', 0, 'normal', 0, '', '[]', '[]', '', '', '', '', 1)`,
       )
-      .run(id, id, title, description);
+      .run(id, id, ...title, ...description);
   }
 
   /** Puts a text where tasks find it, and answers what they call it. */
-  #stored(words: number): string {
+  #stored(words: number): Stored {
     const text = this.#text(words);
     const digest = sha256(text);
-    this.db.prepare("INSERT INTO texts VALUES (?, '', ?) ON CONFLICT DO NOTHING").run(digest, text);
-    return digest;
+    this.#calls += 1;
+    this.db.prepare("INSERT INTO texts VALUES (?, ?, '', ?)").run(textId(this.#calls, 0), digest, text);
+    return [this.#calls, digest];
   }
 
   /** What the storage says of the index, in sentences. */

@@ -60,7 +60,9 @@ export class World {
     const at = new Date(NEW_YEAR + position).toISOString();
     const outside = { ...before };
     const { args, texts } = takeTexts({ ...given }, writing.texts, this.#clock);
-    const call = aCall({ ...{ tool, actor, source, process, at, position, outside, texts } });
+    const call = aCall({
+      ...{ tool, actor, source, process, at, enter: position - 1, position, outside, texts },
+    });
     const content = texts.find(({ digest }) => digest === args.content)?.text;
     const exit = { tool, position, process, effects: [] } as unknown as ReadRow;
     const said = { exit, contentHash: contentHash(position), refused: false, args, rows: new Map() };

@@ -106,7 +106,7 @@ const SALT = '0'.repeat(32);
 
 /** What can be done to a table that a bundle has a place for. */
 const IN_THE_DATABASE: Readonly<Record<string, string>> = {
-  'a text that no call carried': `INSERT INTO texts VALUES ('${HASH}', '${SALT}', 'hi')`,
+  'a text that no call carried': `INSERT INTO texts VALUES (8000, '${HASH}', '${SALT}', 'hi')`,
   'a text taken out': "DROP TRIGGER texts_no_delete; DELETE FROM texts WHERE text = 'Roof'",
   'a text changed': "DROP TRIGGER texts_no_update; UPDATE texts SET text = 'Root' WHERE text = 'Roof'",
   'a longer salt': "DROP TRIGGER texts_no_update; UPDATE texts SET salt = salt || 'aa' WHERE text = 'Roof'",

@@ -51,7 +51,7 @@ const leaving = (entered: ToolEnterEvent, facts: Partial<ToolExitEvent> = {}): T
 /** A whole writing call, as the stages make it. */
 async function call(log: CallSink, event: ToolEnterEvent, facts: Partial<ToolExitEvent> = {}) {
   await log.enter([event]);
-  await log.write((rows) => rows.exit(leaving(event, facts), rows.reserve()));
+  await log.write((rows) => rows.exit(leaving(event, facts), rows.reserve(event)));
 }
 
 describe('a writing call', () => {
@@ -140,12 +140,13 @@ describe('a writing call', () => {
     await call(log, event);
     const args = JSON.parse((await payloads(engine)).get(1)?.body ?? '') as Record<string, unknown>;
     const texts = await engine.read((tx) =>
-      tx.all<{ digest: string; salt: string; text: string }>(
-        'SELECT digest, salt, text FROM texts ORDER BY text DESC',
-      ),
+      tx.all<{ id: number; digest: string; salt: string; text: string }>('SELECT * FROM texts ORDER BY id'),
     );
 
-    expect(texts.map(({ text }) => text)).toEqual(['a title', '["b","a"]']);
+    expect(texts.map(({ id, text }) => [id, text])).toEqual([
+      [8, 'a title'],
+      [9, '["b","a"]'],
+    ]);
     for (const { digest, salt, text } of texts) expect(digest).toBe(saltedSha256(salt, text));
     expect(args).toEqual({ title: texts[0]?.digest, size: 1, list: texts[1]?.digest });
   });
@@ -396,13 +397,13 @@ describe('the log', () => {
     await log.enter([event]);
 
     const promised = await log.write(async (rows) => {
-      const reserved = rows.reserve();
+      const reserved = rows.reserve(event);
       await rows.exit(leaving(event), reserved);
       return reserved;
     });
     const [, exit] = await verifiedRows(engine);
 
-    expect(promised).toEqual({ position: exit?.position, at: exit?.at, process: exit?.process });
+    expect(promised).toEqual({ enter: 1, position: exit?.position, at: exit?.at, process: exit?.process });
   });
 
   test('cannot be changed', async () => {

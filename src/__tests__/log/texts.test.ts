@@ -1,9 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../clock.ts';
+import { RULES } from '../../domains/rules.ts';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
 import { eraseTexts, readTexts, type SaltedText, takeTexts } from '../../log/texts.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
+import { callOfText, textId, textIdsOf } from '../../storage/text-ids.ts';
 import { openScratch } from '../storage/scratch.ts';
 import { trials } from '../tasks/trials.ts';
 import { saltedSha256 } from './log-rows.ts';
@@ -64,24 +66,31 @@ describe('takeTexts', () => {
   });
 });
 
+/** Stores texts of several calls, four each. */
 const store = (engine: StorageEngine, texts: readonly SaltedText[]) =>
   engine.write((tx) =>
     tx.insert(
       'texts',
-      ['digest', 'salt', 'text'],
-      texts.map(({ digest, salt, text }) => [digest, salt, text]),
+      ['id', 'digest', 'salt', 'text'],
+      texts.map(({ digest, salt, text }, i) => [textId(1 + Math.floor(i / 4), i % 4), digest, salt, text]),
     ),
   );
 
 describe('stored texts', () => {
-  test('are found by their digests, and one that is not there is absent', async () => {
+  test('are found by their calls, and one that is not there is absent', async () => {
     const engine = await openScratch();
     const { texts } = takeTexts({ a: 'one', b: 'two' }, ['a', 'b'], systemClock);
     await store(engine, texts);
     const [one, two] = texts.map(({ digest }) => digest);
-    await engine.write((tx) => eraseTexts(tx, [two ?? ''], null, 1));
+    await engine.write((tx) => eraseTexts(tx, [{ call: 1, digest: two ?? '' }], null, 1));
 
-    const found = await engine.read((tx) => readTexts(tx, [one ?? '', two ?? '', null, 'f'.repeat(64)]));
+    const found = await engine.read((tx) =>
+      readTexts(tx, [
+        { call: 1, digest: one ?? '' },
+        { call: 1, digest: two ?? '' },
+        { call: 2, digest: 'f'.repeat(64) },
+      ]),
+    );
 
     expect([...found]).toEqual([[one, 'one']]);
   });
@@ -92,16 +101,30 @@ describe('stored texts', () => {
     const { texts } = takeTexts(args, Object.keys(args), systemClock);
     await store(engine, texts);
 
-    for (const count of [0, 1, 99, 100, 101, 200, 250]) {
+    for (const count of [0, 4, 196, 200, 204, 250]) {
       const asked = texts.slice(0, count);
-      const found = await engine.read((tx) =>
-        readTexts(
-          tx,
-          [...asked, ...asked].map(({ digest }) => digest),
-        ),
-      );
+      const named = asked.map(({ digest }, i) => ({ call: 1 + Math.floor(i / 4), digest }));
+      const found = await engine.read((tx) => readTexts(tx, [...named, ...named]));
 
       expect(found).toEqual(new Map(asked.map(({ digest, text }) => [digest, text])));
     }
+  });
+});
+
+describe('the id of a text', () => {
+  test('leads back to its call, and calls have ids of their own in their order', () => {
+    const ids = [1, 2, 3].flatMap(textIdsOf);
+
+    expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b));
+    expect(ids.map(callOfText)).toEqual([1, 2, 3].flatMap((call) => textIdsOf(call).map(() => call)));
+    expect(textIdsOf(7)[3]).toBe(textId(7, 3));
+  });
+
+  test('has room for every text that a tool takes', () => {
+    const counts = Object.values(RULES).flatMap((tools) =>
+      Object.values(tools).map(({ texts }) => texts.length),
+    );
+
+    expect(Math.max(...counts)).toBeLessThanOrEqual(textIdsOf(1).length);
   });
 });

@@ -29,6 +29,7 @@ export function aCall(parts: Partial<WritingContext> = {}): WritingContext {
     correlationId: '00000000-0000-4000-8000-000000000000',
     at: '2026-01-01T00:00:00.000Z',
     process: 'p',
+    enter: 1,
     position: 2,
     outside: {},
     lastSeen: () => undefined,

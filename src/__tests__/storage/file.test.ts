@@ -142,7 +142,7 @@ describe('a file that is not Colibri’s is refused and left as it was', () => {
           path,
           `PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION - 1}; CREATE TABLE t (a)`,
         ),
-      /before 0\.2\.0 \(schema 4, this one knows 5\).*untouched; move it away/,
+      /before 0\.2\.0 \(schema 5, this one knows 6\).*untouched; move it away/,
     ],
   ])('%s', async (_, make, message) => {
     const folder = scratchFolder();

@@ -69,8 +69,8 @@ describe('a new file', () => {
       'append-only',
     ],
     ["INSERT INTO action_payloads VALUES (1, 'a', 'b')", 'DELETE FROM action_payloads', 'append-only'],
-    ["INSERT INTO texts VALUES ('a', 'b', 'c')", "UPDATE texts SET text = 'd'", 'never changes'],
-    ["INSERT INTO texts VALUES ('a', 'b', 'c')", 'DELETE FROM texts', 'only the owner'],
+    ["INSERT INTO texts VALUES (8, 'a', 'b', 'c')", "UPDATE texts SET text = 'd'", 'never changes'],
+    ["INSERT INTO texts VALUES (8, 'a', 'b', 'c')", 'DELETE FROM texts', 'only the owner'],
     ["INSERT INTO erased_texts VALUES ('a', 1, 2)", 'UPDATE erased_texts SET position = 3', 'append-only'],
     ["INSERT INTO erased_texts VALUES ('a', 1, 2)", 'DELETE FROM erased_texts', 'append-only'],
     ["INSERT INTO log VALUES (1, 'a')", "UPDATE log SET origin = 'b'", 'never changes'],
@@ -85,7 +85,7 @@ describe('a new file', () => {
 
   test('lets a text be deleted once its erasure is written down', async () => {
     const engine = await openScratch();
-    await engine.write((tx) => tx.run("INSERT INTO texts VALUES ('a', 'b', 'c')"));
+    await engine.write((tx) => tx.run("INSERT INTO texts VALUES (8, 'a', 'b', 'c')"));
     await engine.write((tx) => tx.run("INSERT INTO erased_texts VALUES ('a', NULL, 2)"));
 
     const { changes } = await engine.write((tx) => tx.run("DELETE FROM texts WHERE digest = 'a'"));

@@ -73,7 +73,7 @@ test.each([
   [
     TASK,
     'a thought that nobody recorded',
-    `INSERT INTO thoughts SELECT 9, task_id, session_id, type, content, tests_run, blockers, metadata, hash, '${'c'.repeat(64)}', 3, recorded_at, recorded_by, branch, commit_sha, observed, 40 FROM thoughts WHERE id = 3`,
+    `INSERT INTO thoughts SELECT 9, task_id, session_id, type, content, tests_run, blockers, metadata, call, hash, '${'c'.repeat(64)}', 3, recorded_at, recorded_by, branch, commit_sha, observed, 40 FROM thoughts WHERE id = 3`,
   ],
   [TASK, 'a text', "UPDATE texts SET text = 'else' WHERE text = 'child thought'"],
   [SEALED, 'a record that is gone', 'DELETE FROM session_records WHERE id = 2'],

@@ -35,6 +35,7 @@ const undoLast = (log: ForgedLog) =>
   Object.assign(task(log, 3), {
     status: 'todo',
     blocked_reason: null,
+    blocked_reason_call: null,
     position: 44,
     queue: 1,
     ...Object.fromEntries(['status_since', 'updated_at'].map((column) => [column, log.row(44).at])),

@@ -1,12 +1,11 @@
 import * as z from 'zod';
 import { LIMITS } from '../../limits.ts';
 import { parseId, TASKS } from '../../log/tables.ts';
-import { eraseTexts } from '../../log/texts.ts';
-import type { Reader } from '../../storage/engine.ts';
+import { eraseTexts, WORDED, type WordedTask, wordsOf } from '../../log/texts.ts';
 import { type Tool, toolsOf } from '../../tool.ts';
-import type { TaskRow } from '../facts.ts';
+import { erasableTexts } from '../carried-texts.ts';
 import { line } from '../fields.ts';
-import { ruled, textsOf } from '../ruled.ts';
+import { ruled } from '../ruled.ts';
 import { OWNER_RULES } from './rules.ts';
 
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
@@ -62,18 +61,14 @@ const erasing = ruled(OWNER_RULES.owner_erase);
 
 const erase: typeof erasing.handle = async (args, call, tx) => {
   const erased = await erasing.handle(args, call, tx);
-  const task = parseId(TASKS, String(args.task_id)) ?? null;
-  await eraseTexts(tx, erased.digests, task, call.position);
-  if (task !== null) await tx.indexWords(task, () => wordsLeft(tx, task));
+  const task_id = args.task_id === undefined ? undefined : String(args.task_id);
+  const task = parseId(TASKS, task_id ?? '') ?? null;
+  const texts = await erasableTexts(tx, { record: erased.record, task_id });
+  await eraseTexts(tx, texts, task, call.position);
+  const row = await tx.get<WordedTask>(`SELECT ${WORDED} FROM tasks WHERE id = ?`, task);
+  if (row !== undefined) await tx.indexWords(row.id, () => wordsOf(tx, row));
   return erased;
 };
-
-/** The texts that a task is still found by, title first; '' for one that is erased. */
-async function wordsLeft(tx: Reader, task: number): Promise<string[]> {
-  const sql = 'SELECT title, description FROM tasks WHERE id = ?';
-  const row = await tx.get<Pick<TaskRow, 'title' | 'description'>>(sql, task);
-  return await textsOf(tx, [row?.title ?? null, row?.description ?? null]);
-}
 
 /** What only the owner does, from the command line: none of it can be reached over MCP. */
 export function ownerTools(): Tool[] {

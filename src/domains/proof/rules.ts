@@ -26,6 +26,7 @@ function* startSession(args: StartArgs, call: Call): Steps<Ruling<Started>> {
     task_id: taskId,
     auditor_id: args.auditor_id,
     reason: args.reason ?? null,
+    call: call.enter,
     scope: args.scope ?? 'shallow',
     status: 'open',
     started_at: call.at,

@@ -31,7 +31,9 @@ export async function readHistory(tx: Reader, task: Pick<TaskRow, 'id' | 'positi
   const calls = found.map((row) => ({ row, args: bodies.get(row.sequence_no) ?? {} }));
   const texts = await readTexts(
     tx,
-    calls.flatMap((call) => textFields(call).map((field) => String(call.args[field]))),
+    calls.flatMap((call) =>
+      textFields(call).map((field) => ({ call: call.row.sequence_no, digest: String(call.args[field]) })),
+    ),
   );
   return {
     history: calls.map((call) => viewCall(call, bodies.get(call.row.position) ?? {}, texts)),

@@ -3,7 +3,7 @@ import { LIMITS } from '../../limits.ts';
 import { TASKS, THOUGHTS } from '../../log/tables.ts';
 import type { Condition, Dialect, Reader, SqlValue, TaskSearch } from '../../storage/engine.ts';
 import type { TaskRow, ThoughtRow } from '../facts.ts';
-import { erasedAmong, idsFrom, marks, numberFrom, shown, shownColumns } from '../lookup.ts';
+import { erasedAmong, idsFrom, isTextIn, marks, numberFrom, shown, shownColumns } from '../lookup.ts';
 import { type ListArgs, PAGE_DEFAULT } from './schema.ts';
 import { QUEUE } from './workflows.ts';
 
@@ -116,11 +116,12 @@ export function searchConditions(text: string, dialect: Dialect): Asked[] {
   const isIndexed = (word: string) => HAS_WORD.test(word) && !UNSPACED.test(word);
   const indexed = wanted.filter(isIndexed);
   const search = dialect.findTasks(indexed);
-  const asIs = `EXISTS (SELECT 1 FROM texts x WHERE x.digest IN (tasks.title, tasks.description)
-    AND ${dialect.containsInAnyCase('x.text')})`;
+  const holds = (column: string) =>
+    `EXISTS (SELECT 1 FROM texts WHERE ${isTextIn(TASKS, column)} AND ${dialect.containsInAnyCase('texts.text')})`;
+  const asIs = `(${holds('title')} OR ${holds('description')})`;
   return [
     ...(indexed.length === 0 ? [] : [{ ...search.fetched, search }]),
-    ...wanted.filter((word) => !isIndexed(word)).map((word) => ({ sql: asIs, params: [word] })),
+    ...wanted.filter((word) => !isIndexed(word)).map((word) => ({ sql: asIs, params: [word, word] })),
   ];
 }
 
@@ -160,9 +161,9 @@ type ThoughtFilters = ListArgs & PersonFilters & { readonly thought?: number | u
 function holdsWord(word: string, dialect: Dialect): Condition {
   const [lower, upper] = [word.toLowerCase(), word.toUpperCase()];
   const forms = [...new Set([word, lower, upper, `${[...upper][0]}${[...lower].slice(1).join('')}`])];
-  const ways = forms.map(() => dialect.containsInAnyCase('x.text')).join(' OR ');
+  const ways = forms.map(() => dialect.containsInAnyCase('texts.text')).join(' OR ');
   return {
-    sql: `EXISTS (SELECT 1 FROM texts x WHERE x.digest = thoughts.content AND (${ways}))`,
+    sql: `EXISTS (SELECT 1 FROM texts WHERE ${isTextIn(THOUGHTS, 'content')} AND (${ways}))`,
     params: forms,
   };
 }

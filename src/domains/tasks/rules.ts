@@ -42,8 +42,11 @@ function* createTask(args: KeptCreate, call: Call): Steps<Ruling<Created>> {
     project: args.project,
     sequence,
     title: args.title,
+    title_call: call.enter,
     description: args.description ?? null,
+    description_call: args.description === undefined ? null : call.enter,
     blocked_reason: null,
+    blocked_reason_call: null,
     workflow: args.workflow,
     status: INITIAL[args.workflow],
     status_since: call.at,
@@ -99,6 +102,9 @@ function* updateTask(args: UpdateArgs, call: Call): Steps<Ruling<Updated>> {
   const row: TaskRow = {
     ...task,
     ...given(args, ...REPLACED),
+    ...(args.title !== undefined && { title_call: call.enter }),
+    ...(args.description !== undefined && { description_call: call.enter }),
+    ...(args.blocked_reason !== undefined && { blocked_reason_call: call.enter }),
     ...(args.labels !== undefined && { labels: labelsOf(args.labels) }),
     ...moved,
     ...taken?.hold,
@@ -127,6 +133,7 @@ function move(to: Status, args: UpdateArgs, call: Call): Partial<TaskRow> {
     status_since: call.at,
     status_by: call.actor,
     blocked_reason: args.blocked_reason ?? null,
+    blocked_reason_call: args.blocked_reason === undefined ? null : call.enter,
     ...(isDone(to) && { progress: 100 }),
   };
 }

@@ -43,6 +43,7 @@ function* recordThought(args: KeptRecord, call: Call): Steps<Ruling<Recorded>> {
     tests_run: args.tests_run ?? null,
     blockers: args.blockers ?? null,
     metadata: args.metadata ?? null,
+    call: call.enter,
     position: call.position,
   };
   const records = yield* recordIn(covering, { kind: 'thought', ref: id, task_id: taskId }, call);

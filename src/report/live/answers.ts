@@ -12,10 +12,11 @@ import { keyId, keyIn, openIfValid } from '../../trust/opening.ts';
 import { readView } from '../../trust/own-log.ts';
 import { formatCertificate } from '../../verify/sources/certificate.ts';
 import { Cells } from '../../verify/sources/database-cells.ts';
-import { isText, members } from '../../verify/sources/forms.ts';
-import { digestsAt, remembering } from '../../verify/sources/part.ts';
+import { members } from '../../verify/sources/forms.ts';
+import { remembering } from '../../verify/sources/part.ts';
 import { type CallQuery, EVERYTHING, type Filter, HISTORY_MAX, KINDS, SESSIONS_PAGE } from '../filter.ts';
 import { sumBy, sumOf } from '../glance.ts';
+import { textsOfRow } from '../records.ts';
 import { Counting } from './counting.ts';
 import {
   type Abandoned,
@@ -249,13 +250,13 @@ async function newestHead(tx: Reader) {
 /** The texts of records that were given to a call which is not among the rows, such as the title of a task that was moved. */
 async function otherTexts(tx: Reader, { positions, state }: Selection) {
   const cells = new Cells(tx);
-  const given = new Set(await digestsAt(cells, positions));
-  const named = [...state].flatMap(([{ texts }, rows]) =>
-    [...rows.values()].flatMap((row) => texts.map((column) => members(row)[column])),
+  const given = new Set(positions);
+  const named = [...state].flatMap(([table, rows]) =>
+    [...rows.values()].flatMap((row) => textsOfRow(table, members(row))),
   );
-  const digests = named.filter(isText).filter((digest) => !given.has(digest));
-  const found = await cells.texts([...new Set(digests)]);
-  return [...found].map(([digest, text]) => ({ digest, ...text }));
+  const others = named.filter(({ call }) => !given.has(call));
+  const digests = new Set(others.map(({ digest }) => digest));
+  return [...(await cells.texts(others)).values()].filter(({ digest }) => digests.has(digest));
 }
 
 async function countSessions(tx: Reader) {

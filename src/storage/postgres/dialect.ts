@@ -11,7 +11,6 @@ export const POSTGRES_DIALECT: Dialect = {
   hexOfTwo: (first, second) =>
     `CASE WHEN length(${first}) = 32 THEN ${hex(`${first} || ${second}`)}
      ELSE ' ' || ${hex(first)} || ' ' || ${hex(second)} END`,
-  textOrder: undefined,
   findTasks(searched) {
     const conditions = ['w.lexemes @@ CAST(? AS tsquery)'];
     const lexemes: string[] = [];

@@ -77,7 +77,8 @@ export const SCHEMA = `
   );
 
   CREATE TABLE texts (
-    digest TEXT COLLATE "C" PRIMARY KEY,
+    id     BIGINT PRIMARY KEY,
+    digest TEXT COLLATE "C" NOT NULL,
     salt   TEXT COLLATE "C" NOT NULL,
     text   TEXT COLLATE "C" NOT NULL
   );
@@ -141,8 +142,11 @@ export const SCHEMA = `
     project        TEXT COLLATE "C" NOT NULL,
     sequence       BIGINT NOT NULL,
     title          TEXT COLLATE "C" NOT NULL,
+    title_call     BIGINT NOT NULL,
     description    TEXT COLLATE "C",
+    description_call BIGINT,
     blocked_reason TEXT COLLATE "C",
+    blocked_reason_call BIGINT,
     workflow       TEXT COLLATE "C" NOT NULL,
     status         TEXT COLLATE "C" NOT NULL,
     status_since   TEXT COLLATE "C" NOT NULL,
@@ -240,6 +244,7 @@ export const SCHEMA = `
     tests_run      TEXT COLLATE "C",
     blockers       TEXT COLLATE "C",
     metadata       TEXT COLLATE "C",
+    call           BIGINT NOT NULL,
     previous_hash  TEXT COLLATE "C",
     hash           TEXT COLLATE "C" NOT NULL,
     chain_position BIGINT NOT NULL,
@@ -259,6 +264,7 @@ export const SCHEMA = `
     task_id        BIGINT NOT NULL REFERENCES tasks (id),
     auditor_id     TEXT COLLATE "C" NOT NULL,
     reason         TEXT COLLATE "C",
+    call           BIGINT NOT NULL,
     scope          TEXT COLLATE "C" NOT NULL,
     status         TEXT COLLATE "C" NOT NULL,
     started_at     TEXT COLLATE "C" NOT NULL,

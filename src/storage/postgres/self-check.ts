@@ -1,4 +1,5 @@
 import type { Reader, StorageProblem } from '../engine.ts';
+import { namedText } from '../text-ids.ts';
 import { compareStructure, DEFINITIONS, type Definition } from './structure.ts';
 import { indexedWords } from './words.ts';
 
@@ -22,14 +23,14 @@ async function findWordProblems(tx: Reader): Promise<StorageProblem[]> {
   };
   for (let last = -1; ; ) {
     const page = await tx.all<Worded>(
-      `SELECT t.id, w.words, a.text AS title, b.text AS description FROM tasks t
-       LEFT JOIN task_words w ON w.task_id = t.id
-       LEFT JOIN texts a ON a.digest = t.title LEFT JOIN texts b ON b.digest = t.description
+      `SELECT t.id, w.words, ${namedText('t.title_call', 't.title')} AS title,
+         ${namedText('t.description_call', 't.description')} AS description
+       FROM tasks t LEFT JOIN task_words w ON w.task_id = t.id
        WHERE t.id > ? ORDER BY t.id LIMIT ${PAGE}`,
       last,
     );
     for (const { id, words, title, description } of page)
-      if (words !== indexedWords([String(title ?? ''), String(description ?? '')])) tell(id);
+      if (words !== indexedWords([String(title), String(description)])) tell(id);
     if (page.length < PAGE) break;
     last = Number(page.at(-1)?.id);
   }

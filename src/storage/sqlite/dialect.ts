@@ -10,7 +10,6 @@ export const SQLITE_DIALECT: Dialect = {
   hexOfTwo: (first, second) =>
     `iif(typeof(${first}) = 'blob' AND typeof(${second}) = 'blob' AND length(${first}) = 32,
        lower(hex(${first} || ${second})), ' ' || ${hex(first)} || ' ' || ${hex(second)})`,
-  textOrder: 'rowid',
   findTasks(words) {
     // Inside quotes, a word has no syntax.
     const params = [words.map((word) => `"${word.replaceAll('"', '""')}"*`).join(' AND ')];

@@ -57,11 +57,12 @@ export const SCHEMA = `
     body     TEXT NOT NULL
   ) STRICT;
 
-  -- Every free text, under SHA-256(salt, text). Arguments and rows hold the digest, so that a text can be erased with
-  -- its salt and every other digest, link and proof still holds. The verifier reads them by rowid, which is the order of
-  -- the calls.
+  -- Every free text, with SHA-256(salt, text). Arguments and rows hold the digest, so that a text can be erased with its
+  -- salt and every other digest, link and proof still holds. The id follows from the call that carried it, so that texts
+  -- lie in the order of the calls; an index on the digests, which are random, would be written all over.
   CREATE TABLE texts (
-    digest TEXT PRIMARY KEY NOT NULL,
+    id     INTEGER PRIMARY KEY,
+    digest TEXT NOT NULL,
     salt   TEXT NOT NULL,
     text   TEXT NOT NULL
   ) STRICT;
@@ -147,10 +148,13 @@ export const SCHEMA = `
     id             INTEGER PRIMARY KEY,
     project        TEXT NOT NULL,
     sequence       INTEGER NOT NULL,
-    -- Digests of texts.
+    -- Digests of texts, each with the enter row of the call that carried it.
     title          TEXT NOT NULL,
+    title_call     INTEGER NOT NULL,
     description    TEXT,
+    description_call INTEGER,
     blocked_reason TEXT,
+    blocked_reason_call INTEGER,
     workflow       TEXT NOT NULL,
     status         TEXT NOT NULL,
     status_since   TEXT NOT NULL,
@@ -191,12 +195,12 @@ export const SCHEMA = `
   CREATE INDEX tasks_next ON tasks (
     queue, (unmet > 0),
     (CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END),
-    id, title, priority, assignee, estimate_hours, parent_id, unmet, status
+    id, title, title_call, priority, assignee, estimate_hours, parent_id, unmet, status
   ) WHERE queue > 0;
   CREATE INDEX tasks_next_in_project ON tasks (
     project, queue, (unmet > 0),
     (CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'normal' THEN 2 ELSE 3 END),
-    id, title, priority, assignee, estimate_hours, parent_id, unmet, status
+    id, title, title_call, priority, assignee, estimate_hours, parent_id, unmet, status
   ) WHERE queue > 0;
   -- For "yours" and "abandoned": the tasks of each holder.
   CREATE INDEX tasks_held ON tasks (held_by, held_process, id) WHERE held_by IS NOT NULL;
@@ -239,11 +243,12 @@ export const SCHEMA = `
     task_id        INTEGER NOT NULL REFERENCES tasks (id),
     session_id     INTEGER,
     type           TEXT NOT NULL,
-    -- Digests of texts.
+    -- Digests of texts, and the enter row of the call that carried them.
     content        TEXT NOT NULL,
     tests_run      TEXT,
     blockers       TEXT,
     metadata       TEXT,
+    call           INTEGER NOT NULL,
     previous_hash  TEXT,
     hash           TEXT NOT NULL,
     chain_position INTEGER NOT NULL,
@@ -264,8 +269,9 @@ export const SCHEMA = `
     id             INTEGER PRIMARY KEY,
     task_id        INTEGER NOT NULL REFERENCES tasks (id),
     auditor_id     TEXT NOT NULL,
-    -- Digest of a text.
+    -- Digest of a text, and the enter row of the call that carried it.
     reason         TEXT,
+    call           INTEGER NOT NULL,
     scope          TEXT NOT NULL,
     status         TEXT NOT NULL,
     started_at     TEXT NOT NULL,

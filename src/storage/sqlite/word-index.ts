@@ -1,5 +1,6 @@
 import { asError } from '../../errors.ts';
 import type { Reader, StorageProblem } from '../engine.ts';
+import { namedText } from '../text-ids.ts';
 
 /**
  * Whether a search finds what the tasks say. SQLite's own check compares the words of the index with the texts that the
@@ -42,8 +43,8 @@ const OTHER_SETTINGS = `
 
 const OTHER_TEXTS = `
   SELECT t.id AS value FROM tasks t LEFT JOIN task_words w ON w.rowid = t.id
-    LEFT JOIN texts a ON a.digest = t.title LEFT JOIN texts b ON b.digest = t.description
-  WHERE w.title IS NOT coalesce(a.text, '') OR w.description IS NOT coalesce(b.text, '')
+  WHERE w.title IS NOT ${namedText('t.title_call', 't.title')}
+    OR w.description IS NOT ${namedText('t.description_call', 't.description')}
   UNION SELECT w.rowid FROM task_words w WHERE w.rowid NOT IN (SELECT id FROM tasks)`;
 
 /**

@@ -4,8 +4,8 @@ import { isHash } from '../../integrity/digest.ts';
 import { LIMITS } from '../../limits.ts';
 import type { AuditRow } from '../../log/row.ts';
 import { type Report, rowFinding } from '../finding.ts';
-import type { SourceText } from '../source.ts';
 import { isObject, type JsonObject } from './payloads.ts';
+import type { Said } from './texts.ts';
 
 // What the arguments of a writing call can be. The schemas that the server checks them with say the same, and a test
 // compares the two; here it is said without the library, because this runs in the page too.
@@ -180,11 +180,10 @@ export function checkArguments(
   { position, tool, source }: AuditRow,
   forms: Forms | undefined,
   args: JsonObject,
-  texts: ReadonlyMap<string, SourceText>,
-  badTexts: ReadonlySet<string>,
+  said: Said,
   report: Report,
 ): boolean {
-  const wrong = forms === undefined ? undefined : wrongArgument(forms, args, texts, badTexts);
+  const wrong = forms === undefined ? undefined : wrongArgument(forms, args, said);
   if (wrong !== undefined) {
     const message = `Nobody can have called ${tool} with the arguments of audit row ${position}: ${JSON.stringify(wrong)} is missing or not valid.`;
     report(rowFinding('malformed', position, message, { table: 'action_payloads', columns: [wrong] }));
@@ -200,17 +199,14 @@ export function checkArguments(
 function wrongArgument(
   { required, fields, texts: textForms, together }: Forms,
   args: JsonObject,
-  texts: ReadonlyMap<string, SourceText>,
-  badTexts: ReadonlySet<string>,
+  said: Said,
 ): string | undefined {
   for (const name of required) if (!Object.hasOwn(args, name)) return name;
   for (const name in args) {
-    const value = args[name];
     if (Object.hasOwn(textForms, name)) {
       // What is no digest, or not what the digest says, was reported with the texts.
-      const kept = typeof value === 'string' && !badTexts.has(value) ? texts.get(value) : undefined;
-      if (kept !== undefined && textForms[name]?.(kept.text) === false) return name;
-    } else if (!Object.hasOwn(fields, name) || fields[name]?.(value) !== true) return name;
+      if (said[name] !== undefined && textForms[name]?.(said[name]) === false) return name;
+    } else if (!Object.hasOwn(fields, name) || fields[name]?.(args[name]) !== true) return name;
   }
   return together?.(args);
 }

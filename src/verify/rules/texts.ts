@@ -1,6 +1,7 @@
 import { type Carrier, isTextOf } from '../../domains/owner/rules.ts';
 import { digestUnder, isHash } from '../../integrity/digest.ts';
 import { TASKS } from '../../log/tables.ts';
+import { callOfText, type NamedText, textId } from '../../storage/text-ids.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
 import { NamedTexts } from '../named.ts';
 import type { SourceText } from '../source.ts';
@@ -44,6 +45,9 @@ interface Absent extends ErasedText {
   readonly call: Lacking;
 }
 
+/** Texts of a call by field. */
+export type Said = Readonly<Record<string, string>>;
+
 /** Each text of the arguments has the digest that stands in its place, or was erased by the owner later on. */
 export class Texts {
   /** Texts that the rows name and that are there. */
@@ -51,6 +55,8 @@ export class Texts {
   readonly erased: Erasure[] = [];
   /** The exit row that erased each. */
   readonly erasedBy = new Map<string, { readonly position: number; readonly task: string | undefined }>();
+  /** Texts that are gone without an erasure. */
+  missing = 0;
   /** Digests of texts that are missing or are not what was said. */
   readonly bad = new Set<string>();
   /** Texts that are not there and that no later row has erased yet. */
@@ -64,17 +70,23 @@ export class Texts {
     this.#report = report;
   }
 
-  /** Answers whether every text of these arguments is what was said. */
+  /** Answers the texts of these arguments, by field, that are there and are what was said. */
   check(
     position: number,
     args: JsonObject,
     fields: readonly string[],
-    found: ReadonlyMap<string, SourceText>,
-  ): boolean {
-    let isWhole = true;
-    for (const field of fields)
-      if (args[field] !== undefined && !this.#isThere(position, field, args[field], found)) isWhole = false;
-    return isWhole;
+    found: ReadonlyMap<number, SourceText>,
+  ): Said {
+    const said: Record<string, string> = {};
+    let number = 0;
+    for (const field of fields) {
+      if (args[field] === undefined) continue;
+      const id = textId(position, number);
+      const text = this.#checkText(id, field, args[field], found.get(id));
+      if (text !== undefined) said[field] = text;
+      number += 1;
+    }
+    return said;
   }
 
   /** A call has ended: whose texts it carried is known now. */
@@ -94,7 +106,7 @@ export class Texts {
    * What an owner_erase says it erased must be gone, and a call before it must have carried it for what was erased. `found`
    * are those that are still there, and the reason. `isStrict`: every call before it was seen.
    */
-  erase({ exit, args, digests }: Erasing, found: ReadonlyMap<string, SourceText>, isStrict: boolean): void {
+  erase({ exit, args, digests }: Erasing, found: ReadonlyMap<number, SourceText>, isStrict: boolean): void {
     const { position, at, actor: by } = exit;
     const record = String(args.record);
     const erasable = { record, task_id: typeof args.task_id === 'string' ? args.task_id : undefined };
@@ -105,7 +117,8 @@ export class Texts {
       const absent = this.#absent.get(digest);
       this.#absent.delete(digest);
       const message = `Audit row ${position} says that this text of ${record} was erased, but it is still there.`;
-      if (found.has(digest)) this.#tell('stray', position, message, { record: digest });
+      if (absent === undefined && this.#isStill(digest, found))
+        this.#tell('stray', position, message, { record: digest });
       else if (absent?.call.of === undefined) hasStrangers ||= isStrict;
       else if (!isTextOf(erasable, absent.call.of) || absent.call.end > position) hasStrangers = true;
       else texts.push({ digest, position: absent.position, field: absent.field });
@@ -114,51 +127,63 @@ export class Texts {
       const message = `Audit row ${position} says that a text of ${record} was erased which no call before it carried for ${record}.`;
       this.#report(rowFinding('forbidden', position, message, { columns: ['digests'] }));
     }
-    const because = typeof args.reason === 'string' ? found.get(args.reason)?.text : undefined;
+    const reason = found.get(textId(exit.sequence_no, 0));
+    const because = reason?.digest === args.reason ? reason?.text : undefined;
     this.erased.push({ record, position, at, by, because, texts });
+  }
+
+  /** Those of these texts that calls have named and that were there, each by its call. */
+  presentAmong(digests: readonly string[]): NamedText[] {
+    return digests.flatMap((digest) => {
+      const id = this.#absent.has(digest) ? undefined : this.#named.idOf(digest);
+      return id === undefined ? [] : [{ call: callOfText(id), digest }];
+    });
+  }
+
+  #isStill(digest: string, found: ReadonlyMap<number, SourceText>): boolean {
+    const id = this.#named.idOf(digest);
+    return id !== undefined && found.get(id)?.digest === digest;
   }
 
   /** After the last row: texts that are gone without an erasure. */
   finish(): void {
-    for (const position of this.#named.repeated()) {
-      this.present -= 1;
+    const repeating = new Set(this.#named.repeated());
+    for (const position of repeating) {
       const message = `Audit row ${position} names a text that was named before, but each call has its own texts.`;
       this.#tell('malformed', position, message, { table: 'action_payloads' });
     }
     for (const [digest, { position, field }] of this.#absent) {
       this.bad.add(digest);
+      if (repeating.has(position)) continue;
+      this.missing += 1;
       const message = `The ${field} of audit row ${position} is missing, and no row says that it was erased.`;
       this.#tell('missing', position, message, { columns: [field], expected: digest, actual: '' });
     }
   }
 
-  #isThere(
-    position: number,
-    field: string,
-    digest: unknown,
-    found: ReadonlyMap<string, SourceText>,
-  ): boolean {
-    const kept = typeof digest === 'string' ? found.get(digest) : undefined;
+  #checkText(id: number, field: string, digest: unknown, kept: SourceText | undefined): string | undefined {
+    const position = callOfText(id);
     const actual = kept === undefined ? undefined : digestUnder(kept.salt, kept.text);
     if (typeof digest !== 'string' || (digest !== actual && !isHash(digest))) {
       const message = `In the place of ${field}, audit row ${position} does not keep the digest of a text.`;
       this.#tell('malformed', position, message, { table: 'action_payloads', columns: [field] });
-      return false;
+      return undefined;
     }
-    this.#named.add(digest, position);
-    if (digest === actual) {
-      this.present += 1;
-      return true;
+    this.#named.add(digest, id);
+    if (kept === undefined) {
+      this.#miss({ digest, position, field });
+      return undefined;
     }
-    if (kept === undefined) this.#miss({ digest, position, field });
-    else {
-      this.present += 1;
-      this.bad.add(digest);
-      const columns = actual === undefined ? ['salt'] : ['salt', 'text'];
-      const message = `The ${field} of audit row ${position} is not what its digest says.`;
-      this.#tell('altered', position, message, { columns, expected: digest, actual: actual ?? '' });
-    }
-    return false;
+    this.present += 1;
+    if (digest === actual && digest === kept.digest) return kept.text;
+    this.bad.add(digest);
+    const columns = [
+      ...(digest === kept.digest ? [] : ['digest']),
+      ...(digest === actual ? [] : actual === undefined ? ['salt'] : ['salt', 'text']),
+    ];
+    const message = `The ${field} of audit row ${position} is not what its digest says.`;
+    this.#tell('altered', position, message, { columns, expected: digest, actual: actual ?? '' });
+    return undefined;
   }
 
   #miss(text: ErasedText): void {

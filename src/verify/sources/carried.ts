@@ -189,7 +189,8 @@ class Carried implements CarriedSource {
     const { folder, state, texts } = this.#in;
     for (const position of this.#payloads.strays.slice(0, NAMED_MAX))
       if (!walked.isLost(position)) report(strayPayload(position));
-    const there = { count: texts.size, digests: () => texts.keys(), bodies: () => bodiesIn(folder) };
+    const digests = () => [...texts.values()].map(({ digest }) => digest);
+    const there = { count: texts.size, digests, bodies: () => bodiesIn(folder) };
     await reportStrayTexts(there, walked, report);
     for (const table of STATE_TABLES) {
       const made = walked.created.get(table.name) ?? 0;

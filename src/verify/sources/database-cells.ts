@@ -2,6 +2,7 @@ import { asError } from '../../errors.ts';
 import { HASH_CHARS } from '../../integrity/digest.ts';
 import { rowText, type StateTable, textOfFacts } from '../../log/tables.ts';
 import type { Dialect, Reader, Row, SqlList, SqlValue } from '../../storage/engine.ts';
+import { callOfText, type NamedText, textId, textIdsOf } from '../../storage/text-ids.ts';
 import type { Report } from '../finding.ts';
 import { DamagedSource, type SourceRow, type SourceText, type Walked } from '../source.ts';
 
@@ -17,6 +18,9 @@ export type Parts = Readonly<Record<string, (rest: Rest) => Promise<void>>>;
 
 /** Rows read at a time. */
 export const PAGE = 500;
+
+/** Where calls lie further apart on average, their texts are looked up one by one instead of read with those between them. */
+const SPREAD_MAX = 16;
 
 /** Reads rows of a database as they are hashed. Whatever is not a text of exactly its bytes reads as none. */
 export class Cells {
@@ -76,30 +80,26 @@ export class Cells {
     throw thrown;
   }
 
-  async texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>> {
-    const select = 'SELECT digest, salt, text FROM texts WHERE digest';
-    const found = new Map<string, SourceText>();
-    await this.#addTexts(await this.among('texts', select, digests), found);
+  /** The texts of the calls that these are named by, by id, in their order. */
+  async texts(named: readonly NamedText[]): Promise<ReadonlyMap<number, SourceText>> {
+    const calls = new Set(named.map(({ call }) => call));
+    const found = new Map<number, SourceText>();
+    for (const [id = null, digest, salt, stored = null] of await this.#textsAround(calls)) {
+      if (!calls.has(callOfText(Number(id)))) continue;
+      const odd = () => this.#exact('texts', 'id', { id, text: stored }, ['text']);
+      const text = isPlain(stored) ? stored : textOf((await odd()).text);
+      found.set(Number(id), { digest: textOf(digest), salt: textOf(salt), text });
+    }
     return found;
   }
 
-  /** The next texts in the order in which they were stored, where that is known. Answers where to go on. */
-  async addNextTexts(last: number, count: number, to: Map<string, SourceText>): Promise<number> {
-    const order = this.dialect.textOrder;
-    if (order === undefined) return last;
-    const sql = `SELECT digest, salt, text, ${order} FROM texts WHERE ${order} > ? AND ${order} <= ? ORDER BY ${order} LIMIT ?`;
-    const rows = await this.from('texts').lists(sql, last, Number.MAX_SAFE_INTEGER, count);
-    await this.#addTexts(rows, to);
-    return Number(rows.at(-1)?.[3] ?? last);
-  }
-
-  async #addTexts(rows: readonly SqlList[], to: Map<string, SourceText>): Promise<void> {
-    for (const row of rows) {
-      const [digest, stored] = [row[0] ?? null, row[2] ?? null];
-      const odd = () => this.#exact('texts', 'digest', { digest, text: stored }, ['text']);
-      const text = isPlain(stored) ? stored : textOf((await odd()).text);
-      to.set(String(digest), { salt: textOf(row[1]), text });
-    }
+  async #textsAround(calls: ReadonlySet<number>): Promise<SqlList[]> {
+    const [first, last] = [Math.min(...calls), Math.max(...calls)];
+    const select = 'SELECT id, digest, salt, text FROM texts WHERE id';
+    // Most pages of rows name the texts of one piece of the table.
+    return calls.size > 0 && last - first < SPREAD_MAX * calls.size
+      ? await this.from('texts').lists(`${select} BETWEEN ? AND ?`, textId(first, 0), textId(last + 1, 0) - 1)
+      : await this.among('texts', select, [...calls].flatMap(textIdsOf));
   }
 
   async states(table: StateTable, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {

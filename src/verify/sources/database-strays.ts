@@ -48,15 +48,14 @@ function hiddenRows(table: string, what: string, count: number) {
 }
 
 async function checkTexts({ from, walked, report }: Rest): Promise<void> {
-  const columnOf = async function* (table: string, key: string, column: string, first: number | string) {
+  const columnOf = async function* (table: string, key: string, column: string) {
     const select = `SELECT ${key}, ${column} AS value FROM ${table} WHERE`;
-    for await (const { value } of inPages<{ value: unknown }>(from(table), select, key, [], first))
-      yield String(value);
+    for await (const { value } of inPages<{ value: unknown }>(from(table), select, key)) yield String(value);
   };
   const there = {
     count: await countOf(from, 'texts'),
-    digests: () => columnOf('texts', 'digest', 'digest', ''),
-    bodies: () => columnOf('action_payloads', 'position', 'body', 0),
+    digests: () => columnOf('texts', 'id', 'digest'),
+    bodies: () => columnOf('action_payloads', 'position', 'body'),
   };
   await reportStrayTexts(there, walked, report);
 }

@@ -1,5 +1,6 @@
 import { parseId, type StateTable, TASKS } from '../../log/tables.ts';
 import type { Reader, SqlValue, StorageEngine } from '../../storage/engine.ts';
+import type { NamedText } from '../../storage/text-ids.ts';
 import { keyId } from '../../trust/opening.ts';
 import type { Report } from '../finding.ts';
 import {
@@ -9,7 +10,6 @@ import {
   type SourceHead,
   type SourceNote,
   type SourceRow,
-  type SourceText,
   type Walked,
 } from '../source.ts';
 import { Cells, PAGE, type Rest, rowsIn, textOf } from './database-cells.ts';
@@ -26,9 +26,6 @@ export class DatabaseSource implements Source {
   readonly isShared: boolean | undefined;
   readonly #storage: StorageEngine;
   readonly #cells: Cells;
-  /** Texts that were read before a row asked for them, and where they end. */
-  #ahead = new Map<string, SourceText>();
-  #lastText = 0;
   #lastRow = 0;
   readonly #short: ShortReads | undefined;
   /** How many rows there were when the heads were read first. */
@@ -51,22 +48,7 @@ export class DatabaseSource implements Source {
 
   states = (table: StateTable, ids: readonly number[]) => this.#cells.states(table, ids);
 
-  /** Texts are stored in the order of their calls: going on from the last ones takes a quarter of looking each up. */
-  async texts(digests: readonly string[]): Promise<ReadonlyMap<string, SourceText>> {
-    // More than that are not what the rows ask for.
-    const found = this.#ahead.size > 2 * PAGE ? new Map<string, SourceText>() : this.#ahead;
-    this.#ahead = new Map();
-    const due = digests.length - found.size;
-    if (due > 0) this.#lastText = await this.#cells.addNextTexts(this.#lastText, due, found);
-    const missing = digests.filter((digest) => !found.has(digest));
-    if (found.size + missing.length > digests.length) {
-      const wanted = new Set(digests);
-      for (const [digest, text] of found) if (!wanted.has(digest)) this.#ahead.set(digest, text);
-    }
-    if (missing.length > 0)
-      for (const [digest, text] of await this.#cells.texts(missing)) found.set(digest, text);
-    return found;
-  }
+  texts = (named: readonly NamedText[]) => this.#cells.texts(named);
 
   async heads(): Promise<SourceHead[]> {
     if (this.#short?.isCaughtUp === false) {

@@ -11,7 +11,7 @@ export const LOG = 'log.jsonl';
 /** Of a certificate: for each row of the log its position, and its proof under the newest head. */
 export const PROOFS = 'proofs.jsonl';
 export const PAYLOADS = 'payloads.jsonl';
-/** By digest, so that one is found by halving. */
+/** By id, which is the order of the calls that carried them. */
 export const TEXTS = 'texts.jsonl';
 export const STATE = 'state.jsonl';
 /** Those that may be as long as the log is; they are read line by line. */
@@ -51,7 +51,7 @@ export function formatSums(sums: ReadonlyMap<string, string>): string {
 }
 
 const PAYLOAD = { body: isText, position: isPosition, salt: isText };
-const TEXT = { digest: isText, salt: isText, text: isText };
+const TEXT = { digest: isText, id: isPosition, salt: isText, text: isText };
 const PROOF = { position: isPosition, proof: areHashes };
 /** `size` is the last position, `root` that of the tree up to there. */
 const MARK = { origin: isName, size: isCount, root: isHashText };
@@ -72,7 +72,7 @@ export type Marker = Held<typeof MARK> & { readonly shared?: true };
 
 /** All of the file, its newline too. */
 export function markerText(marker: Marker): string {
-  return `${canonicalJson({ kind: 'colibri-bundle', version: 3, ...marker })}\n`;
+  return `${canonicalJson({ kind: 'colibri-bundle', version: 4, ...marker })}\n`;
 }
 
 const BODY_START = '{"body":'.length;

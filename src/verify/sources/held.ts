@@ -14,21 +14,21 @@ import type { LinePage } from './files.ts';
 import { isCount, isText, members, readText, STATE, TEXTS } from './forms.ts';
 import { fileFinding, lineFinding } from './notes.ts';
 
-/** Reads texts, which lie in the order of their digests. Hostile input enters here. */
+/** Reads texts, which lie in the order of their ids. Hostile input enters here. */
 export async function readTexts(
   pages: AsyncIterable<LinePage>,
   faults: Finding[],
-): Promise<ReadonlyMap<string, SourceText>> {
-  const texts = new Map<string, SourceText>();
-  let last = '';
+): Promise<ReadonlyMap<number, SourceText>> {
+  const texts = new Map<number, SourceText>();
+  let last = 0;
   let count = 0;
   for await (const page of pages)
     for (const line of page) {
       const found = readText(line);
       count += 1;
-      if (found !== undefined && found.digest > last) {
-        texts.set(found.digest, { salt: found.salt, text: found.text });
-        last = found.digest;
+      if (found !== undefined && found.id > last) {
+        texts.set(found.id, { digest: found.digest, salt: found.salt, text: found.text });
+        last = found.id;
       } else faults.push(lineFinding(TEXTS, count, 'a text'));
     }
   return texts;

@@ -14,6 +14,7 @@ import {
 } from '../../log/tables.ts';
 import { logNodes } from '../../log/tree.ts';
 import type { Reader, SqlValue } from '../../storage/engine.ts';
+import type { NamedText } from '../../storage/text-ids.ts';
 import { headIn } from '../../trust/opening.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
 import type { Source, SourceHead, SourceRow, Walked } from '../source.ts';
@@ -62,7 +63,7 @@ export class PartSource implements Source {
   }
 
   origin = async () => (this.#head === undefined ? undefined : await this.#cells.origin());
-  texts = (digests: readonly string[]) => this.#cells.texts(digests);
+  texts = (named: readonly NamedText[]) => this.#cells.texts(named);
   heads = () => Promise.resolve(this.#head === undefined ? [] : [this.#head]);
   kept = () => Promise.resolve([]);
 
@@ -251,16 +252,19 @@ export async function erasingRows(cells: Cells, positions: readonly number[]): P
   const any = 'SELECT 1 AS found FROM erased_texts LIMIT 1';
   if ((await cells.from('erased_texts').get(any)) === undefined) return [];
   const sql = 'SELECT position FROM erased_texts WHERE digest';
-  const rows = await cells.among('erased_texts', sql, await digestsAt(cells, positions));
+  const digests = (await textsAt(cells, positions)).map(({ digest }) => digest);
+  const rows = await cells.among('erased_texts', sql, digests);
   return [...new Set(rows.flatMap(([position]) => (isPosition(position) ? [position] : [])))];
 }
 
 /** What stands in the payloads of rows in the place of a text, and whatever looks like it. */
-export async function digestsAt(cells: Cells, positions: readonly number[]): Promise<string[]> {
-  const sql = 'SELECT body FROM action_payloads WHERE position';
+export async function textsAt(cells: Cells, positions: readonly number[]): Promise<NamedText[]> {
+  const sql = 'SELECT position, body FROM action_payloads WHERE position';
   const bodies = await cells.among('action_payloads', sql, positions);
-  return bodies.flatMap(([body]) =>
-    [...String(body).matchAll(/"([0-9a-f]{64})"/g)].map(([, digest = '']) => digest),
+  return bodies.flatMap(([position, body]) =>
+    [...String(body).matchAll(/"([0-9a-f]{64})"/g)].map(([, digest = '']) => ({
+      ...{ call: Number(position), digest },
+    })),
   );
 }
 

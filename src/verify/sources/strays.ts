@@ -16,22 +16,29 @@ export interface TextsThere {
 
 /** Each text is named by the arguments of one call. Which ones are not is looked up only where the numbers differ. */
 export async function reportStrayTexts(there: TextsThere, walked: Walked, report: Report): Promise<void> {
-  if (walked.texts === undefined || there.count === walked.texts || !walked.isComplete) return;
+  if (walked.texts === undefined || !walked.isComplete) return;
+  const tooMany = there.count - walked.texts;
+  // A text that is missing may be there under another id or digest: that it is missing was said.
+  if (tooMany === 0 || (tooMany > 0 && tooMany <= walked.missingTexts)) return;
   const named = new Set<string>();
   for await (const body of there.bodies())
     for (const [digest] of body.matchAll(/[0-9a-f]{64}/g)) named.add(digest);
-  const unnamed: string[] = [];
+  const stray: string[] = [];
+  // Once it was met, a digest is named no more.
   for await (const digest of there.digests())
-    if (!named.has(digest) && unnamed.length < NAMED_MAX) unnamed.push(digest);
-  // A text that is missing may be there under another digest: that it is missing was said.
-  if (unnamed.length > 0 && unnamed.length <= walked.badTexts.size) return;
-  for (const digest of unnamed) {
+    if (!named.delete(digest) && stray.length < NAMED_MAX) stray.push(digest);
+  for (const digest of stray) {
     // What stands there need not be a digest, and is printed.
     const record = /^[0-9a-f]{16}/.exec(digest)?.[0] ?? 'without a digest';
-    report({ kind: 'stray', table: 'texts', record, message: `The text ${record} belongs to no call.` });
+    report({
+      kind: 'stray',
+      table: 'texts',
+      record,
+      message: `The text ${record} belongs to no call, or is there twice.`,
+    });
   }
-  if (unnamed.length > 0) return;
-  const message = `${walked.texts} texts are named by calls, but ${there.count} are there: one is named twice, or was inserted where no search finds it.`;
+  if (stray.length > 0) return;
+  const message = `${walked.texts} texts are named by calls, but ${there.count} are there: one was inserted where no search finds it.`;
   report({ kind: 'stray', table: 'texts', record: 'rows', message });
 }
 

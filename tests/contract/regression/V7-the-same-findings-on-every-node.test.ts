@@ -28,7 +28,7 @@ const CHANGES: Readonly<Record<string, readonly string[]>> = {
 
 function everywhere(changed: (column: string) => string): string[] {
   return [
-    ['texts', 'text', 'rowid = 1'],
+    ['texts', 'text', 'id = 8'],
     ['tasks', 'project', 'id = 1'],
     ['thoughts', 'recorded_by', 'id = 2'],
     ['sessions', 'auditor_id', 'id = 1'],

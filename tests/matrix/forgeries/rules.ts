@@ -6,6 +6,7 @@ import {
   type ForgedRow,
   type JsonObject,
   must,
+  type NewCall,
   object,
 } from '../forge.ts';
 import * as legal from '../legal.ts';
@@ -101,16 +102,14 @@ export const RULE_FORGERIES: readonly Forgery[] = [
     holds: 'everywhere',
     shownBy: 'T-0014',
     forge(log) {
-      const records =
-        (task: number, kind: string) =>
-        (call: { position: number; at: string; actor: string; args: JsonObject }) => [
-          legal.record(
-            log,
-            5,
-            { kind, ref: kind === 'thought' ? log.nextId(THOUGHTS) : call.position, task_id: task },
-            call,
-          ),
-        ];
+      const records = (task: number, kind: string) => (call: NewCall) => [
+        legal.record(
+          log,
+          5,
+          { kind, ref: kind === 'thought' ? log.nextId(THOUGHTS) : call.position, task_id: task },
+          call,
+        ),
+      ];
       legal.open(log, 8, { scope: 'deep' });
       legal.create(log, { proof_grade: true, parent_id: 'T-0008' }, { besides: records(14, 'change') });
       const bound = {
@@ -942,6 +941,7 @@ const OTHER: Readonly<Record<string, Cells>> = {
       updated_by: 'x',
     },
     ...{ held_since: '2026-01-01T00:00:00.000Z', position: 3, title: 't', blocked_reason: 'b' },
+    ...{ title_call: 3, description_call: 3, blocked_reason_call: 3 },
   },
   thoughts: {
     task_id: 3,
@@ -951,6 +951,7 @@ const OTHER: Readonly<Record<string, Cells>> = {
     blockers: 'b',
     metadata: '{}',
     observed: '[]',
+    call: 3,
     position: 3,
   },
   sessions: {
@@ -963,6 +964,7 @@ const OTHER: Readonly<Record<string, Cells>> = {
     },
     ...{
       reason: 'r',
+      call: 3,
       sealed_task_id: 8,
       finalized_at: '2026-01-01T00:00:00.000Z',
       finalized_by: 'x',

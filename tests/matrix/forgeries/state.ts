@@ -76,7 +76,15 @@ export const COLUMN_FORGERIES: readonly Forgery[] = STATE_TABLES.flatMap((table)
     ),
 );
 
-const NUMBERS = ['estimate_hours', 'parent_id', 'session_id', 'sealed_task_id', 'tree_depth', 'leaf_count'];
+const NUMBERS = [
+  'blocked_reason_call',
+  'estimate_hours',
+  'parent_id',
+  'session_id',
+  'sealed_task_id',
+  'tree_depth',
+  'leaf_count',
+];
 
 function rowToChange(log: ForgedLog, table: StateTable, column: string): number {
   const count = log.nextId(table) - 1;
@@ -149,6 +157,42 @@ export const STATE_FORGERIES: readonly Forgery[] = [
       db.prepare("UPDATE task_words SET title = '' WHERE rowid = 13").run();
     },
     (log) => textFinding(log, 'missing', 13, 'title'),
+  ),
+  ...(
+    [
+      ['another id of its call', 'id + 1'],
+      ['an id of another call', 'id + 8'],
+      ['an id of no call', '-id'],
+    ] as const
+  ).map(([where, id]) =>
+    edited(
+      `texts: a text lies under ${where}`,
+      'everywhere',
+      (db) => {
+        db.exec(`UPDATE texts SET id = ${id} WHERE digest = (SELECT title FROM tasks WHERE id = 13)`);
+        db.prepare("UPDATE task_words SET title = '' WHERE rowid = 13").run();
+      },
+      (log) => textFinding(log, 'missing', 13, 'title'),
+    ),
+  ),
+  edited(
+    'texts: a digest is changed',
+    'everywhere',
+    (db) => {
+      db.exec(
+        `UPDATE texts SET digest = '${'a'.repeat(64)}' WHERE digest = (SELECT title FROM tasks WHERE id = 13)`,
+      );
+    },
+    (log) => textFinding(log, 'altered', 13, 'digest'),
+  ),
+  edited(
+    'texts: a text is there twice',
+    'everywhere',
+    (db) => {
+      db.exec(`INSERT INTO texts SELECT id + 4, digest, salt, text FROM texts
+        WHERE digest = (SELECT title FROM tasks WHERE id = 13)`);
+    },
+    (log) => strayText(String(log.state(TASKS, 13).title)),
   ),
   {
     id: 'texts: a text that no call speaks of',

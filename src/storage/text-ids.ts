@@ -1,0 +1,36 @@
+// A text is stored under a number that follows from the call that carried it, so that texts lie in the order of the calls
+// and need no index on their digests, which are random. Every engine stores these numbers: they can never change.
+
+/** How many numbers each call has for its texts. */
+const ROOM = 8;
+
+/** A text by the position of the enter row of the call that carried it, and by its digest. */
+export interface NamedText {
+  readonly call: number;
+  readonly digest: string;
+}
+
+/** The id of a text. `number` counts the texts of its call from 0. */
+export function textId(call: number, number: number): number {
+  return ROOM * call + number;
+}
+
+/** The call that carried the text with this id. */
+export function callOfText(id: number): number {
+  return Math.floor(id / ROOM);
+}
+
+/** Every id that a text of this call can have, in order. */
+export function textIdsOf(call: number): number[] {
+  return Array.from({ length: ROOM }, (_, number) => textId(call, number));
+}
+
+/** Whether a row of `texts` is the text that two columns name, in SQL. */
+export function isNamed(call: string, digest: string): string {
+  return `texts.id BETWEEN ${ROOM} * ${call} AND ${ROOM} * ${call} + ${ROOM - 1} AND texts.digest = ${digest}`;
+}
+
+/** The text that two columns name, in SQL; '' where there is none. For a join, SQLite would make an index of all texts. */
+export function namedText(call: string, digest: string): string {
+  return `coalesce((SELECT texts.text FROM texts WHERE ${isNamed(call, digest)} LIMIT 1), '')`;
+}
