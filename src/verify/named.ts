@@ -1,5 +1,4 @@
 import { isHash } from '../integrity/digest.ts';
-import { callOfText } from '../storage/text-ids.ts';
 
 // What calls name, for as many calls as there are: a few bytes each, outside the heap.
 
@@ -28,27 +27,26 @@ export class TaskCalls {
   }
 }
 
-/** Digests of texts and the ids that these must have. Sixteen digits of a digest tell ten million apart. */
+/** Digests of texts and the enter rows that name them. Sixteen digits of a digest tell ten million apart. */
 export class NamedTexts {
   #digests = new BigUint64Array(1_024);
-  #ids = new Float64Array(1_024);
+  #positions = new Float64Array(1_024);
   #size = 0;
 
-  add(digest: string, id: number): void {
+  add(digest: string, position: number): void {
     this.#digests = withRoom(this.#digests, this.#size);
-    this.#ids = withRoom(this.#ids, this.#size);
+    this.#positions = withRoom(this.#positions, this.#size);
     this.#digests[this.#size] = shortened(digest);
-    this.#ids[this.#size] = id;
+    this.#positions[this.#size] = position;
     this.#size += 1;
   }
 
-  /** The first id under which a digest was named. Looks at all of them: no honest log asks for it. */
-  idOf(digest: string): number | undefined {
-    const at = isHash(digest) ? this.#digests.subarray(0, this.#size).indexOf(shortened(digest)) : -1;
-    return at < 0 ? undefined : this.#ids[at];
+  /** Looks at all of them: no honest log asks for it. */
+  has(digest: string): boolean {
+    return isHash(digest) && this.#digests.subarray(0, this.#size).includes(shortened(digest));
   }
 
-  /** The calls that name a digest again. */
+  /** The positions that name a digest again. */
   repeated(): number[] {
     const sorted = this.#digests.slice(0, this.#size).sort();
     const twice = new Set(sorted.filter((digest, i) => digest === sorted[i + 1]));
@@ -56,7 +54,7 @@ export class NamedTexts {
     const seen = new Set<bigint>();
     for (let i = 0; twice.size > 0 && i < this.#size; i += 1) {
       const digest = this.#digests[i] ?? 0n;
-      if (seen.has(digest)) again.push(callOfText(this.#ids[i] ?? 0));
+      if (seen.has(digest)) again.push(this.#positions[i] ?? 0);
       else if (twice.has(digest)) seen.add(digest);
     }
     return again;

@@ -24,7 +24,7 @@ import { Links, LostRows } from './rules/links.ts';
 import { type OpenCall, Pairing } from './rules/pairing.ts';
 import { checkPayload, type JsonObject, objectIn, parseBody, textsIn } from './rules/payloads.ts';
 import { FormError, type ReadEffect, type ReadRow, readRow } from './rules/row-form.ts';
-import { type Erasing, Texts } from './rules/texts.ts';
+import { Texts } from './rules/texts.ts';
 import { Times } from './rules/times.ts';
 import type { Source, SourceRow, SourceText } from './source.ts';
 
@@ -41,7 +41,6 @@ interface Page {
   readonly texts: ReadonlyMap<number, SourceText>;
   readonly states: ReadonlyMap<StateTableName, ReadonlyMap<number, string>>;
   readonly differences: Difference[];
-  readonly erasing: Erasing[];
 }
 
 /**
@@ -91,7 +90,6 @@ export class Walk {
     read.reverse();
     for (let one = read.pop(); one !== undefined; one = read.pop()) this.#judge(one, page);
     for (const difference of page.differences) await this.#tellDifference(difference);
-    for (const erasing of page.erasing) await this.#erase(erasing);
   }
 
   /** The source broke off: what follows is unknown. */
@@ -104,7 +102,7 @@ export class Walk {
   /** After the last row. */
   async end(now: number): Promise<void> {
     this.#times.end(now, this.#report);
-    if (!this.#isNewer && !this.#isDamaged) this.texts.finish();
+    if (!this.#isNewer && !this.#isDamaged) this.texts.finish(this.#memory.isStrict);
     for (const table of STATE_TABLES) if (!table.appendOnly) await this.#checkFinal(table);
   }
 
@@ -179,7 +177,7 @@ export class Walk {
     const texts = named.length === 0 ? new Map<number, SourceText>() : await this.#source.texts(named);
     const states = new Map<StateTableName, ReadonlyMap<number, string>>();
     for (const [table, numbers] of ids) states.set(table.name, await this.#source.states(table, numbers));
-    return { texts, states, differences: [], erasing: [] };
+    return { texts, states, differences: [] };
   }
 
   #judge(read: Read, page: Page): void {
@@ -231,12 +229,12 @@ export class Walk {
     const args = checkPayload(row, source.payload, parsed, forms, this.#report);
     if (args === undefined) {
       if (rule !== undefined && row.schema_valid) this.#lostArguments = true;
-      this.#pairing.open.set(position, { enter: row, args, content: undefined, isFit: true });
+      this.#pairing.open.set(position, { enter: row, args, text: undefined, isFit: true });
       return;
     }
     const said = this.texts.check(position, args, rule?.texts ?? [], texts);
     const isFit = checkArguments(row, forms, args, said, this.#report);
-    this.#pairing.open.set(position, { enter: row, args, content: said.content, isFit });
+    this.#pairing.open.set(position, { enter: row, args, text: said.content ?? said.reason, isFit });
   }
 
   #judgeExit(exit: ReadRow, contentHash: string, { source, body: parsed }: Read, page: Page): void {
@@ -267,7 +265,10 @@ export class Walk {
     if (isTransfer(exit)) this.transfer = { position, to: String(objectIn(body?.result)?.to ?? '') };
     this.texts.end(exit, call?.args);
     if (exit.tool === 'owner_erase' && exit.outcome === 'ok' && call?.args !== undefined)
-      page.erasing.push({ exit, args: call.args, digests: textsIn(objectIn(body?.result)?.digests) });
+      this.texts.erase(
+        { exit, args: call.args, digests: textsIn(objectIn(body?.result)?.digests), because: call.text },
+        this.#memory.isStrict,
+      );
   }
 
   /** A log that was transferred goes on with the row that receives it, and that row follows nothing else. */
@@ -281,13 +282,6 @@ export class Walk {
       ? `follows the transfer of the log, which only owner_receive may`
       : `receives a log that was not transferred`;
     this.#report(forbidden(row, `Audit row ${position} (${tool}) ${why}.`, ['tool']));
-  }
-
-  async #erase(erasing: Erasing): Promise<void> {
-    const { exit, args, digests } = erasing;
-    const reason = { call: exit.sequence_no, digest: String(args.reason) };
-    const found = await this.#source.texts([...this.texts.presentAmong(digests), reason]);
-    this.texts.erase(erasing, found, this.#memory.isStrict);
   }
 
   #runAgain(
@@ -304,7 +298,7 @@ export class Walk {
     const rows = storedRows(effects, states);
     const refused = isRefused(exit);
     const result = objectIn(body?.result);
-    const ended = { exit, contentHash, refused, args, body, result, rows, content: call?.content };
+    const ended = { exit, contentHash, refused, args, body, result, rows, content: call?.text };
     const replayed = replay(rule, ended, this.#memory);
     const { written, texts } = replayed;
     if (!replayed.isJudged) this.#notReplayed(position);

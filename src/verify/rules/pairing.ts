@@ -8,8 +8,8 @@ export interface OpenCall {
   readonly enter: AuditRow;
   /** The kept arguments; undefined where there are none or they are not what was hashed. */
   readonly args: JsonObject | undefined;
-  /** The text that the hash of a thought is made of, where it is there and is what was said. */
-  readonly content: string | undefined;
+  /** The text that its end is judged with: the content of a thought, or why the owner did something. */
+  readonly text: string | undefined;
   /** Whether a server would have taken them; else no rule can be run on them. */
   readonly isFit: boolean;
 }

@@ -1,7 +1,7 @@
 import { type Carrier, isTextOf } from '../../domains/owner/rules.ts';
 import { digestUnder, isHash } from '../../integrity/digest.ts';
 import { TASKS } from '../../log/tables.ts';
-import { callOfText, type NamedText, textId } from '../../storage/text-ids.ts';
+import { callOfText, textId } from '../../storage/text-ids.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
 import { NamedTexts } from '../named.ts';
 import type { SourceText } from '../source.ts';
@@ -33,12 +33,12 @@ export interface Erasing {
   readonly exit: ReadRow;
   readonly args: JsonObject;
   readonly digests: readonly string[];
+  readonly because: string | undefined;
 }
 
 /** A call of which a text is absent. Once it has ended, `of` tells whose texts it carried. */
 interface Lacking {
   of: Carrier | undefined;
-  end: number;
 }
 
 interface Absent extends ErasedText {
@@ -98,55 +98,40 @@ export class Texts {
     this.#lacking.delete(position);
     const wrote = outcome === 'ok' ? effects[0]?.id : undefined;
     const named = args?.task_id ?? (tool === TASKS.createdBy ? wrote : undefined);
-    call.end = exit.position;
     call.of = { position, tool, wrote, task: typeof named === 'string' ? named : undefined };
   }
 
   /**
-   * What an owner_erase says it erased must be gone, and a call before it must have carried it for what was erased. `found`
-   * are those that are still there, and the reason. `isStrict`: every call before it was seen.
+   * What an owner_erase says it erased must be gone, and a call before it must have carried it for what was erased.
+   * `isStrict`: every call before it was seen.
    */
-  erase({ exit, args, digests }: Erasing, found: ReadonlyMap<number, SourceText>, isStrict: boolean): void {
+  erase({ exit, args, digests, because }: Erasing, isStrict: boolean): void {
     const { position, at, actor: by } = exit;
     const record = String(args.record);
     const erasable = { record, task_id: typeof args.task_id === 'string' ? args.task_id : undefined };
     const texts: ErasedText[] = [];
     let hasStrangers = false;
     for (const digest of digests) {
+      const isErased = this.erasedBy.has(digest);
       this.erasedBy.set(digest, { position, task: erasable.task_id });
       const absent = this.#absent.get(digest);
       this.#absent.delete(digest);
       const message = `Audit row ${position} says that this text of ${record} was erased, but it is still there.`;
-      if (absent === undefined && this.#isStill(digest, found))
+      if (absent === undefined && !isErased && this.#named.has(digest))
         this.#tell('stray', position, message, { record: digest });
       else if (absent?.call.of === undefined) hasStrangers ||= isStrict;
-      else if (!isTextOf(erasable, absent.call.of) || absent.call.end > position) hasStrangers = true;
+      else if (!isTextOf(erasable, absent.call.of)) hasStrangers = true;
       else texts.push({ digest, position: absent.position, field: absent.field });
     }
     if (hasStrangers) {
       const message = `Audit row ${position} says that a text of ${record} was erased which no call before it carried for ${record}.`;
       this.#report(rowFinding('forbidden', position, message, { columns: ['digests'] }));
     }
-    const reason = found.get(textId(exit.sequence_no, 0));
-    const because = reason?.digest === args.reason ? reason?.text : undefined;
     this.erased.push({ record, position, at, by, because, texts });
   }
 
-  /** Those of these texts that calls have named and that were there, each by its call. */
-  presentAmong(digests: readonly string[]): NamedText[] {
-    return digests.flatMap((digest) => {
-      const id = this.#absent.has(digest) ? undefined : this.#named.idOf(digest);
-      return id === undefined ? [] : [{ call: callOfText(id), digest }];
-    });
-  }
-
-  #isStill(digest: string, found: ReadonlyMap<number, SourceText>): boolean {
-    const id = this.#named.idOf(digest);
-    return id !== undefined && found.get(id)?.digest === digest;
-  }
-
-  /** After the last row: texts that are gone without an erasure. */
-  finish(): void {
+  /** After the last row: texts that are gone without an erasure. That one came before the text was said already. */
+  finish(isStrict: boolean): void {
     const repeating = new Set(this.#named.repeated());
     for (const position of repeating) {
       const message = `Audit row ${position} names a text that was named before, but each call has its own texts.`;
@@ -154,7 +139,7 @@ export class Texts {
     }
     for (const [digest, { position, field }] of this.#absent) {
       this.bad.add(digest);
-      if (repeating.has(position)) continue;
+      if (repeating.has(position) || (isStrict && this.erasedBy.has(digest))) continue;
       this.missing += 1;
       const message = `The ${field} of audit row ${position} is missing, and no row says that it was erased.`;
       this.#tell('missing', position, message, { columns: [field], expected: digest, actual: '' });
@@ -169,7 +154,7 @@ export class Texts {
       this.#tell('malformed', position, message, { table: 'action_payloads', columns: [field] });
       return undefined;
     }
-    this.#named.add(digest, id);
+    this.#named.add(digest, position);
     if (kept === undefined) {
       this.#miss({ digest, position, field });
       return undefined;
@@ -187,7 +172,7 @@ export class Texts {
   }
 
   #miss(text: ErasedText): void {
-    const call = this.#lacking.get(text.position) ?? { of: undefined, end: 0 };
+    const call = this.#lacking.get(text.position) ?? { of: undefined };
     this.#lacking.set(text.position, call);
     this.#absent.set(text.digest, { ...text, call });
   }
