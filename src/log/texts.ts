@@ -65,7 +65,9 @@ export async function readTexts(
   tx: Reader,
   named: readonly NamedText[],
 ): Promise<ReadonlyMap<string, string>> {
-  const ids = [...new Set(named.map(({ call }) => call))].flatMap(textIdsOf);
+  // In a file that somebody forged, a call may be anything.
+  const calls = new Set(named.map(({ call }) => call).filter(Number.isSafeInteger));
+  const ids = [...calls].flatMap(textIdsOf);
   const found = new Map<string, string>();
   for (let i = 0; i < ids.length; i += PAGE) {
     const page = ids.slice(i, i + PAGE);
