@@ -15,7 +15,7 @@ import { erasableTexts } from './carried-texts.ts';
 import type { SessionRecordRow, SessionRow, TaskRow } from './facts.ts';
 import type { Erasable } from './owner/rules.ts';
 import { thoughtHash } from './records.ts';
-import type { AsyncLookup, HashedThought, NewestThought, Written } from './rule.ts';
+import type { AsyncLookup, HashedThought, NewestThought, Sooner, Written } from './rule.ts';
 
 /**
  * Answers a rule from the transaction of its call, where calls before it may have learned the answer already. A class: of a
@@ -35,10 +35,12 @@ export class TransactionLookup implements AsyncLookup {
     this.texts = new Map(call.texts.map(({ digest, text }) => [digest, text]));
   }
 
-  async task(id: number) {
-    const row = await once(this.#tx, KNOWN.task(id), () => this.#tx.get<TaskRow>(TASK_BY_ID, id));
-    if (row !== undefined) this.seen.set(id, row);
-    return row;
+  task(id: number) {
+    const found = once(this.#tx, KNOWN.task(id), () => this.#tx.get<TaskRow>(TASK_BY_ID, id));
+    return after(found, (row) => {
+      if (row !== undefined) this.seen.set(id, row);
+      return row;
+    });
   }
 
   async existing(ids: readonly number[]) {
@@ -74,8 +76,8 @@ export class TransactionLookup implements AsyncLookup {
     return { present, last_seen };
   }
 
-  async session(id: number) {
-    return id === 0 ? undefined : await this.#tx.get<SessionRow>(SESSION_BY_ID, id);
+  session(id: number) {
+    return id === 0 ? undefined : this.#tx.get<SessionRow>(SESSION_BY_ID, id);
   }
 
   async openSession(task: number) {
@@ -100,7 +102,7 @@ export class TransactionLookup implements AsyncLookup {
   }
 
   /** It is made of the text, which is among those of the call. */
-  async thoughtHash(thought: HashedThought) {
+  thoughtHash(thought: HashedThought) {
     const content = this.texts.get(thought.content);
     if (content === undefined) throw new Error('the text of a thought is not among those of its call');
     return thoughtHash({ ...thought, content });
@@ -110,17 +112,15 @@ export class TransactionLookup implements AsyncLookup {
     return (await erasableTexts(this.#tx, erasable)).map(({ digest }) => digest);
   }
 
-  async nextId(name: StateTableName) {
-    const newest = `SELECT max(id) AS value FROM ${tableNamed(name).name}`;
-    return (await once(this.#tx, KNOWN.lastId(name), () => numberFrom(this.#tx, newest))) + 1;
+  nextId(name: StateTableName) {
+    const newest = () => numberFrom(this.#tx, `SELECT max(id) AS value FROM ${tableNamed(name).name}`);
+    return after(once(this.#tx, KNOWN.lastId(name), newest), (last) => last + 1);
   }
 
-  async nextSequence(project: string) {
-    const newest = 'SELECT max(sequence) AS value FROM tasks WHERE project = ?';
-    const last = await once(this.#tx, KNOWN.lastSequence(project), () =>
-      numberFrom(this.#tx, newest, project),
-    );
-    return last + 1;
+  nextSequence(project: string) {
+    const newest = () =>
+      numberFrom(this.#tx, 'SELECT max(sequence) AS value FROM tasks WHERE project = ?', project);
+    return after(once(this.#tx, KNOWN.lastSequence(project), newest), (last) => last + 1);
   }
 }
 
@@ -134,10 +134,19 @@ const KNOWN = {
   lastSequence: (project: string) => `last sequence of ${project}`,
 };
 
-async function once<T>({ known }: Transaction, name: string, learn: () => Promise<T>): Promise<T> {
-  // The promise itself: who asks meanwhile waits for the same answer.
-  if (!known.has(name)) known.set(name, learn());
-  return (await known.get(name)) as T;
+function once<T>({ known }: Transaction, name: string, learn: () => Promise<T>): Sooner<T> {
+  if (known.has(name)) return known.get(name) as Sooner<T>;
+  // Who asks meanwhile waits for the same answer. What was written meanwhile is newer.
+  const learning = learn().then((learned) => {
+    if (known.get(name) === learning) known.set(name, learned);
+    return learned;
+  });
+  known.set(name, learning);
+  return learning;
+}
+
+function after<T, U>(value: Sooner<T>, work: (value: T) => U): Sooner<U> {
+  return value instanceof Promise ? value.then(work) : work(value);
 }
 
 /** What is asked once in a transaction, however often it is wanted. */

@@ -74,8 +74,11 @@ export type HashedThought = Pick<
   'task_id' | 'type' | 'content' | 'previous_hash' | 'recorded_at' | 'recorded_by'
 >;
 
+/** What is at hand, or a promise of what must be fetched: to wait for what is at hand costs as much as a rule. */
+export type Sooner<T> = T | Promise<T>;
+
 export type AsyncLookup = {
-  readonly [K in keyof Lookup]: (...args: Parameters<Lookup[K]>) => Promise<ReturnType<Lookup[K]>>;
+  readonly [K in keyof Lookup]: (...args: Parameters<Lookup[K]>) => Sooner<ReturnType<Lookup[K]>>;
 };
 
 /** A row that the call writes, whole. `previous` is the position that wrote it before, 0 for a new one. */
@@ -129,15 +132,25 @@ export function settle<R>(steps: Steps<R>, lookup: Lookup): R {
   }
 }
 
-/** Runs a rule on answers that must be fetched; those of one step are fetched together. */
+/** Runs a rule on answers that may have to be fetched; those of one step are fetched together. */
 export async function settleAsync<R>(steps: Steps<R>, lookup: AsyncLookup): Promise<R> {
   for (let step = steps.next(); ; ) {
     if (step.done === true) return step.value;
-    const questions = step.value;
-    // Asked for together: one that fails must not leave another unheard.
-    const fetched = await Promise.all(Object.values(questions).map((question) => answer(lookup, question)));
     const answers: Record<string, unknown> = {};
-    for (const [i, name] of Object.keys(questions).entries()) answers[name] = fetched[i];
+    const fetching: Promise<void>[] = [];
+    for (const name in step.value) {
+      const question = step.value[name];
+      const found = question && answer(lookup, question);
+      if (!(found instanceof Promise)) answers[name] = found;
+      else
+        fetching.push(
+          found.then((fetched) => {
+            answers[name] = fetched;
+          }),
+        );
+    }
+    // Asked for together: one that fails must not leave another unheard.
+    if (fetching.length > 0) await Promise.all(fetching);
     step = steps.next(answers as Answers<Questions>);
   }
 }

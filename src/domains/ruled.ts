@@ -109,7 +109,7 @@ async function writeTask(
   if (previous === 0) await writeRow(tx, 'tasks', task, 0, { ...derived, unmet: 0 });
   else await writeRow(tx, 'tasks', task, previous, derived, before, before && derivedFrom(before));
   if (before?.title !== task.title || before.description !== task.description)
-    await tx.indexWords(task.id, () => wordsOf(tx, task, known));
+    await tx.indexWords(task.id, previous === 0, () => wordsOf(tx, task, known));
   if (previous === 0 && task.parent_id !== null)
     await changeOne(tx, 'UPDATE tasks SET unmet = unmet + 1 WHERE id = ?', task.parent_id);
   if ((before?.depends_on ?? '[]') !== task.depends_on)

@@ -109,5 +109,5 @@ async function insertRows(tx: Transaction, { name, columns }: Copied, rows: read
 async function indexTasks(tx: Transaction, rows: readonly Row[]): Promise<void> {
   const sql = `SELECT ${WORDED} FROM tasks WHERE id BETWEEN ? AND ?`;
   const tasks = await tx.all<WordedTask>(sql, rows[0]?.id ?? null, rows.at(-1)?.id ?? null);
-  for (const task of tasks) await tx.indexWords(task.id, () => wordsOf(tx, task));
+  for (const task of tasks) await tx.indexWords(task.id, true, () => wordsOf(tx, task));
 }

@@ -82,7 +82,7 @@ export interface Transaction extends Reader {
    */
   savepoint<T>(work: () => Promise<T>): Promise<T>;
   /** Makes a task found by the words of these texts. They are asked for only by an engine that does not keep its index itself. */
-  indexWords(task: number, texts: () => Promise<readonly string[]>): Promise<void>;
+  indexWords(task: number, isNew: boolean, texts: () => Promise<readonly string[]>): Promise<void>;
 }
 
 /** When a commit must be durable, where that is not before it is answered. */

@@ -66,7 +66,7 @@ const erase: typeof erasing.handle = async (args, call, tx) => {
   const texts = await erasableTexts(tx, { record: erased.record, task_id });
   await eraseTexts(tx, texts, task, call.position);
   const row = await tx.get<WordedTask>(`SELECT ${WORDED} FROM tasks WHERE id = ?`, task);
-  if (row !== undefined) await tx.indexWords(row.id, () => wordsOf(tx, row));
+  if (row !== undefined) await tx.indexWords(row.id, false, () => wordsOf(tx, row));
   return erased;
 };
 

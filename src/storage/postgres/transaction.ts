@@ -151,7 +151,7 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
     this.#unchecked.push({ answer, savepoint: this.#savepoint });
   }
 
-  async indexWords(task: number, texts: () => Promise<readonly string[]>): Promise<void> {
+  async indexWords(task: number, _isNew: boolean, texts: () => Promise<readonly string[]>): Promise<void> {
     const words = indexedWords(await texts());
     await this.change(
       `INSERT INTO task_words (task_id, words) VALUES (?, ?)

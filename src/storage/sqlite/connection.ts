@@ -79,8 +79,8 @@ export class Connection implements Transaction {
   /** Another number whenever others have committed, and the one at the last look. */
   #others: number | undefined;
   #isWriting = false;
-  /** Tasks with their titles and descriptions, for the index of words. */
-  #words: SqlList[] = [];
+  /** What the index of words gets at the end: it writes a part of its own whenever a savepoint ends. */
+  #words: Waiting[] = [];
   /** What is to be written, in its order: rows of one table that follow each other leave together. */
   #waiting: Waiting[] = [];
   /** The savepoint that is open: where its writes begin among those that wait, and whether SQLite knows of it. */
@@ -136,12 +136,14 @@ export class Connection implements Transaction {
     return this.#run(sql, params);
   }
 
-  async change(sql: string, ...params: readonly SqlValue[]): Promise<void> {
+  change(sql: string, ...params: readonly SqlValue[]): Promise<void> {
     this.#waiting.push({ sql, params });
+    return DONE;
   }
 
-  async insert(table: string, columns: readonly string[], rows: readonly SqlList[]): Promise<void> {
+  insert(table: string, columns: readonly string[], rows: readonly SqlList[]): Promise<void> {
     for (const params of rows) this.#waiting.push({ table, columns, params });
+    return DONE;
   }
 
   /** Writes what waits, and begins the savepoint before the first thing that it might have to take back. */
@@ -204,8 +206,11 @@ export class Connection implements Transaction {
   /** The answer to a commit is never lost on its way here. */
   foundBy(): void {}
 
-  async indexWords(task: number, texts: () => Promise<readonly string[]>): Promise<void> {
-    this.#words.push([task, ...(await texts())]);
+  async indexWords(task: number, isNew: boolean, texts: () => Promise<readonly string[]>): Promise<void> {
+    const params = [task, ...(await texts())];
+    this.#words.push(
+      isNew ? { table: 'task_words', columns: WORD_COLUMNS, params } : { sql: REINDEX_WORDS, params },
+    );
   }
 
   async savepoint<T>(work: () => Promise<T>): Promise<T> {
@@ -302,7 +307,7 @@ export class Connection implements Transaction {
       [this.#isWriting, this.#failure] = [true, undefined];
       const result = await work();
       this.#writeWaiting();
-      for (const words of this.#words) this.#change(1, INDEX_WORDS, words);
+      this.#writeAll(this.#words);
       this.#run('COMMIT', []);
       this.commits += 1;
       return result;
@@ -426,7 +431,11 @@ type Waiting = { readonly params: SqlList } & (
   | { readonly sql?: undefined; readonly table: string; readonly columns: readonly string[] }
 );
 
-const INDEX_WORDS = 'INSERT OR REPLACE INTO task_words (rowid, title, description) VALUES (?, ?, ?)';
+const DONE = Promise.resolve();
+
+const WORD_COLUMNS = ['rowid', 'title', 'description'];
+/** Looks for the words that the task had: of a new one there are none. */
+const REINDEX_WORDS = 'INSERT OR REPLACE INTO task_words (rowid, title, description) VALUES (?, ?, ?)';
 
 /** How many rows one statement stores: a few sizes, so that each is prepared once. */
 const ROWS_AT_ONCE = [16, 4, 1];
