@@ -216,7 +216,7 @@ async function enter(stages: Stages, calls: readonly Call[], isLong: boolean): P
     return calls;
   } catch (thrown) {
     const cause = noted(stages, asError(thrown));
-    const sentence = `The call could not be recorded, so it was not started: ${cause.message}. Check server_health, then call again.`;
+    const sentence = `The call could not be recorded, so it was not started: ${cause.message.replace(/\.$/, '')}. Check server_health, then call again.`;
     // Storage says what went wrong better than this stage can.
     const isSaid = cause instanceof ColibriError;
     const error = isSaid ? cause : new ColibriError('AUDIT_ENTER_FAILED', sentence, {}, { cause });

@@ -173,11 +173,11 @@ export class ForeignSchema extends ColibriError {
 }
 
 /** Somebody has put a row where a new one belongs: Colibri numbers its rows under the write lock, and never twice alike. */
-export class PlantedRow extends ColibriError {
+export class PlantedRow extends Error {
   constructor(path: string, cause: unknown) {
     const { message } = asError(cause);
     const sentence = `${path} already has a row where a new one belongs (${message}): something other than Colibri wrote it. Nothing was written. Run "colibri verify" to see which row it is, remove it or restore a good copy, then repeat the call.`;
-    super('ERR_INIT_FAILED', sentence, { reason: message }, { cause });
+    super(sentence, { cause });
   }
 }
 

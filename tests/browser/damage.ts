@@ -70,9 +70,18 @@ export class DamagedBundle {
   makeAnew(): void {
     const signer = freshSigner();
     const { size, root } = JSON.parse(this.read('bundle.json'));
-    const note = signNote(formatCheckpoint({ origin: signer.name, size, root }), signer);
+    const signed = (of: { size: number; root: string }) =>
+      signNote(formatCheckpoint({ origin: signer.name, ...of }), signer);
+    const note = signed({ size, root });
+    const hashes = this.read('log.jsonl').split('\n').slice(0, -1).map(sha256Hex);
+    const kept = this.names('checkpoints').map((name) => Number(/\d+/.exec(name)?.[0]));
     for (const name of [...this.names('checkpoints'), ...this.names('anchors'), this.head])
       rmSync(join(this.folder, name));
+    for (const old of kept)
+      this.write(
+        `checkpoints/${old}-${signer.id}`,
+        signed({ size: old, root: treeRoot(hashes.slice(0, old)) }),
+      );
     this.write('keys', `${signer.verifierKey}\n`);
     this.write('checkpoint', note);
     this.write(`heads/${signer.id}`, note);

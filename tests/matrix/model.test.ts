@@ -150,7 +150,14 @@ function recordsOf({ fields, writes }: ForgedRow): string[] {
   return [`#${fields.position}`, `#${fields.sequence_no}`, ...written];
 }
 
-const NUMBERS = ['estimate_hours', 'parent_id', 'session_id', 'sealed_task_id'];
+const NUMBERS = [
+  'estimate_hours',
+  'parent_id',
+  'session_id',
+  'sealed_task_id',
+  'description_call',
+  'blocked_reason_call',
+];
 
 /** A value that the column takes and that is not this one. */
 function another(column: string, value: Cells[string]): Cells[string] {

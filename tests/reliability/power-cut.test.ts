@@ -74,8 +74,10 @@ battery(
 
     figure('R4', { control: 'no fdatasync', ...counts });
     expect(findings.filter((finding) => finding.includes('acked and lost'))).not.toEqual([]);
-    expect(counts.cuts_that_lose).toBeGreaterThan(counts.cuts / 2);
-    expect(counts.contradicted).toBeGreaterThan(counts.cuts / 2);
+    // A cut before the first answer loses nothing, and of three cuts two may be that early.
+    const often = FULL ? counts.cuts / 2 : 0;
+    expect(counts.cuts_that_lose).toBeGreaterThan(often);
+    expect(counts.contradicted).toBeGreaterThan(often);
   },
   { unless: noStrace },
 );

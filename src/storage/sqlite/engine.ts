@@ -313,7 +313,7 @@ class SqliteEngine implements StorageEngine {
   }
 
   /** Errors after which it is certain that nothing was written. */
-  #refusal(cause: unknown): ColibriError | undefined {
+  #refusal(cause: unknown): Error | undefined {
     const { path } = this.#options;
     const result = resultOf(cause);
     if (result === 'full') {
