@@ -213,7 +213,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(
         'schema',
       ],
       ['a trigger that was disabled', 'ALTER TABLE texts DISABLE TRIGGER texts_no_update', 'schema'],
-      ['another mark on log (A8)', "COMMENT ON TABLE log IS 'colibri schema 6'", 'schema'],
+      ['another mark on log (A8)', "COMMENT ON TABLE log IS 'colibri schema 99'", 'schema'],
       ['no mark on log (A8)', 'COMMENT ON TABLE log IS NULL', 'schema'],
       [
         'triggers that are off for every connection (A9)',

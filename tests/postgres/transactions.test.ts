@@ -109,9 +109,10 @@ describe.skipIf(NO_POSTGRES !== undefined)(`what leaves together ${NO_POSTGRES ?
         'started_at',
         'started_by',
         'skills',
+        'call',
         'position',
       ];
-      await tx.insert('sessions', columns, [[1, 1, 'a', 's', 'open', 't', 'b', '[]', 1]]);
+      await tx.insert('sessions', columns, [[1, 1, 'a', 's', 'open', 't', 'b', '[]', 1, 1]]);
       for (const at of [2, 3, 4]) {
         await change(tx, at);
         await add(tx, at);

@@ -59,7 +59,7 @@ describe.skipIf(NO_POSTGRES !== undefined)(`the schema on PostgreSQL ${NO_POSTGR
     ['DROP TRIGGER actions_no_update ON colibri.actions', /actions, or of what/],
     ['ALTER TABLE colibri.texts ADD COLUMN more text', /texts, or of what/],
     ['ALTER TABLE colibri.tasks ALTER COLUMN title TYPE text COLLATE "POSIX"', /tasks, or of what/],
-    ["COMMENT ON TABLE colibri.log IS 'colibri schema 7'", /definition of log, or of what/],
+    ["COMMENT ON TABLE colibri.log IS 'colibri schema 99'", /definition of log, or of what/],
     ['COMMENT ON TABLE colibri.log IS NULL', /definition of log, or of what/],
     ['SET session_replication_role = replica', /triggers that protect the log do not run/],
     ['DROP VIEW colibri.audit_rows', /audit_rows was removed/],
