@@ -25,9 +25,13 @@ export function textIdsOf(call: number): number[] {
   return Array.from({ length: ROOM }, (_, number) => textId(call, number));
 }
 
-/** Whether a row of `texts` is the text that two columns name, in SQL. */
+/** No call is at a position as high as this: its ids would not be exact numbers. */
+const CALLS_MAX = 2 ** 50;
+
+/** Whether a row of `texts` is the text that two columns name, in SQL. Hostile input enters here: a forged call must not overflow. */
 export function isNamed(call: string, digest: string): string {
-  return `texts.id BETWEEN ${ROOM} * ${call} AND ${ROOM} * ${call} + ${ROOM - 1} AND texts.digest = ${digest}`;
+  const first = `${ROOM} * (${call} % ${CALLS_MAX})`;
+  return `texts.id BETWEEN ${first} AND ${first} + ${ROOM - 1} AND texts.digest = ${digest}`;
 }
 
 /** The text that two columns name, in SQL; '' where there is none. For a join, SQLite would make an index of all texts. */
