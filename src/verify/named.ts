@@ -41,9 +41,10 @@ export class NamedTexts {
     this.#size += 1;
   }
 
-  /** Looks at all of them: no honest log asks for it. */
-  has(digest: string): boolean {
-    return isHash(digest) && this.#digests.subarray(0, this.#size).includes(shortened(digest));
+  /** The position that names a digest. Looks at all of them: hardly a log asks for it. */
+  positionOf(digest: string): number | undefined {
+    const at = isHash(digest) ? this.#digests.subarray(0, this.#size).indexOf(shortened(digest)) : -1;
+    return this.#positions.subarray(0, this.#size)[at];
   }
 
   /** The positions that name a digest again. */

@@ -102,6 +102,7 @@ export class Walk {
   /** After the last row. */
   async end(now: number): Promise<void> {
     this.#times.end(now, this.#report);
+    await this.texts.lookAgain(this.#source);
     if (!this.#isNewer && !this.#isDamaged) this.texts.finish(this.#memory.isStrict);
     for (const table of STATE_TABLES) if (!table.appendOnly) await this.#checkFinal(table);
   }

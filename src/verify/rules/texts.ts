@@ -1,10 +1,10 @@
 import { type Carrier, isTextOf } from '../../domains/owner/rules.ts';
 import { digestUnder, isHash } from '../../integrity/digest.ts';
 import { TASKS } from '../../log/tables.ts';
-import { callOfText, textId } from '../../storage/text-ids.ts';
+import { callOfText, type NamedText, textId } from '../../storage/text-ids.ts';
 import { type Finding, type Report, rowFinding } from '../finding.ts';
 import { NamedTexts } from '../named.ts';
-import type { SourceText } from '../source.ts';
+import type { Source, SourceText } from '../source.ts';
 import type { JsonObject } from './payloads.ts';
 import type { ReadRow } from './row-form.ts';
 
@@ -64,6 +64,8 @@ export class Texts {
   /** Calls that have not ended and of which a text is absent, by their enter rows. None in a log without erasures. */
   readonly #lacking = new Map<number, Lacking>();
   readonly #named = new NamedTexts();
+  /** Texts that were there when their calls were read, and that a later row has erased. */
+  readonly #wasThere: (NamedText & Pick<Erasure, 'position' | 'record'>)[] = [];
   readonly #report: Report;
 
   constructor(report: Report) {
@@ -116,9 +118,8 @@ export class Texts {
       this.erasedBy.set(digest, { position, task: erasable.task_id });
       const absent = this.#absent.get(digest);
       this.#absent.delete(digest);
-      const message = `Audit row ${position} says that this text of ${record} was erased, but it is still there.`;
-      if (absent === undefined && !isErased && this.#named.has(digest))
-        this.#tell('stray', position, message, { record: digest });
+      const call = absent === undefined && !isErased ? this.#named.positionOf(digest) : undefined;
+      if (call !== undefined) this.#wasThere.push({ call, digest, position, record });
       else if (absent?.call.of === undefined) hasStrangers ||= isStrict;
       else if (!isTextOf(erasable, absent.call.of)) hasStrangers = true;
       else texts.push({ digest, position: absent.position, field: absent.field });
@@ -128,6 +129,17 @@ export class Texts {
       this.#report(rowFinding('forbidden', position, message, { columns: ['digests'] }));
     }
     this.erased.push({ record, position, at, by, because, texts });
+  }
+
+  /** After the last row: a text that was there may have been erased while the others were read. */
+  async lookAgain(source: Pick<Source, 'texts'>): Promise<void> {
+    if (this.#wasThere.length === 0) return;
+    const found = new Set([...(await source.texts(this.#wasThere)).values()].map(({ digest }) => digest));
+    for (const { digest, position, record } of this.#wasThere) {
+      const message = `Audit row ${position} says that this text of ${record} was erased, but it is still there.`;
+      if (found.has(digest)) this.#tell('stray', position, message, { record: digest });
+      else this.present -= 1;
+    }
   }
 
   /** After the last row: texts that are gone without an erasure. That one came before the text was said already. */
