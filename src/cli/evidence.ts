@@ -80,7 +80,7 @@ export function collectEvidence(config: Config, dbPath: string, origin: string |
   const id = dbPath === config.dbPath ? config.dbId : dbPath;
   const paths = new PathMemory(config.configDir, id);
   checkPath(paths, dbPath, origin, outside);
-  if (folder?.exists === true) addLastSigned(folder, outside);
+  if (folder?.exists === true) addLastSigned(folder, paths, outside);
   addAnchors(config, dbPath, outside);
   const last = paths.endsWith();
   return last === undefined ? outside : { ...outside, evidence: throughTransfer(evidence, last, dbPath) };
@@ -124,7 +124,7 @@ function checkPath(paths: PathMemory, dbPath: string, origin: string | undefined
   }
 }
 
-function addLastSigned(folder: KeyFolder, { evidence, findings }: Outside): void {
+function addLastSigned(folder: KeyFolder, paths: PathMemory, { evidence, findings }: Outside): void {
   try {
     const { key } = ownLogIn(folder);
     const last = readRemembered(folder.signedPath, key);
@@ -132,7 +132,8 @@ function addLastSigned(folder: KeyFolder, { evidence, findings }: Outside): void
     if (last === undefined) findings.push(outsideFinding('lost-memory', folder.signedPath, message));
     else if (last.size > 0) {
       const adoptionsSeen = folder.adoptionsSeen();
-      const filed = folder.kept();
+      // A copy that lies elsewhere may have been made before some of them.
+      const filed = paths.seen().includes(folder.origin) ? folder.kept() : [];
       evidence.push({ source: 'last-signed', where: last.file, note: last.note, adoptionsSeen, filed });
     }
   } catch (error) {

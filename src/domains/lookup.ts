@@ -7,9 +7,9 @@ import {
   TASKS,
   tableNamed,
 } from '../log/tables.ts';
-import { ERASED, SHOWN_TEXT } from '../log/texts.ts';
+import { ERASED, NOT_ERASED, SHOWN_TEXT } from '../log/texts.ts';
 import type { Reader, SqlValue, Transaction } from '../storage/engine.ts';
-import { isNamed } from '../storage/text-ids.ts';
+import { isNamed, OF_TWO } from '../storage/text-ids.ts';
 import type { WritingContext } from '../tool.ts';
 import { erasableTexts } from './carried-texts.ts';
 import type { SessionRecordRow, SessionRow, TaskRow } from './facts.ts';
@@ -217,8 +217,7 @@ export function shownColumns(table: StateTable): string {
 
 /** A text in the place of its digest, or what stands for one that was erased. */
 export function shown(table: StateTable, column: string): string {
-  // In a file that somebody forged, there may be two.
-  const text = `SELECT ${SHOWN_TEXT} FROM texts WHERE ${isTextIn(table, column)} LIMIT 1`;
+  const text = `SELECT ${SHOWN_TEXT} FROM texts WHERE ${isTextIn(table, column)} AND ${NOT_ERASED} ${OF_TWO}`;
   return `CASE WHEN ${table.name}.${column} IS NULL THEN NULL ELSE coalesce((${text}), '${ERASED}') END AS ${column}`;
 }
 

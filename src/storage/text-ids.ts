@@ -28,6 +28,9 @@ export function textIdsOf(call: number): number[] {
 /** No call is at a position as high as this: its ids would not be exact numbers. */
 const CALLS_MAX = 2 ** 50;
 
+/** A call fills its numbers from the first on: behind its own texts, only somebody else can have put one with the same digest. */
+export const OF_TWO = 'ORDER BY texts.id LIMIT 1';
+
 /** Whether a row of `texts` is the text that two columns name, in SQL. Hostile input enters here: a forged call must not overflow. */
 export function isNamed(call: string, digest: string): string {
   const first = `${ROOM} * (${call} % ${CALLS_MAX})`;
@@ -36,5 +39,5 @@ export function isNamed(call: string, digest: string): string {
 
 /** The text that two columns name, in SQL; '' where there is none. For a join, SQLite would make an index of all texts. */
 export function namedText(call: string, digest: string): string {
-  return `coalesce((SELECT texts.text FROM texts WHERE ${isNamed(call, digest)} LIMIT 1), '')`;
+  return `coalesce((SELECT texts.text FROM texts WHERE ${isNamed(call, digest)} ${OF_TWO}), '')`;
 }

@@ -140,8 +140,10 @@ export class LogSigner implements HeadKeeper {
       if (own !== undefined && head !== undefined) {
         await storage.sync();
         this.durable(head);
-        if (this.#refused === undefined)
+        if (this.#refused === undefined) {
           forgetGone(own.folder.signedPath, requireRemembered(own), clock.now());
+          await this.#fileAgain(own, head);
+        }
       }
     } catch (thrown) {
       // Whatever it was, the first commit makes the same checks.
@@ -202,6 +204,14 @@ export class LogSigner implements HeadKeeper {
     if (signed !== base.head) this.#pending = signed;
     this.#base = { own, tree, head: signed };
     return blocks;
+  }
+
+  /** A copy that was made before a clean stop lacks the checkpoint of the stop. While its head is the newest, it is the same. */
+  async #fileAgain(own: OwnLog, { row }: SignedHead): Promise<void> {
+    const { storage } = this.#options;
+    if (!storage.facts.writable || !own.folder.kept().includes(keptName(row.size, row.key))) return;
+    const isThere = 'SELECT 1 AS found FROM checkpoints WHERE size = ? AND key = ?';
+    if ((await storage.read((tx) => tx.get(isThere, row.size, row.key))) === undefined) await this.keep();
   }
 
   #leave({ commits }: Transaction, own: OwnLog, last: Head, { row }: SignedHead): void {

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { createHash, createPublicKey, verify as verifySignature } from 'node:crypto';
 import {
+  copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -103,6 +104,31 @@ describe('checkpoints', () => {
       expect(desk.kept.at(-1)).toBe(desk.lastSigned);
       if (desk.colibri.isOnFile)
         expect(readdirSync(dirname(desk.dbPath)).filter((name) => name.includes('checkpoint'))).toEqual([]);
+    },
+  );
+
+  proves(
+    'checkpoint.deleted',
+    'a backup made before a clean stop is sound where it lies, and again in the place of the log after the next start',
+    async (desk) => {
+      const { colibri } = desk;
+      await desk.work();
+      const server = await colibri.start();
+      await desk.think(server, 'later');
+      const backup = colibri.path('backup.db');
+      const made = await desk.run('backup', backup);
+      await server.closeInput();
+
+      const copy = await desk.run('verify', backup);
+      for (const ending of ['-wal', '-shm']) rmSync(colibri.dbPath + ending, { force: true });
+      copyFileSync(backup, colibri.dbPath);
+      const restored = await desk.verify();
+      await desk.moreWork();
+      const after = await desk.verify();
+
+      expect([made.code, copy.code]).toEqual([0, 0]);
+      expect(restored.findings).toMatchObject([{ kind: 'missing', table: 'checkpoints' }]);
+      expect(after.findings).toEqual([]);
     },
   );
 

@@ -226,7 +226,8 @@ export class Connection implements Transaction {
     } catch (error) {
       this.known.clear();
       this.#words.length = length;
-      this.#waiting.length = savepoint.begun ? 0 : savepoint.from;
+      // Where writing what waits has failed, nothing waits any more.
+      this.#waiting.length = savepoint.begun ? 0 : Math.min(savepoint.from, this.#waiting.length);
       if (savepoint.begun && this.#failure === undefined) this.#takeBack();
       throw error;
     } finally {

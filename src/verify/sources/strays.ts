@@ -18,11 +18,12 @@ export interface TextsThere {
 export async function reportStrayTexts(there: TextsThere, walked: Walked, report: Report): Promise<void> {
   if (walked.texts === undefined || !walked.isComplete) return;
   const tooMany = there.count - walked.texts;
-  // A text that is missing may be there under another id or digest: that it is missing was said.
-  if (tooMany === 0 || (tooMany > 0 && tooMany <= walked.missingTexts)) return;
+  if (tooMany === 0) return;
   const named = new Set<string>();
   for await (const body of there.bodies())
     for (const [digest] of body.matchAll(/[0-9a-f]{64}/g)) named.add(digest);
+  // What was erased, no call names any more.
+  for (const digest of walked.erasedTexts.keys()) named.delete(digest);
   const stray: string[] = [];
   // Once it was met, a digest is named no more.
   for await (const digest of there.digests())
@@ -37,7 +38,8 @@ export async function reportStrayTexts(there: TextsThere, walked: Walked, report
       message: `The text ${record} belongs to no call, or is there twice.`,
     });
   }
-  if (stray.length > 0) return;
+  // A text that is missing may be there under another id or digest: that it is missing was said.
+  if (stray.length > 0 || (tooMany > 0 && tooMany <= walked.missingTexts)) return;
   const message = `${walked.texts} texts are named by calls, but ${there.count} are there: one was inserted where no search finds it.`;
   report({ kind: 'stray', table: 'texts', record: 'rows', message });
 }
