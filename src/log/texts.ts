@@ -62,7 +62,7 @@ export const ERASED = '[erased]';
 export const SHOWN_TEXT = `CASE WHEN octet_length(text) <= ${LIMITS.shownTextBytesMax} THEN text ELSE '[too long to show]' END`;
 
 /** What the owner has erased is not shown, whoever put it back. */
-export const NOT_ERASED = 'NOT EXISTS (SELECT 1 FROM erased_texts e WHERE e.digest = texts.digest)';
+export const NOT_ERASED = 'NOT EXISTS (SELECT 1 FROM erased_texts WHERE erased_texts.digest = texts.digest)';
 
 /** The texts of the calls that these are named by, as they are shown, by digest. One that was erased is absent. */
 export async function readTexts(
