@@ -84,3 +84,14 @@ def is_effect(effect):
     is_seal = is_seal and is_count(seal["leaf_count"]) and is_hex(seal["merkle_root"])
     is_id = record_id(effect["table"], int(number[1])) == effect["id"]
     return is_id and is_seal and is_hex(effect["hash"]) and is_count(effect["previous"])
+
+
+class LastSeen(dict):
+    """When each process last wrote a row for each actor, to the second: the first such row in that second."""
+
+    def note(self, row):
+        who, at = (row["process"], row["actor"]), row["at"]
+        seen = self.get(who, "")
+        # A clock that was days ahead may be set right. Any other time that goes backwards does not count.
+        if seen[:10] != at[:10] or seen[:19] < at[:19]:
+            self[who] = at

@@ -11,7 +11,7 @@ import json
 import pathlib
 import sys
 
-from colibri_form import form_faults, read_row
+from colibri_form import LastSeen, form_faults, read_row
 from colibri_formats import Key, Tree, is_hex, read_canonical, read_time, salted_digest, sha256, show
 from colibri_heads import HeadRules
 from colibri_tools import TABLES, WRITING_TOOLS, ToolRules, record_id, text_id
@@ -38,7 +38,7 @@ class LogCheck(ToolRules, HeadRules):
         # Along the rows. `roots` is for the signatures: what the log was like at each size that was signed.
         self.size, self.chain_hash, self.tree, self.roots = 0, ZEROS, Tree(), {}
         self.row_hash, self.last_row = None, None
-        self.last_seen = {}  # The time of the last row of each process and actor.
+        self.last_seen = LastSeen()
         self.open_calls = {}  # The enter row and the arguments of each, by position.
         # What the calls left: the last effect on each row of state, and what its columns must hold.
         self.written, self.due, self.count = {}, {}, dict.fromkeys(TABLES, 0)
@@ -87,7 +87,7 @@ class LogCheck(ToolRules, HeadRules):
                 "size": self.size, "root": self.tree.root(), "frontier": "".join(self.tree.peaks),
                 "chain_hash": self.chain_hash, "at": row["at"],
             }
-        self.last_seen[row["process"], row["actor"]] = row["at"]
+        self.last_seen.note(row)
         if row["stage"] == "enter":
             self.open_calls[row["position"]] = (row, self.check_arguments(where, row, stored.payload))
         else:

@@ -19,7 +19,7 @@ from colibri_heads import Head
 from colibri_rows import LogCheck, StoredRow, main
 from colibri_tools import TABLES
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 DERIVED_COLUMNS = {"is_final", "queue", "unmet", "urgency"}
 
 

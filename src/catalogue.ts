@@ -7,7 +7,7 @@ import { skillTools } from './domains/skills/tools.ts';
 import { type SystemFacts, systemTools } from './domains/system/tools.ts';
 import { type TaskSettings, taskTools } from './domains/tasks/tools.ts';
 import { type TrailDeps, trailTools } from './domains/trail/tools.ts';
-import { readGitEvidence } from './integrations/git.ts';
+import { oncePerTurn, readGitEvidence } from './integrations/git.ts';
 import type { BatchFigures } from './middleware/compose.ts';
 import { capabilitiesFor } from './modes.ts';
 import { redactText } from './secrets.ts';
@@ -60,7 +60,7 @@ export function wiredTools(
     },
     tasks: config,
     trail: {
-      gitEvidence: () => gitEvidence(config),
+      gitEvidence: oncePerTurn(() => gitEvidence(config)),
       async verifyChain(tx, subject, options) {
         // Loaded only where something is verified: a start need not wait for it.
         const { verifyChain } = await import('./verify/chain.ts');

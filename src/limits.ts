@@ -50,6 +50,8 @@ export const LIMITS = Object.freeze({
   batchCallsMax: 32,
   /** Characters of their arguments, as JSON: what is held in memory twice, and written by one transaction. */
   batchBytesMax: 262_144,
+  /** How long ago the database was found in its place, at most, where a commit begins without looking again: a look takes as long as a row. */
+  lookAgainMs: 1,
   /** How long a writer waits for another process that holds the database. */
   lockWaitMsMax: 10_000,
   /** How long a server waits for a database that was lost during a commit: a failover takes a minute or two. */
@@ -86,6 +88,8 @@ export const LIMITS = Object.freeze({
   pageRequestsMax: 32,
   /** Unread answers to tabs; above this, the oldest are dropped. */
   pageUnreadBytesMax: 33_554_432,
+  /** Rows that a writer remembers from one transaction to the next, while nobody else commits. A task takes about 2 kB. */
+  knownRowsMax: 500,
   /** Read connections kept open; additional ones are closed after use. */
   idleReadersMax: 2,
   /** Time after which a long read yields to the event loop, and a batch commits its transaction. */

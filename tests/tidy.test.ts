@@ -145,6 +145,7 @@ const RESERVED: readonly {
     because: {
       'storage/sqlite/connection.ts':
         'The wait for another process is real, whatever clock a test has put in.',
+      'storage/sqlite/engine.ts': 'How long ago the files were looked at is real time.',
       'storage/postgres/engine.ts': 'A lost connection is looked for again in real time.',
       'cli/output.ts': 'A progress bar is drawn in real time.',
       'report/page/worker/open.ts':

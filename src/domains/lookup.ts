@@ -1,4 +1,5 @@
 import { isHash } from '../integrity/digest.ts';
+import { seenAt } from '../log/row.ts';
 import {
   callColumn,
   SESSIONS,
@@ -72,7 +73,8 @@ export class TransactionLookup implements AsyncLookup {
     const isOurs = process === call.process;
     const present = isOurs || (await tx.isPresent(process));
     if (!isOurs) call.outside.holder = { present };
-    const last_seen = (isOurs ? call.lastSeen(actor) : undefined) ?? (await lastSeen(tx, actor, process));
+    const [stored, now] = [await lastSeen(tx, actor, process), isOurs ? call.lastSeen(actor) : undefined];
+    const last_seen = now === undefined ? stored : seenAt(stored, now);
     return { present, last_seen };
   }
 
@@ -189,7 +191,9 @@ const COVERING = `WITH RECURSIVE above (id, distance) AS (
 
 async function newestThought(tx: Reader, task: number): Promise<NewestThought | undefined> {
   const row = await tx.get<Omit<NewestThought, 'sealed'> & { readonly sealed: number }>(NEWEST_THOUGHT, task);
-  return row && { ...row, sealed: row.sealed === 1 };
+  if (row === undefined) return undefined;
+  const { id, hash, chain_position } = row;
+  return { id, hash, chain_position, sealed: row.sealed === 1 };
 }
 
 /** When a process last wrote a row for an actor. */

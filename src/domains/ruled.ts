@@ -106,7 +106,8 @@ async function writeTask(
   // What the rule saw of it.
   const before = previous === 0 ? undefined : seen.get(task.id);
   const derived = derivedFrom(task);
-  if (previous === 0) await writeRow(tx, 'tasks', task, 0, { ...derived, unmet: 0 });
+  if (previous === 0)
+    await writeRow(tx, 'tasks', task, 0, { unmet: 0, is_final: derived.is_final, queue: derived.queue });
   else await writeRow(tx, 'tasks', task, previous, derived, before, before && derivedFrom(before));
   if (before?.title !== task.title || before.description !== task.description)
     await tx.indexWords(task.id, previous === 0, () => wordsOf(tx, task, known));
@@ -131,7 +132,7 @@ async function writeTask(
   for (const id of waiting) await changeOne(tx, 'UPDATE tasks SET unmet = unmet - 1 WHERE id = ?', id);
 }
 
-function derivedFrom({ workflow, status }: TaskRow): Columns {
+function derivedFrom({ workflow, status }: TaskRow) {
   return { is_final: isFinal(workflow, status) ? 1 : 0, queue: queueOf(status) };
 }
 
@@ -145,19 +146,22 @@ async function writeRow(
   before: Columns = {},
   derivedBefore: Columns = {},
 ): Promise<void> {
-  const columns = ALL_COLUMNS.get(table) ?? [];
-  if (previous === 0)
-    return await tx.insert(table, columns, [columns.map((column) => row[column] ?? derived[column] ?? null)]);
-  let assignments = '';
-  const values: SqlValue[] = [];
-  for (const column of columns) {
-    const isDerived = column in derived;
-    const value = isDerived ? derived[column] : row[column];
-    if (value === undefined || value === (isDerived ? derivedBefore : before)[column]) continue;
-    assignments += `${assignments === '' ? '' : ', '}${column} = ?`;
-    values.push(value);
+  const { facts, derived: counters } = tableNamed(table);
+  if (previous === 0) {
+    const values = facts.map((column) => row[column] ?? null);
+    for (const column of counters) values.push(derived[column] ?? null);
+    return await tx.insert(table, ALL_COLUMNS.get(table) ?? [], [values]);
   }
-  const sql = `UPDATE ${table} SET ${assignments} WHERE id = ? AND position = ?`;
+  const changed: string[] = [];
+  const values: SqlValue[] = [];
+  const compare = (column: string, value: SqlValue | undefined, old: SqlValue | undefined) => {
+    if (value === undefined || value === old) return;
+    changed.push(`${column} = ?`);
+    values.push(value);
+  };
+  for (const column of facts) compare(column, row[column], before[column]);
+  for (const column of counters) compare(column, derived[column], derivedBefore[column]);
+  const sql = `UPDATE ${table} SET ${changed.join(', ')} WHERE id = ? AND position = ?`;
   await changeOne(tx, sql, ...values, row.id ?? null, previous);
 }
 

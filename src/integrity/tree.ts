@@ -11,6 +11,7 @@ interface FrontierState {
 
 /** A block of the tree is a full subtree of 2^8 leaves. */
 export const BLOCK_LEVEL = 8;
+const BLOCK_LEAVES = 2 ** BLOCK_LEVEL;
 
 /** An RFC 6962 tree that only grows. It keeps one hash for each bit set in its size, so at most 53. */
 export class Frontier {
@@ -34,7 +35,7 @@ export class Frontier {
 
   /** The root of the block that the last record completed; undefined if it completed none. */
   get completedBlock(): string | undefined {
-    return this.#size % 2 ** BLOCK_LEVEL === 0 ? this.#block : undefined;
+    return this.#size % BLOCK_LEAVES === 0 ? this.#block : undefined;
   }
 
   get size(): number {

@@ -9,7 +9,16 @@ import {
   type StorageEngine,
   type Transaction,
 } from '../storage/engine.ts';
-import { type AuditRow, GENESIS, RULES_VERSION, storeRow, UNSAID } from './row.ts';
+import {
+  type AuditRow,
+  DAY_CHARS,
+  GENESIS,
+  RULES_VERSION,
+  SECOND_CHARS,
+  seenAt,
+  storeRow,
+  UNSAID,
+} from './row.ts';
 import { destinationOf, isReceipt, isTransfer, TransferredError } from './transfer.ts';
 import { closeBlocks } from './tree.ts';
 
@@ -68,9 +77,10 @@ const DAY_MS = 86_400_000;
  * no time at all, is a finding for the verifier and no lower bound: else one forged row would fix every later time.
  */
 function lowerBound({ at }: Head, now: number): string {
-  const time = Date.parse(at);
-  // As it is stored, or it is nothing to compare with.
-  return time <= now + DAY_MS && new Date(time).toISOString() === at ? at : '';
+  // As it is stored, or it is nothing to compare with. Most often it is the time that this process stored last.
+  const time = at === shown.text ? shown.ms : Date.parse(at);
+  const isStored = at === shown.text || (Number.isFinite(time) && new Date(time).toISOString() === at);
+  return isStored && time <= now + DAY_MS ? at : '';
 }
 
 /** The last millisecond that was asked for, and its text: the rows of a batch have few. */
@@ -79,6 +89,21 @@ let shown = { ms: Number.NaN, text: '' };
 function notBefore(earliest: string, now: number): string {
   if (now !== shown.ms) shown = { ms: now, text: new Date(now).toISOString() };
   return earliest > shown.text ? earliest : shown.text;
+}
+
+/** The same as `seenAt`. */
+const SEEN = `INSERT INTO processes (process, actor, last_seen) VALUES (?, ?, ?)
+  ON CONFLICT (process, actor) DO UPDATE SET last_seen = CASE
+    WHEN substr(processes.last_seen, 1, ${DAY_CHARS}) = substr(excluded.last_seen, 1, ${DAY_CHARS})
+      AND substr(excluded.last_seen, 1, ${SECOND_CHARS}) <= substr(processes.last_seen, 1, ${SECOND_CHARS})
+    THEN processes.last_seen ELSE excluded.last_seen END`;
+
+async function noteSeen(tx: Transaction, process: string, actor: string, at: string): Promise<void> {
+  const name = `when ${actor} of ${process} was last seen`;
+  const known = tx.known.get(name);
+  if (typeof known === 'string' && seenAt(known, at) === known) return;
+  await changeOne(tx, SEEN, process, actor, at);
+  tx.known.set(name, at);
 }
 
 /** Who adds rows to a log, and who signs them. */
@@ -173,11 +198,11 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
       repaired: fields.repaired ?? UNSAID.repaired,
     };
     const { text, content_hash, chain_hash } = storeRow(row, head.chainHash);
-    keep('actions', position, text, Buffer.from(content_hash, 'hex'), Buffer.from(chain_hash, 'hex'));
+    keep('actions', position, text, content_hash, chain_hash);
     head = { position, chainHash: chain_hash, at: row.at, isTransferred: isTransfer(row) };
     earliest = row.at;
     contentHashes.push(content_hash);
-    seen.set(fields.actor, row.at);
+    seen.set(fields.actor, seenAt(seen.get(fields.actor), row.at));
     return position;
   }
 
@@ -221,7 +246,7 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
 
   /** Takes back what `work` wrote and appended if it rejects. */
   async function savepoint<T>(work: () => Promise<T>): Promise<T> {
-    const [before, bound] = [head, earliest];
+    const [before, bound, seenBefore] = [head, earliest, [...seen]];
     const lengths = KEPT_TABLES.map((table) => waiting[table].length);
     const endedBefore = ended.length;
     try {
@@ -230,6 +255,8 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
       contentHashes.length -= head.position - before.position;
       for (const [i, table] of KEPT_TABLES.entries()) waiting[table].length = lengths[i] ?? 0;
       [head, earliest, ended.length] = [before, bound, endedBefore];
+      seen.clear();
+      for (const [actor, at] of seenBefore) seen.set(actor, at);
       throw error;
     }
   }
@@ -238,9 +265,7 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
   async function close(keepHead: boolean): Promise<void> {
     if (contentHashes.length === 0) return;
     await store();
-    const sql = `INSERT INTO processes (process, actor, last_seen) VALUES (?, ?, ?)
-       ON CONFLICT (process, actor) DO UPDATE SET last_seen = excluded.last_seen`;
-    for (const [actor, at] of seen) await changeOne(tx, sql, process, actor, at);
+    for (const [actor, at] of seen) await noteSeen(tx, process, actor, at);
     await finishBlocks(await keeper.close(tx, head, contentHashes, keepHead));
     const chain = Buffer.from(head.chainHash, 'hex');
     tx.foundBy('SELECT 1 AS found FROM actions WHERE position = ? AND chain = ?', head.position, chain);

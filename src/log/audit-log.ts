@@ -87,7 +87,8 @@ export function createAuditLog(writer: LogWriter): CallSink {
     return await commit(async (appending) => {
       const { tx, next, flush, flushTexts, savepoint, lastSeen } = appending;
       const reserve: OpenRows['reserve'] = (entered) => {
-        return { ...next(), process, enter: begun.get(entered)?.position ?? 0 };
+        const { position, at } = next();
+        return { enter: begun.get(entered)?.position ?? 0, position, at, process };
       };
       const end: OpenRows['exit'] = (event, at) => appendEnd(appending, event, at?.at);
       return await work({ tx, reserve, flush, flushTexts, savepoint, lastSeen, exit: end });

@@ -49,6 +49,20 @@ export function filesCheckpoint({
   return stage === 'exit' && outcome === 'ok' && (tool === 'merkle_finalize' || tool.startsWith('owner_'));
 }
 
+/** How much of a time says which day and which second it is in. */
+export const [DAY_CHARS, SECOND_CHARS] = ['2026-01-01'.length, '2026-01-01T00:00:00'.length];
+
+/**
+ * When an actor was last seen, to the second: the first of its rows in that second, so that not every commit stores it. A
+ * clock that was days ahead may be set right; any other time that is before the last one does not count.
+ */
+export function seenAt(before: string | undefined, at: string): string {
+  const isSameDay = before?.slice(0, DAY_CHARS) === at.slice(0, DAY_CHARS);
+  return before !== undefined && isSameDay && at.slice(0, SECOND_CHARS) <= before.slice(0, SECOND_CHARS)
+    ? before
+    : at;
+}
+
 /** The chain hash before the first row. */
 export const GENESIS = '0'.repeat(64);
 

@@ -102,9 +102,18 @@ function batchLength(waiting: readonly Queued[]): number {
   return waiting.length;
 }
 
+/** About as long as their JSON: to write most arguments as JSON only to measure them takes as long as to validate them. */
 function bytesOf(raw: unknown): number {
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return jsonLength(raw);
+  let bytes = 0;
+  for (const [name, value] of Object.entries(raw))
+    bytes += name.length + (typeof value === 'string' ? value.length : jsonLength(value));
+  return bytes;
+}
+
+function jsonLength(value: unknown): number {
   try {
-    return JSON.stringify(raw)?.length ?? 0;
+    return JSON.stringify(value)?.length ?? 0;
   } catch {
     // Nested deeper than anything recursive can follow: it will be refused, and may take its time alone.
     return Number.POSITIVE_INFINITY;

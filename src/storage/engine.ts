@@ -1,10 +1,10 @@
 import { asError, ColibriError } from '../errors.ts';
 
 /**
- * The version of the schema that a database carries. Builds before 0.2.0 wrote 1 to 5 with other formats; those files are
+ * The version of the schema that a database carries. Builds before 0.2.0 wrote 1 to 6 with other formats; those files are
  * refused, so the count goes on behind them.
  */
-export const SCHEMA_VERSION = 6;
+export const SCHEMA_VERSION = 7;
 
 /** A value as it is stored. Booleans are 0 and 1, times are text; NULL becomes undefined at the repository. */
 export type SqlValue = string | number | null | Uint8Array;
@@ -62,12 +62,15 @@ export interface Transaction extends Reader {
    * An engine may go on before it knows: then the next read, the end of the savepoint or the commit rejects.
    */
   change(sql: string, ...params: readonly SqlValue[]): Promise<void>;
-  /** Stores rows, every one of them. A table has one list of columns. As with `change`, an engine may go on before it knows. */
+  /**
+   * Stores rows, every one of them. A table has one list of columns; those that hold bytes are given as hex (`isBytes`). As
+   * with `change`, an engine may go on before it knows.
+   */
   insert(table: string, columns: readonly string[], rows: readonly SqlList[]): Promise<void>;
   run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }>;
   /**
-   * What callers have learned of its rows, or written there: nobody else changes them meanwhile. Empty again once a savepoint
-   * was taken back.
+   * What callers have learned of its rows, or written there: nobody else changes them meanwhile. An engine may keep it for the
+   * next transaction if nobody has committed in between. Empty again once something was taken back.
    */
   readonly known: Map<string, unknown>;
   /** Commits that are known of: behind a transaction that saw n, n + 1 says that nobody else has committed. Undefined where nobody knows. */
@@ -126,6 +129,11 @@ export interface StorageEngine {
   /** How long the calls of a batch may take together before they are committed, where the engine has an opinion. */
   readonly batchMsMax?: number | undefined;
   close(): Promise<void>;
+}
+
+/** Which columns hold bytes: the two hashes of an audit row. A row is hashed as hex, and an engine makes bytes of it faster. */
+export function isBytes(table: string, column: string): boolean {
+  return table === 'actions' && (column === 'content' || column === 'chain');
 }
 
 /** Runs a statement that must change one row. */

@@ -121,19 +121,21 @@ function createProtocolServer(
  */
 function resultText(envelope: Envelope, meta: Record<string, string> = {}, redacted: readonly string[] = []) {
   const told = JSON.stringify(envelope);
-  const texts = [told];
-  const _meta: Record<string, unknown> = { ...meta };
+  let content = textContent(told);
+  let _meta: Record<string, unknown> = meta;
   if (redacted.length > 0) {
-    _meta[REDACTED_META_KEY] = redacted;
-    texts.push(
-      `Colibri does not store secrets. Before storing this call, it removed: ${redacted.join('; ')}. Do not send them again.`,
-    );
+    _meta = { ...meta, [REDACTED_META_KEY]: redacted };
+    const sentence = `Colibri does not store secrets. Before storing this call, it removed: ${redacted.join('; ')}. Do not send them again.`;
+    content += `,${textContent(sentence)}`;
   }
-  const content = texts.map((text) => `{"type":"text","text":${JSON.stringify(text)}}`).join(',');
   // In both patterns: most clients look at nothing else.
   const failed = isFailure(envelope) ? ',"isError":true' : '';
   const beside = Object.keys(_meta).length > 0 ? `,"_meta":${JSON.stringify(_meta)}` : '';
   return `{"content":[${content}],"structuredContent":${told}${failed}${beside}}`;
+}
+
+function textContent(text: string): string {
+  return `{"type":"text","text":${JSON.stringify(text)}}`;
 }
 
 type ToolResult = Pick<CallToolResult, 'content' | 'structuredContent' | 'isError' | '_meta'>;

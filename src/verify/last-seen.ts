@@ -1,3 +1,5 @@
+import { seenAt } from '../log/row.ts';
+
 /** When each server process last wrote a row for each actor. Rows of one of them follow each other, so most need no lookup. */
 export class LastSeen {
   readonly #times = new Map<string, Map<string, Time>>();
@@ -13,7 +15,7 @@ export class LastSeen {
       actors.set(actor, this.#time);
       [this.#process, this.#actor] = [process, actor];
     }
-    this.#time.at = at;
+    this.#time.at = seenAt(this.#time.at, at);
   }
 
   of(process: string, actor: string): string | undefined {

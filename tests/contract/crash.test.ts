@@ -195,8 +195,8 @@ function marksIn(colibri: Playground): Set<string> {
 }
 
 /**
- * A server stopped between a call's enter row and its end, and not while it holds a lock. Each commit begins with a look at
- * the path: it is stopped at the first of them, the second, and so on, until that is between the two of one call.
+ * A server stopped between a call's enter row and its end, and not while it holds a lock. Each commit takes locks and lets
+ * them go: it is stopped at the first of these steps, the second, and so on, until that is between the commits of one call.
  */
 async function stoppedInsideACall(
   colibri: Playground,
@@ -204,8 +204,8 @@ async function stoppedInsideACall(
   if (!colibri.isOnFile) return await heldInsideACall(colibri);
   const server = await colibri.start();
   await server.call('server_ping');
-  for (let nth = 1; nth < 20; nth += 1) {
-    const fault = { syscall: 'statx', when: String(nth), signal: 'STOP' } as const;
+  for (let nth = 1; nth < 40; nth += 1) {
+    const fault = { syscall: 'fcntl', when: String(nth), signal: 'STOP' } as const;
     const tracer = await Tracer.attach(colibri, server, injection(fault));
     let isAnswered = false;
     const call = server.call('task_create', { title: `${nth}`, project: 'demo' });

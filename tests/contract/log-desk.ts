@@ -306,7 +306,8 @@ export function cutCleanly(db: Database, end: number): void {
     'DELETE FROM texts WHERE NOT EXISTS (SELECT 1 FROM action_payloads WHERE instr(body, digest) > 0)',
   ).run();
   db.exec(`DELETE FROM processes;
-    INSERT INTO processes SELECT process, actor, max(at) FROM audit_rows GROUP BY process, actor;
+    INSERT INTO processes SELECT process, actor, min(at) FROM audit_rows r WHERE substr(at, 1, 19) =
+      (SELECT max(substr(at, 1, 19)) FROM audit_rows o WHERE o.process = r.process AND o.actor = r.actor) GROUP BY process, actor;
     DELETE FROM log_heads`);
   const kept = db.prepare('SELECT note FROM checkpoints WHERE size = ?').pluck().get(end) as
     | string

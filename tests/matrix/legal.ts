@@ -354,7 +354,8 @@ export function refuse(
 export function former(log: ForgedLog, task: number, present = true): JsonObject {
   const { held_by, held_process, held_since } = log.state(TASKS, task);
   const own = log.rows.filter(({ fields }) => fields.actor === held_by && fields.process === held_process);
-  const last_seen = own.at(-1)?.fields.at;
+  const second = own.at(-1)?.fields.at.slice(0, 19);
+  const last_seen = own.find(({ fields }) => fields.at.slice(0, 19) === second)?.fields.at;
   return { held_by, since: held_since, ...(last_seen !== undefined && { last_seen }), present };
 }
 

@@ -145,7 +145,10 @@ battery(
       injection({ syscall: 'fsync', when: '1+', error: 'EIO' }),
     );
 
-    await writeChapters(recorder, 2, 10);
+    // However much a call writes: until the log is long enough to be merged, and then some more.
+    for (let rounds = 0; rounds < 10 && !tracer.log.includes('INJECTED'); rounds += 1)
+      await writeChapters(recorder, 3, 10);
+    await writeChapters(recorder, 3, 2);
     const failed = tracer.log.match(/INJECTED/g)?.length ?? 0;
     await tracer.detach();
     await server.killHard();

@@ -5,7 +5,7 @@ import { applyRow } from '../../domains/ruled.ts';
 import { RULES } from '../../domains/rules.ts';
 import { ColibriError } from '../../errors.ts';
 import { sha256Hex } from '../../integrity/digest.ts';
-import { RULES_VERSION } from '../../log/row.ts';
+import { RULES_VERSION, seenAt } from '../../log/row.ts';
 import { takeTexts } from '../../log/texts.ts';
 import type { StorageEngine } from '../../storage/engine.ts';
 import { LastSeen } from '../../verify/last-seen.ts';
@@ -75,7 +75,7 @@ export class World {
       const inMemory = await outcomeOf(() => settle(writing.rule(args as never, call), this.memory));
       expect(inDatabase).toEqual(inMemory);
       const sql = 'INSERT OR REPLACE INTO processes (process, actor, last_seen) VALUES (?, ?, ?)';
-      await tx.run(sql, process, actor, at);
+      await tx.run(sql, process, actor, seenAt(this.#lastSeen.of(process, actor), at));
       if (inDatabase.code !== undefined) return inDatabase;
       for (const written of inDatabase.rows)
         await applyRow(tx, written, new Map(texts.map(({ digest, text }) => [digest, text])), real.seen);

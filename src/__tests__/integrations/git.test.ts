@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { readGitEvidence } from '../../integrations/git.ts';
+import { oncePerTurn, readGitEvidence } from '../../integrations/git.ts';
 
 let folder: string;
 
@@ -277,4 +277,18 @@ test('git is never started', () => {
   for (const name of readdirSync(sources).filter((file) => file.startsWith('git'))) {
     expect(readFileSync(join(sources, name), 'utf8')).not.toContain('child_process');
   }
+});
+
+test('calls that ask in one turn share one look at the repository, and the next turn looks again', async () => {
+  let looks = 0;
+  const look = oncePerTurn(async () => {
+    looks += 1;
+    return looks;
+  });
+
+  const together = await Promise.all([look(), look(), look()]);
+  const later = await look();
+
+  expect(together).toEqual([1, 1, 1]);
+  expect(later).toBe(2);
 });

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../clock.ts';
-import { isSalt, saltedDigest } from '../../integrity/digest.ts';
+import { digestUnder, isSalt, saltedDigest } from '../../integrity/digest.ts';
 
 const SALT = '00112233445566778899aabbccddeeff';
 const salts = fc.stringMatching(/^[0-9a-f]{32}$/);
@@ -33,7 +33,9 @@ describe('a salted digest', () => {
     [SALT.replace('0', '０'), 'a digit of another script'],
   ])('is not made with %j: %s', (salt) => {
     expect(isSalt(salt)).toBe(false);
-    expect(() => saltedDigest(salt, 'text')).toThrow(RangeError);
+    expect(digestUnder(salt, 'text')).toBeUndefined();
+    // The two ways to write a byte in hex are all that a salt of our own is not checked for.
+    if (salt !== SALT.toUpperCase()) expect(() => saltedDigest(salt, 'text')).toThrow(RangeError);
   });
 });
 

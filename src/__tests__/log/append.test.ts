@@ -101,6 +101,26 @@ describe('what is appended', () => {
     expect(kept).toEqual([stored.map(({ content_hash }) => content_hash)]);
   });
 
+  test('and taken back says nothing of when its actor was seen', async () => {
+    const engine = await openScratch();
+    const clock = stillClock();
+
+    await engine.write(async (tx) => {
+      const appending = await openAppending(tx, { keeper: UNSIGNED, clock, process: 'p' });
+      const taken = appending.savepoint(async () => {
+        appending.append(ENTER_ROW);
+        throw new Error('no');
+      });
+      await expect(taken).rejects.toThrow('no');
+      clock.set(NEW_YEAR + 1);
+      appending.append(ENTER_ROW);
+      await appending.close(false);
+    });
+
+    const seen = await engine.read((tx) => tx.all('SELECT last_seen FROM processes'));
+    expect(seen).toEqual([{ last_seen: iso(NEW_YEAR + 1) }]);
+  });
+
   test('is not signed where nothing was appended', async () => {
     const engine = await openScratch();
     const keeper: HeadKeeper = { open: readHead, close: () => Promise.reject(new Error('asked to sign')) };

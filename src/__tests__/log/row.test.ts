@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
-import { type AuditRow, chainHash, GENESIS, parseAuditText, storeRow } from '../../log/row.ts';
+import { type AuditRow, chainHash, GENESIS, parseAuditText, seenAt, storeRow } from '../../log/row.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text, 'utf8').digest('hex');
 
@@ -64,4 +64,18 @@ describe('storeRow', () => {
 test('before the first row stand 64 zeros', () => {
   expect(GENESIS).toMatch(/^0{64}$/);
   expect(chainHash('d'.repeat(64), GENESIS)).toBe(sha256('d'.repeat(64) + '0'.repeat(64)));
+});
+
+describe('when an actor was last seen', () => {
+  const SEEN = '2026-01-02T10:00:00.500Z';
+
+  test.each([
+    ['the first time', undefined, SEEN, SEEN],
+    ['again in the same second', SEEN, '2026-01-02T10:00:00.900Z', SEEN],
+    ['a second later', SEEN, '2026-01-02T10:00:01.000Z', '2026-01-02T10:00:01.000Z'],
+    ['at a time that goes backwards', SEEN, '2026-01-02T09:59:59.000Z', SEEN],
+    ['by a clock that was days ahead and was set right', '2026-03-01T00:00:00.000Z', SEEN, SEEN],
+  ])('%s', (_, before, at, expected) => {
+    expect(seenAt(before, at)).toBe(expected);
+  });
 });

@@ -50,6 +50,24 @@ describe.each(await availableDrivers())('a connection of %s', (_, driver) => {
     await expect(reader.run("INSERT INTO open_calls VALUES (1, 'x')")).rejects.toThrow();
   });
 
+  test('keeps what was learned for its next transaction, until somebody else commits or something is taken back', async () => {
+    const path = scratchPath();
+    await openScratch(path);
+    const [writer, other] = [await open(path, true), await open(path, true)];
+    const learned = (name: string) => writer.alone(() => void writer.known.set(name, name));
+    const known = () => writer.alone(() => [...writer.known.keys()]);
+
+    await learned('a row');
+    const kept = await known();
+    await other.alone(() => other.run("INSERT INTO open_calls VALUES (1, 'x')"));
+    const afterAnother = await known();
+    await learned('another row');
+    await expect(writer.alone(() => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    const afterRollback = await known();
+
+    expect([kept, afterAnother, afterRollback]).toEqual([['a row'], [], []]);
+  });
+
   test('in memory has a journal in memory', async () => {
     expect((await open(':memory:', true)).journal).toBe('memory');
   });

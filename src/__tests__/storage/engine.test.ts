@@ -131,15 +131,17 @@ describe.each(await availableDrivers())('a file through %s', (_, driver) => {
   describe('read', () => {
     test('sees one moment, whatever is written meanwhile, and stops no writer', async () => {
       const engine = await openFile();
-      const { opened, open } = gate();
+      const [begun, written] = [gate(), gate()];
 
       const reading = engine.read(async (tx) => {
         const before = await count(tx);
-        await opened;
+        begun.open();
+        await written.opened;
         return [before, await count(tx)];
       });
+      await begun.opened;
       await engine.write((tx) => add(tx, 1));
-      open();
+      written.open();
 
       expect(await reading).toEqual([0, 0]);
       expect(await counted(engine)).toBe(1);

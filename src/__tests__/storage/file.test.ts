@@ -142,7 +142,9 @@ describe('a file that is not Colibri’s is refused and left as it was', () => {
           path,
           `PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION - 1}; CREATE TABLE t (a)`,
         ),
-      /before 0\.2\.0 \(schema 5, this one knows 6\).*untouched; move it away/,
+      new RegExp(
+        `before 0\\.2\\.0 \\(schema ${SCHEMA_VERSION - 1}, this one knows ${SCHEMA_VERSION}\\).*untouched; move it away`,
+      ),
     ],
   ])('%s', async (_, make, message) => {
     const folder = scratchFolder();

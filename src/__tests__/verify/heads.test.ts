@@ -194,7 +194,7 @@ test('a checkpoint that was kept elsewhere shows a tail that was cut off, and an
         'DELETE FROM thoughts WHERE id = 4; DELETE FROM session_records WHERE id = 4; DELETE FROM actions WHERE position > 56; DELETE FROM action_payloads WHERE position > 56',
       );
       db.exec(
-        "DELETE FROM texts WHERE text = 'open'; DELETE FROM task_calls WHERE position > 56; UPDATE processes SET last_seen = (SELECT max(at) FROM audit_rows WHERE audit_rows.actor = processes.actor AND position <= 56)",
+        "DELETE FROM texts WHERE text = 'open'; DELETE FROM task_calls WHERE position > 56; UPDATE processes SET last_seen = (SELECT min(at) FROM audit_rows a WHERE a.actor = processes.actor AND position <= 56 AND substr(at, 1, 19) = (SELECT max(substr(at, 1, 19)) FROM audit_rows b WHERE b.actor = processes.actor AND position <= 56))",
       );
       sign(db, 56);
     },

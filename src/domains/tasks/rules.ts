@@ -71,12 +71,10 @@ function* createTask(args: KeptCreate, call: Call): Steps<Ruling<Created>> {
   };
   const covering = above.filter(({ scope }) => scope === 'deep');
   const records = yield* recordIn(covering, { kind: 'change', ref: call.position, task_id: id }, call);
+  const { status, created_at, created_by, workflow } = row;
   return {
     rows: [{ table: 'tasks', row, previous: 0 }, ...records],
-    result: {
-      task_id: formatId(TASKS, id),
-      ...pick(row, 'status', 'created_at', 'created_by', 'sequence', 'workflow'),
-    },
+    result: { task_id: formatId(TASKS, id), status, created_at, created_by, sequence, workflow },
   };
 }
 

@@ -2,7 +2,7 @@ import { ColibriError } from '../../errors.ts';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
 import { formatId, parseId, SESSIONS, TASKS, THOUGHTS } from '../../log/tables.ts';
 import type { SessionRow, TaskRow, ThoughtRow } from '../facts.ts';
-import { notFound, numberOf, pick, recordIn } from '../records.ts';
+import { notFound, numberOf, recordIn } from '../records.ts';
 import { ask, type Call, type Ruling, type Steps } from '../rule.ts';
 import type { RecordArgs, Recorded } from './schema.ts';
 
@@ -33,13 +33,21 @@ function* recordThought(args: KeptRecord, call: Call): Steps<Ruling<Recorded>> {
     recorded_by: call.actor,
   };
   const { hash } = yield* ask({ hash: ['thoughtHash', linked] });
+  const { branch, commit_sha, observed } = gatherEvidence(args, call);
   const row: ThoughtRow = {
     id,
-    ...linked,
+    task_id: taskId,
+    type: args.type,
+    content: args.content,
+    previous_hash: linked.previous_hash,
+    recorded_at: call.at,
+    recorded_by: call.actor,
     session_id: session?.id ?? null,
     hash,
     chain_position: (newest?.chain_position ?? 0) + 1,
-    ...gatherEvidence(args, call),
+    branch,
+    commit_sha,
+    observed,
     tests_run: args.tests_run ?? null,
     blockers: args.blockers ?? null,
     metadata: args.metadata ?? null,
@@ -55,12 +63,11 @@ function* recordThought(args: KeptRecord, call: Call): Steps<Ruling<Recorded>> {
 
 /** What a thought says of its place in the chain. */
 export function viewLink(thought: ThoughtRow): Recorded {
-  return {
-    thought_id: formatId(THOUGHTS, thought.id),
-    task_id: formatId(TASKS, thought.task_id),
-    ...pick(thought, 'type', 'hash', 'previous_hash', 'recorded_at', 'recorded_by', 'chain_position'),
-    ...(thought.session_id !== null && { session_id: formatId(SESSIONS, thought.session_id) }),
-  };
+  const { type, hash, previous_hash, recorded_at, recorded_by, chain_position } = thought;
+  const thought_id = formatId(THOUGHTS, thought.id);
+  const task_id = formatId(TASKS, thought.task_id);
+  const link = { thought_id, task_id, type, hash, previous_hash, recorded_at, recorded_by, chain_position };
+  return thought.session_id === null ? link : { ...link, session_id: formatId(SESSIONS, thought.session_id) };
 }
 
 /** The session a thought binds to: the one named, which must be open and cover the task, else the task's open one. */

@@ -8,7 +8,7 @@ export const OBJECTS: Readonly<Record<string, string>> = {
   'function list_task': '1b88b4e2a823c19d',
   'function refuse': '385bf8cec4707c08',
   'function said': 'ea913ec3b847f47b',
-  log: 'a92ae26b87e2776c',
+  log: 'a12b09cac5d0b062',
   log_blocks: '63d88f0cb74db659',
   log_heads: '65b6a3eee6330157',
   open_calls: 'bd7acac90896d267',

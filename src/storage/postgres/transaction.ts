@@ -1,4 +1,4 @@
-import type { Reader, Row, SqlList, SqlValue, Transaction } from '../engine.ts';
+import { isBytes, type Reader, type Row, type SqlList, type SqlValue, type Transaction } from '../engine.ts';
 import { isOnThisMachine, isPresent } from '../process-identity.ts';
 import { Changes } from './changes.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
@@ -118,7 +118,10 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
 
   async insert(table: string, columns: readonly string[], rows: readonly SqlList[]): Promise<void> {
     const sql = `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`;
-    for (const row of rows) await this.change(sql, ...row);
+    const stored = columns.some((column) => isBytes(table, column))
+      ? rows.map((row) => row.map((value, i) => (isBytes(table, columns[i] ?? '') ? `\\x${value}` : value)))
+      : rows;
+    for (const row of stored) await this.change(sql, ...row);
   }
 
   /** `isChange`: so is the statement that is sent next. */

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../limits.ts';
-import { notAsMany, type Row, type SqlList, type SqlValue, type Transaction } from '../engine.ts';
+import { isBytes, notAsMany, type Row, type SqlList, type SqlValue, type Transaction } from '../engine.ts';
 import { isPresent } from '../process-identity.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
 import { resultOf, type SqliteConnection, type SqliteDriver, type SqliteStatement } from './driver.ts';
@@ -265,9 +265,13 @@ export class Connection implements Transaction {
     await whileBusy(
       () => {
         this.#prepared(statement).run();
-        const others = Number(this.#one('PRAGMA data_version'));
-        // What nobody else has changed is as this connection left it.
+        const { data_version: others } = this.#prepared('PRAGMA data_version').get() as {
+          data_version: number;
+        };
+        // What nobody else has changed is as this connection left it, and as it is known to be.
+        if (this.known.size > LIMITS.knownRowsMax) this.known.clear();
         if (others === this.#others) return;
+        this.known.clear();
         this.#assertSchema();
         this.commits += 1;
         this.#others = others;
@@ -294,7 +298,7 @@ export class Connection implements Transaction {
   }
 
   #assertSchema(): void {
-    const version = Number(this.#one('PRAGMA schema_version'));
+    const version = Number(this.#value('PRAGMA schema_version'));
     if (this.#checkSchema === undefined || version === this.#checkedVersion) return;
     this.#checkedVersion = undefined;
     this.#checkSchema();
@@ -314,11 +318,11 @@ export class Connection implements Transaction {
       return result;
     } catch (error) {
       this.rollback();
+      this.known.clear();
       throw error;
     } finally {
       [this.#isWriting, this.#failure] = [false, undefined];
       [this.#words, this.#waiting] = [[], []];
-      this.known.clear();
     }
   }
 
@@ -416,11 +420,6 @@ export class Connection implements Transaction {
     return statement;
   }
 
-  /** The value that a statement answers which is asked often. */
-  #one(sql: string): unknown {
-    return Object.values(this.#prepared(sql).get() ?? {})[0];
-  }
-
   #value(sql: string): unknown {
     return Object.values(this.#db.prepare(sql).get() ?? {})[0];
   }
@@ -438,8 +437,8 @@ const WORD_COLUMNS = ['rowid', 'title', 'description'];
 /** Looks for the words that the task had: of a new one there are none. */
 const REINDEX_WORDS = 'INSERT OR REPLACE INTO task_words (rowid, title, description) VALUES (?, ?, ?)';
 
-/** How many rows one statement stores: a few sizes, so that each is prepared once. */
-const ROWS_AT_ONCE = [16, 4, 1];
+/** How many rows one statement stores: a few sizes, so that each is prepared once. A statement costs as much as half a row. */
+const ROWS_AT_ONCE = [32, 16, 8, 4, 2, 1];
 const insertions = new Map<string, string>();
 
 /** The statement that stores so many rows. Putting it together takes longer than running it. */
@@ -447,7 +446,7 @@ function insertion(table: string, columns: readonly string[], count: number): st
   const key = `${table} ${count}`;
   const known = insertions.get(key);
   if (known !== undefined) return known;
-  const marks = `(${columns.map(() => '?').join(', ')})`;
+  const marks = `(${columns.map((column) => (isBytes(table, column) ? 'unhex(?)' : '?')).join(', ')})`;
   const sql = `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${Array(count).fill(marks).join(', ')}`;
   insertions.set(key, sql);
   return sql;

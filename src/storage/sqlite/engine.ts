@@ -117,6 +117,8 @@ class SqliteEngine implements StorageEngine {
   #syncing = 0;
   #nextSync: Promise<void> | undefined;
   #closed = false;
+  /** When the files were last found in their places. */
+  #lookedAt = Number.NEGATIVE_INFINITY;
   /** Set by the first failed write or sync; from then on nothing of this process can be called durable. */
   #failed: ColibriError | undefined;
 
@@ -176,8 +178,8 @@ class SqliteEngine implements StorageEngine {
   async #writeAlone<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
     try {
       // Other processes may use the log beside a new file already, and behind a cut nobody would find the commit. What only
-      // the log itself tells is found by the look that follows every commit.
-      await this.#assertUnchanged({ readsLog: false });
+      // the log itself tells is found by the look that follows every commit, and no answer is given before that one.
+      if (performance.now() - this.#lookedAt > LIMITS.lookAgainMs) this.#assertUnchanged({ readsLog: false });
       const result = await this.#writer.alone(() => work(this.#writer));
       await this.#keepLogShort();
       return result;
@@ -241,12 +243,13 @@ class SqliteEngine implements StorageEngine {
 
   /** Looks at the paths and at the end of the log, 15 us. Not before the fsync: what happens during it would go unseen. */
   async assertInPlace(): Promise<void> {
-    await this.#assertUnchanged({ readsLog: true });
+    this.#assertUnchanged({ readsLog: true });
   }
 
-  async #assertUnchanged({ readsLog }: { readonly readsLog: boolean }): Promise<void> {
+  #assertUnchanged({ readsLog }: { readonly readsLog: boolean }): void {
     const what = this.#whatHappened(readsLog);
     if (this.#failed !== undefined || what !== undefined) throw this.#uncertain(undefined, what);
+    this.#lookedAt = performance.now();
   }
 
   #whatHappened(readsLog = true): string | undefined {
@@ -283,7 +286,7 @@ class SqliteEngine implements StorageEngine {
 
   async #rebuild(): Promise<void> {
     try {
-      await this.#assertUnchanged({ readsLog: true });
+      this.#assertUnchanged({ readsLog: true });
       await this.#writer.rebuild();
     } catch (error) {
       throw this.#refusal(error) ?? (this.#damage(error) === undefined ? error : this.#uncertain(error));

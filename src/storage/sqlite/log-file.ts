@@ -37,34 +37,41 @@ export class LogFile {
     for (;;) {
       const frames = countFrames();
       if (frames === undefined) return undefined;
+      if (this.#goesOn(frames)) return false;
       const header = this.#header();
-      if (this.#isWhole(header, frames)) return false;
+      if (this.#isWhole(header, 1, frames)) return false;
       // Otherwise another process has started the log over meanwhile.
       if (frames === countFrames() && header.equals(this.#header())) return true;
     }
   }
 
-  /** Looks at the last frame seen before and at those that are new. A hole ends where a frame begins: the byte before is blank. */
-  #isWhole(header: Buffer, frames: number): boolean {
-    const first = header.equals(this.#seen.header) ? Math.max(1, this.#seen.frames) : 1;
+  /** Whether nothing but new frames was added. The last one seen before still has the salts of its log, or it is another log. */
+  #goesOn(frames: number): boolean {
+    const { header, frames: seen } = this.#seen;
+    return seen > 0 && seen <= frames && this.#isWhole(header, seen, frames);
+  }
+
+  /** Looks at the frames from `first` on. A hole ends where a frame begins: the byte before is blank. */
+  #isWhole(header: Buffer, first: number, frames: number): boolean {
     for (let from = first; from <= frames; from += FRAMES_AT_ONCE) {
       const wanted = this.#frames.subarray(0, (frames - from + 1) * this.#frameBytes);
       if (this.#read(wanted, this.#start(from)) < wanted.length) return false;
+      if (!hasSaltsOf(header, wanted)) return false;
       for (let end = this.#frameBytes; end <= wanted.length; end += this.#frameBytes)
-        if (wanted[end - 1] === 0 && !this.#hasItsSum(header, from - 1 + end / this.#frameBytes))
-          return false;
+        if (wanted[end - 1] === 0 && !this.#hasItsSum(header, wanted, from, end)) return false;
     }
     this.#seen = { header, frames };
     return true;
   }
 
-  /** Whether a frame is as SQLite wrote it. Its sum goes on from the one before, and is taken of numbers of 32 bits. */
-  #hasItsSum(header: Buffer, frame: number): boolean {
-    const before = frame === 1 ? HEADER_BYTES - 8 : this.#start(frame - 1) + SUM_AT;
-    const [sum, bytes] = [Buffer.alloc(8), Buffer.alloc(this.#frameBytes)];
-    if (this.#read(sum, before) < 8 || this.#read(bytes, this.#start(frame)) < bytes.length) return false;
+  /** Whether the frame that ends there, of those from `first` on, is as SQLite wrote it. Its sum goes on from the one before, and is taken of numbers of 32 bits. */
+  #hasItsSum(header: Buffer, frames: Buffer, first: number, end: number): boolean {
+    const begin = end - this.#frameBytes;
+    const bytes = frames.subarray(begin, end);
+    const sum =
+      begin === 0 ? this.#sumBefore(first) : frames.subarray(begin - this.#frameBytes + SUM_AT, begin);
     // Without the salts of this log, nothing would be the right sum of nothing.
-    if (bytes.compare(header, 16, 24, 8, 16) !== 0) return false;
+    if (!hasSaltsOf(header, bytes)) return false;
     const isLittleEndian = header.readUInt32BE() % 2 === 0;
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     let [a, b] = [sum.readInt32BE(0), sum.readInt32BE(4)];
@@ -75,6 +82,12 @@ export class LogFile {
       b = (b + view.getInt32(at + 4, isLittleEndian) + a) | 0;
     }
     return a === bytes.readInt32BE(SUM_AT) && b === bytes.readInt32BE(SUM_AT + 4);
+  }
+
+  #sumBefore(frame: number): Buffer {
+    const sum = Buffer.alloc(8);
+    this.#read(sum, frame === 1 ? HEADER_BYTES - 8 : this.#start(frame - 1) + SUM_AT);
+    return sum;
   }
 
   #start(frame: number): number {
@@ -99,4 +112,9 @@ export class LogFile {
   close(): void {
     if (this.#opened !== undefined) closeSync(this.#opened);
   }
+}
+
+/** Whether a frame belongs to the log with this header. */
+function hasSaltsOf(header: Buffer, frame: Buffer): boolean {
+  return frame.compare(header, 16, 24, 8, 16) === 0;
 }

@@ -99,7 +99,7 @@ export const SCHEMA = `
     process  TEXT NOT NULL
   ) STRICT;
 
-  -- Derived: when each server process last wrote a row for each actor it serves.
+  -- Derived: when each server process last wrote a row for each actor it serves, to the second: the time of the first row in it.
   CREATE TABLE processes (
     process   TEXT NOT NULL,
     actor     TEXT NOT NULL,
