@@ -58,6 +58,8 @@ export const LIMITS = Object.freeze({
   reconnectMsMax: 120_000,
   /** How long an erasure waits for readers of an older state to end. */
   purgeWaitMsMax: 10_000,
+  /** Tries for the lock in quick succession, a tenth of a millisecond apart, before there are pauses. */
+  lockTriesSoon: 12,
   /** Pause between two tries for the lock, drawn at random below this; below ten times this after many tries. */
   lockRetryMsMax: 5,
   /** Above this size, each commit tries to merge the write-ahead log into the file and start it over. */

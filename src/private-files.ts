@@ -61,6 +61,8 @@ function readPart(
   flags: number,
   from: (size: number, length: number) => number,
 ) {
+  // Where nothing is, to look first takes a tenth of the time of an error.
+  if (!isThere(path)) return undefined;
   return unlessCode(UNREADABLE, () =>
     closing(fs.openSync(path, O_RDONLY | flags), (fd) => {
       const stat = fs.fstatSync(fd);

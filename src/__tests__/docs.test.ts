@@ -78,7 +78,7 @@ describe('the reference', () => {
 /** They look like a tool and are a table, a column or a field. */
 const NAMES_OF_OTHER_THINGS = [
   ...['task_id', 'task_labels', 'task_dependencies', 'task_words', 'task_words_data', 'task_words_idx'],
-  ...['task_words_content', 'task_words_docsize', 'task_words_config', 'task_terms', 'task_calls'],
+  ...['task_words_content', 'task_words_config', 'task_terms', 'task_calls'],
   ...['thought_id', 'thought_count', 'thought_trail', 'audit_rows'],
 ];
 

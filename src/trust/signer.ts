@@ -1,8 +1,6 @@
 import { type Clock, systemClock } from '../clock.ts';
 import { createDiagnostics, type Diagnostics } from '../diagnostics.ts';
 import { asError } from '../errors.ts';
-import { formatCheckpoint } from '../integrity/checkpoint.ts';
-import { signNote } from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
 import type { Head, HeadKeeper } from '../log/append.ts';
 import { BLOCK_ROWS } from '../log/tree.ts';
@@ -20,6 +18,7 @@ import { keptName, originOfKey } from './opening.ts';
 import {
   ADOPTED,
   actsOnRecord,
+  checkpointOf,
   checkWholeLog,
   FULL_CHECK_EVERY_MS,
   HEAD_COLUMNS,
@@ -432,7 +431,7 @@ export class LogSigner implements HeadKeeper {
     let head = [this.#committed, this.#pending].find(isSame);
     const isNewer = row.size >= (this.#committed?.row.size ?? 0);
     if (head === undefined && isNewer && own.folder.adoptionStamp() === own.stamp)
-      head = openHead(row, peer ?? own.key);
+      head = openHead(row, peer ?? own.key, peer === undefined ? own.signer : undefined);
     if (head === undefined) return undefined;
     // Opened a second time, a transaction sees its own head, which is not committed yet.
     if (head !== this.#pending) this.#see(head);
@@ -591,15 +590,14 @@ const SIGN = `INSERT INTO log_heads (${HEAD_COLUMNS.join(', ')}) VALUES (?, ?, ?
     .join(', ')}`;
 
 async function signHead(tx: Transaction, own: OwnLog, tree: Frontier, last: Head): Promise<SignedHead> {
-  const { folder, signer } = own;
-  const text = formatCheckpoint({ origin: folder.origin, size: tree.size, root: tree.root() });
+  const { signer } = own;
   const row = {
     key: signer.verifierKey,
     size: tree.size,
     chain_hash: last.chainHash,
     at: last.at,
     frontier: tree.state.hashes.join(''),
-    checkpoint: signNote(text, signer),
+    checkpoint: checkpointOf(tree, signer),
   };
   await changeOne(tx, SIGN, ...HEAD_COLUMNS.map((column) => row[column]));
   return { row, tree };

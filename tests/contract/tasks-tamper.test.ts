@@ -300,7 +300,6 @@ proves('tasks.tamper.copies', 'the copies have no column that no case changes', 
   expect(columns('task_dependencies')).toEqual(['task_id', 'depends_on']);
   expect(columns('task_words')).toEqual(['title', 'description', 'task_words', 'rank']);
   expect(columns('task_words_content')).toEqual(['id', 'c0', 'c1']);
-  expect(columns('task_words_docsize')).toEqual(['id', 'sz']);
   expect(columns('task_words_data')).toEqual(['id', 'block']);
   expect(columns('task_words_idx')).toEqual(['segid', 'term', 'pgno']);
   expect(columns('task_words_config')).toEqual(['k', 'v']);
@@ -318,11 +317,6 @@ proves('tasks.tamper.shadow', 'a change to the tables behind the words is found'
     'UPDATE task_words_content SET c1 = NULL WHERE id = 3',
     'DELETE FROM task_words_content WHERE id = 3',
     `INSERT INTO task_words_content VALUES (9, 'a', 'b')`,
-    'UPDATE task_words_docsize SET id = 9 WHERE id = 3',
-    `UPDATE task_words_docsize SET sz = x'0909' WHERE id = 3`,
-    'UPDATE task_words_docsize SET sz = NULL WHERE id = 3',
-    'DELETE FROM task_words_docsize WHERE id = 3',
-    `INSERT INTO task_words_docsize VALUES (9, x'0101')`,
     `UPDATE task_words_data SET id = id + 1000000 ${LAST_SEGMENT}`,
     `UPDATE task_words_data SET block = x'00' ${LAST_SEGMENT}`,
     `UPDATE task_words_data SET block = block || x'00' ${LAST_SEGMENT}`,

@@ -21,7 +21,7 @@ export interface Table {
 }
 
 /** The pages of the word index. The verifier checks what is found by them, not their bytes (tamper-words, tasks-tamper). */
-export const WORD_PAGES: readonly string[] = ['task_words_data', 'task_words_idx', 'task_words_docsize'];
+export const WORD_PAGES: readonly string[] = ['task_words_data', 'task_words_idx'];
 
 /** Every table the schema makes, found and not listed: a new one cannot be forgotten. */
 export function tablesOfSchema(): readonly Table[] {
@@ -119,7 +119,6 @@ const NAMES: Readonly<Record<string, ((row: Cells) => string) | undefined>> = {
   task_words_content: (row) => task(row.id),
   task_words_config: undefined,
   task_words_data: undefined,
-  task_words_docsize: undefined,
   task_words_idx: undefined,
   thoughts: (row) => `Θ-${String(row.id).padStart(4, '0')}`,
   sessions: (row) => `A-${String(row.id).padStart(4, '0')}`,

@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { oncePerTurn, readGitEvidence } from '../../integrations/git.ts';
 
@@ -291,4 +292,22 @@ test('calls that ask in one turn share one look at the repository, and the next 
 
   expect(together).toEqual([1, 1, 1]);
   expect(later).toBe(2);
+});
+
+test('a file that was remembered is read again once it is another', async () => {
+  const path = repository();
+  // Only what was not changed in the last second is remembered.
+  await sleep(1_100);
+  const first = await readGitEvidence(path);
+  const again = await readGitEvidence(path);
+
+  const commit_sha = commit(path, 'second');
+  const second = await readGitEvidence(path);
+  git(path, ['checkout', '-q', '-b', 'other']);
+  const other = await readGitEvidence(path);
+
+  expect(again).toEqual(first);
+  expect(first?.commit_sha).not.toBe(commit_sha);
+  expect(second).toEqual({ branch: 'main', commit_sha });
+  expect(other).toEqual({ branch: 'other', commit_sha });
 });

@@ -298,7 +298,9 @@ export class Connection implements Transaction {
   }
 
   #assertSchema(): void {
-    const version = Number(this.#value('PRAGMA schema_version'));
+    const { schema_version: version } = this.#prepared('PRAGMA schema_version').get() as {
+      schema_version: number;
+    };
     if (this.#checkSchema === undefined || version === this.#checkedVersion) return;
     this.#checkedVersion = undefined;
     this.#checkSchema();
@@ -500,8 +502,16 @@ export async function whileBusy(
         [since, before] = [performance.now(), now];
       }
     }
-    await shortPause(tries);
+    if (tries < LIMITS.lockTriesSoon) doze();
+    else await shortPause(tries - LIMITS.lockTriesSoon);
   }
+}
+
+const never = new Int32Array(new SharedArrayBuffer(4));
+
+/** A tenth of a millisecond, for which the event loop stops: no timer of it is that short, and a small commit takes a few of these. */
+function doze(): void {
+  Atomics.wait(never, 0, 0, 0.1);
 }
 
 /** A moment, drawn at random so that processes that wait together do not come back together. */

@@ -218,7 +218,10 @@ export const SCHEMA = `
     task_id INTEGER NOT NULL, depends_on INTEGER NOT NULL, PRIMARY KEY (task_id, depends_on)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX task_dependents ON task_dependencies (depends_on);
-  CREATE VIRTUAL TABLE task_words USING fts5 (title, description, tokenize = 'unicode61 remove_diacritics 2');
+  -- No search asks how long a text is.
+  CREATE VIRTUAL TABLE task_words USING fts5 (
+    title, description, tokenize = 'unicode61 remove_diacritics 2', columnsize = 0
+  );
   -- The words of the index, for the verifier. It stores nothing.
   CREATE VIRTUAL TABLE task_terms USING fts5vocab (task_words, row);
 
