@@ -22,7 +22,7 @@ export const WHERE = {
   'in-flight-task_update': IN_BATCHES,
   'in-flight-thought_record': IN_BATCHES,
   'rivals-two':
-    'The faster ones sync nothing, and one of them loses writes. When another process has written last, Colibri checks the signature of its head, 107 µs twice a call, and reads again what it knew of the rows. Both processes and the client share two cores.',
+    'The faster ones sync nothing, and one of them loses writes. A write of Colibri has two signed commits and waits for the disk; when another process has written last, it also checks that head and reads again what it knew of the rows. Both processes and the client share two cores, and in 100 calls V8 has optimized little.',
   'postgres-write':
     'Half of it is processor time of the server process, two signatures among it; PostgreSQL takes the other half for a dozen statements and two commits.',
   'postgres-in-flight':
