@@ -58,7 +58,7 @@ export const LIMITS = Object.freeze({
   reconnectMsMax: 120_000,
   /** How long an erasure waits for readers of an older state to end. */
   purgeWaitMsMax: 10_000,
-  /** Tries for the lock in quick succession, a tenth of a millisecond apart, before there are pauses. */
+  /** Tries for the lock, a tenth of a millisecond apart, before there are pauses: together about as long as another process takes for one call. */
   lockTriesSoon: 12,
   /** Pause between two tries for the lock, drawn at random below this; below ten times this after many tries. */
   lockRetryMsMax: 5,

@@ -22,7 +22,7 @@ export async function readGitEvidence(workspace: string): Promise<GitEvidence | 
     if (own === undefined) return undefined;
     const pointer = readGitText(join(own, 'commondir'));
     const common = pointer === undefined ? own : followPointer(own, pointer);
-    const head = readUnlessSame(join(own, 'HEAD')) ?? '';
+    const head = readOrRecall(join(own, 'HEAD')) ?? '';
     if (common === undefined) return undefined;
     if (OBJECT_ID.test(head)) return { commit_sha: head };
     const ref = head.startsWith('ref:') ? head.slice('ref:'.length).trim() : '';
@@ -61,8 +61,8 @@ const REMEMBERED_MAX = 16;
 /** Of a file that is younger, its times cannot tell whether it was replaced twice. */
 const SETTLED_MS = 1_000;
 
-/** The text of one of git's files; to look whether it is the same file takes a quarter of the time of reading it. */
-function readUnlessSame(path: string): string | undefined {
+/** The text of one of git’s files, recalled while it is the same file: to look takes a quarter of the time of reading. */
+function readOrRecall(path: string): string | undefined {
   const found = target(path);
   if (found === undefined) return undefined;
   const { ino, size, mtimeMs, ctimeMs } = found;
@@ -77,7 +77,7 @@ function readUnlessSame(path: string): string | undefined {
 
 /** The commit a branch stands at; a file of its own goes before the packed ones. */
 function resolveRef(gitFolder: string, ref: string): string | undefined {
-  const loose = readUnlessSame(join(gitFolder, ref));
+  const loose = readOrRecall(join(gitFolder, ref));
   // Only HEAD leads to another reference; git itself makes no other that does.
   if (loose !== undefined) return OBJECT_ID.test(loose) ? loose : undefined;
   const packed = readWhole(join(gitFolder, 'packed-refs'), PACKED_BYTES_MAX, FOLLOW);
