@@ -39,6 +39,8 @@ interface StageDeps {
   readonly ready: () => Promise<Backing>;
   /** While answers wait for a client that does not read: resolves when there is room for more. */
   readonly room?: () => Promise<void> | undefined;
+  /** Told after each batch how many calls there were since the start. */
+  readonly served?: ((calls: number) => void) | undefined;
 }
 
 type Stages = Pick<StageDeps, 'tools' | 'clock' | 'admission' | 'source' | 'log'> &
@@ -102,6 +104,7 @@ export function composeCall(deps: StageDeps) {
         await serve({ tools, clock, admission, source, log, storage, sink, signer, lock, held }, part);
       }
       figures.commits = sink.commits();
+      deps.served?.(figures.calls);
     } catch (thrown) {
       for (const { answer } of batch) answer({ error: asError(thrown) });
     }

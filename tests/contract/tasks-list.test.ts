@@ -1,4 +1,7 @@
 import { expect } from 'vitest';
+import { runColibri } from '../driver/command-line.ts';
+import { openDatabase } from '../driver/database.ts';
+import type { Playground } from '../driver/playground.ts';
 import { proves } from './proves.ts';
 import { type Desk, type Output, openDesk } from './tasks-desk.ts';
 
@@ -265,6 +268,64 @@ proves(
     });
   },
 );
+
+proves(
+  'tasks.list.search',
+  'tasks are found on both sides of the end of the index: by this server, by the next and by a person, after kill -9 too',
+  async ({ colibri }) => {
+    const desk = await openDesk(colibri);
+    await Promise.all(Array.from({ length: 150 }, (_, i) => desk.create({ title: `common word${i}x` })));
+    await desk.update('T-0001', { title: 'common early' });
+    await desk.update('T-0150', { title: 'common late' });
+    await desk.server.killHard();
+
+    const next = await openDesk(colibri);
+    expect(notIndexed(colibri)).toBeGreaterThan(0);
+    expect(notIndexed(colibri)).toBeLessThan(128);
+    expect(await next.list({ search: 'common', limit: 10, offset: 140 })).toMatchObject({
+      total_count: 150,
+      returned_count: 10,
+    });
+    expect(await next.listIds({ search: 'early' })).toEqual(['T-0001']);
+    expect(await next.listIds({ search: 'late com' })).toEqual(['T-0150']);
+    const { code, stdout } = await runColibri(colibri, ['search', 'late', '--json']);
+    expect([code, stdout]).toEqual([0, expect.stringContaining('T-0150')]);
+    expect(await runColibri(colibri, ['verify'])).toMatchObject({ code: 0 });
+
+    await next.create({ title: 'one more' });
+    await next.server.closeInput();
+    expect(notIndexed(colibri)).toBe(0);
+    expect(await runColibri(colibri, ['verify'])).toMatchObject({ code: 0 });
+  },
+);
+
+proves(
+  'tasks.tamper.copies',
+  'an index that ends long before the tasks is a finding',
+  async ({ colibri }) => {
+    const desk = await openDesk(colibri);
+    await Promise.all(Array.from({ length: 150 }, (_, i) => desk.create({ title: `word${i}` })));
+    await desk.server.closeInput();
+    const db = openDatabase(colibri.dbPath);
+    db.exec('DELETE FROM task_words WHERE rowid > 20');
+    db.close();
+
+    const { code, stdout } = await runColibri(colibri, ['verify', '--json']);
+
+    expect(code).toBe(1);
+    expect(stdout).toContain('task_words ends 128 tasks or more before task 150');
+  },
+);
+
+/** How many tasks are not in the index of words yet. */
+function notIndexed({ dbPath }: Playground): number {
+  const db = openDatabase(dbPath, { readOnly: true });
+  try {
+    return db.prepare('SELECT id FROM tasks EXCEPT SELECT rowid FROM task_words').all().length;
+  } finally {
+    db.close();
+  }
+}
 
 function summary(task: Output<'task_get'>): Listed {
   const { task_id, title, project, status, priority, progress, assignee, created_at, updated_at } = task;

@@ -88,12 +88,17 @@ class DerivedCheck(VERIFIER["DatabaseCheck"]):
                 self.finding(f"T-{number:04d}", "is_final, queue or unmet is not what its tasks give")
 
     def check_words(self):
-        """The index for search holds the words of each title and description, and no others."""
+        """The index for search holds the words of each title and description, and no others. The newest tasks may wait."""
+        indexed, = self.db.execute("SELECT coalesce(max(rowid), 0) FROM main.task_words").fetchone()
+        waiting, = self.db.execute("SELECT count(*) FROM main.tasks WHERE id > ?", (indexed,)).fetchone()
+        if waiting >= 128:
+            self.finding("task_words", "too many tasks wait for the index for search")
         self.db.execute("CREATE VIRTUAL TABLE temp.words USING fts5 "
                         "(title, description, tokenize = 'unicode61 remove_diacritics 2')")
         self.db.execute(
             "INSERT INTO temp.words (rowid, title, description) SELECT id, "
-            f"coalesce(({text_of('title')}), ''), coalesce(({text_of('description')}), '') FROM main.tasks")
+            f"coalesce(({text_of('title')}), ''), coalesce(({text_of('description')}), '') FROM main.tasks "
+            "WHERE id <= ?", (indexed,))
         self.db.execute("CREATE VIRTUAL TABLE temp.due USING fts5vocab (temp, words, instance)")
         self.db.execute("CREATE VIRTUAL TABLE temp.found USING fts5vocab (main, task_words, instance)")
         rows = "SELECT rowid, title, description FROM"

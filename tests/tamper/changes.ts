@@ -122,6 +122,11 @@ export function rowTamperings(table: Table, rows: readonly Cells[]): Tampering[]
 }
 
 function deletions(table: Table, rows: readonly Cells[], some: readonly Cells[]): Tampering[] {
+  // Behind the end of the index of words, a search looks at the tasks themselves: what is taken from there hides nothing.
+  if (['task_words', 'task_words_content'].includes(table.name))
+    return some
+      .filter((row) => row !== rows.at(-1))
+      .map((row) => of(table, 'delete', [row], (db) => remove(db, table, row)));
   return [
     ...some.map((row) => of(table, 'delete', [row], (db) => remove(db, table, row))),
     of(table, 'delete all', rows, (db) => db.prepare(`DELETE FROM ${table.name}`).run()),

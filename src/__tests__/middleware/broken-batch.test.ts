@@ -24,6 +24,7 @@ function createBreaking(real: SqliteDriver) {
       return {
         exec: (sql) => connection.exec(sql),
         close: () => connection.close(),
+        function: (...of) => connection.function(...of),
         prepare(sql) {
           const statement = connection.prepare(sql);
           return {
@@ -155,7 +156,7 @@ describe('a batch that breaks at each of its statements leaves state, rows and a
     }
     await bench.close();
 
-    expect(nth).toBeGreaterThan(45);
+    expect(nth).toBeGreaterThan(40);
     expect(seen.refused).toBeGreaterThan(20);
     expect(seen.whole).toBeGreaterThan(0);
     // What a call reads may fail for it alone; what it writes leaves with the rest, and fails with it.

@@ -129,6 +129,7 @@ describe('a setting that does not take', () => {
         const db = driver.open(path, options);
         return {
           prepare: (sql) => db.prepare(sql),
+          function: (...of) => db.function(...of),
           exec: (sql) => (statement.test(sql) ? undefined : db.exec(sql)),
           close: () => {
             closed += 1;

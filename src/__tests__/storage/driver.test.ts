@@ -71,6 +71,7 @@ describe('loadDriver', () => {
     class Answering {
       exec() {}
       close() {}
+      function() {}
       prepare() {
         const get = () => ({ version, text: read('a\0b') });
         return { get } as unknown as SqliteStatement;

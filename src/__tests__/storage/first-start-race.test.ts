@@ -25,6 +25,7 @@ test('R8: a file that another process finishes making while it is looked at is o
       return {
         exec: (sql) => connection.exec(sql),
         close: () => connection.close(),
+        function: (...of) => connection.function(...of),
         prepare(sql) {
           const statement = connection.prepare(sql);
           if (!sql.includes('application_id')) return statement;

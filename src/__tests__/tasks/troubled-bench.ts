@@ -157,6 +157,7 @@ function createDisk(real: SqliteDriver) {
       return {
         exec: (sql) => connection.exec(sql),
         close: () => connection.close(),
+        function: (...of) => connection.function(...of),
         prepare(sql) {
           const statement = connection.prepare(sql);
           return {

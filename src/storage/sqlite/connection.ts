@@ -5,6 +5,7 @@ import { isBytes, notAsMany, type Row, type SqlList, type SqlValue, type Transac
 import { isPresent } from '../process-identity.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
 import { resultOf, type SqliteConnection, type SqliteDriver, type SqliteStatement } from './driver.ts';
+import { INDEX_NEW_TASKS, INDEXED_TO, NewTasks } from './word-index.ts';
 
 /** In kilobytes, negative as SQLite wants it. A call needs few pages, and every write empties the readers' caches anyway. */
 const CACHE_SIZE = -2_000;
@@ -39,7 +40,7 @@ export async function openConnection(
   { writable, readsAll = false }: { readonly writable: boolean; readonly readsAll?: boolean | undefined },
 ): Promise<Connection> {
   const configured = async (db: SqliteConnection) => {
-    const connection = new Connection(db, writable);
+    const connection = new Connection(db, writable, new NewTasks(driver));
     try {
       await connection.configure(path === ':memory:' ? 'memory' : 'wal', {
         ...(writable ? WRITER_PRAGMAS : READER_PRAGMAS),
@@ -81,6 +82,10 @@ export class Connection implements Transaction {
   #isWriting = false;
   /** What the index of words gets at the end: it writes a part of its own whenever a savepoint ends. */
   #words: Waiting[] = [];
+  /** The last task that is new in this transaction. */
+  #newest = 0;
+  /** Whether new tasks of this connection wait for the index. */
+  #hasNewTasks = false;
   /** What is to be written, in its order: rows of one table that follow each other leave together. */
   #waiting: Waiting[] = [];
   /** The savepoint that is open: where its writes begin among those that wait, and whether SQLite knows of it. */
@@ -88,9 +93,13 @@ export class Connection implements Transaction {
   /** How the storage failed in the transaction that writes; SQLite may have ended it already, as it does on a full disk. */
   #failure: unknown;
 
-  constructor(db: SqliteConnection, writable: boolean) {
+  readonly #newTasks: NewTasks;
+
+  constructor(db: SqliteConnection, writable: boolean, newTasks: NewTasks) {
     this.#db = db;
     this.writable = writable;
+    this.#newTasks = newTasks;
+    newTasks.makeSearchable(db);
   }
 
   async configure(journal: 'memory' | 'wal', pragmas: Readonly<Record<string, number>>): Promise<void> {
@@ -207,10 +216,36 @@ export class Connection implements Transaction {
   foundBy(): void {}
 
   async indexWords(task: number, isNew: boolean, texts: () => Promise<readonly string[]>): Promise<void> {
-    const params = [task, ...(await texts())];
-    this.#words.push(
-      isNew ? { table: 'task_words', columns: WORD_COLUMNS, params } : { sql: REINDEX_WORDS, params },
-    );
+    if (isNew) this.#newest = Math.max(this.#newest, task);
+    else if (task <= this.#indexedTo())
+      this.#words.push({ sql: REINDEX_WORDS, params: [task, ...(await texts())] });
+  }
+
+  /** The last task whose words are in the index. */
+  #indexedTo(): number {
+    try {
+      return (this.#prepared(INDEXED_TO).get() as { id: number }).id;
+    } catch (error) {
+      throw this.#noted(error);
+    }
+  }
+
+  /** New tasks are indexed together, which takes less than half the time. Until then a search looks at each of them. */
+  #indexNewTasks(): void {
+    if (this.#newest === 0) return;
+    const isFull = this.#newest - this.#indexedTo() >= LIMITS.newTasksMax;
+    if (isFull) this.#run(INDEX_NEW_TASKS, []);
+    this.#hasNewTasks = !isFull;
+  }
+
+  /** At the end, unless somebody else writes just now: then that one will do it. */
+  indexRest(): void {
+    if (!this.#hasNewTasks) return;
+    try {
+      for (const sql of ['BEGIN IMMEDIATE', INDEX_NEW_TASKS, 'COMMIT']) this.#prepared(sql).run();
+    } catch {
+      this.rollback();
+    }
   }
 
   async savepoint<T>(work: () => Promise<T>): Promise<T> {
@@ -315,6 +350,7 @@ export class Connection implements Transaction {
       const result = await work();
       this.#writeWaiting();
       this.#writeAll(this.#words);
+      this.#indexNewTasks();
       this.#run('COMMIT', []);
       this.commits += 1;
       return result;
@@ -324,7 +360,7 @@ export class Connection implements Transaction {
       throw error;
     } finally {
       [this.#isWriting, this.#failure] = [false, undefined];
-      [this.#words, this.#waiting] = [[], []];
+      [this.#words, this.#waiting, this.#newest] = [[], [], 0];
     }
   }
 
@@ -354,7 +390,10 @@ export class Connection implements Transaction {
    * of it from when they were split.
    */
   async rebuild(): Promise<void> {
-    await this.alone(() => this.run("INSERT INTO task_words (task_words) VALUES ('rebuild')"));
+    await this.alone(async () => {
+      await this.run(INDEX_NEW_TASKS);
+      await this.run("INSERT INTO task_words (task_words) VALUES ('rebuild')");
+    });
     await whileBusy(
       () => this.#prepared('VACUUM').run(),
       undefined,
@@ -384,6 +423,7 @@ export class Connection implements Transaction {
   close(): void {
     this.#statements.clear();
     this.#listing.clear();
+    this.#newTasks.close();
     this.#db.close();
   }
 
@@ -435,8 +475,6 @@ type Waiting = { readonly params: SqlList } & (
 
 const DONE = Promise.resolve();
 
-const WORD_COLUMNS = ['rowid', 'title', 'description'];
-/** Looks for the words that the task had: of a new one there are none. */
 const REINDEX_WORDS = 'INSERT OR REPLACE INTO task_words (rowid, title, description) VALUES (?, ?, ?)';
 
 /** How many rows one statement stores: a few sizes, so that each is prepared once. A statement costs as much as half a row. */

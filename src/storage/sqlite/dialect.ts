@@ -1,4 +1,5 @@
 import type { Dialect } from '../engine.ts';
+import { MATCHES } from './word-index.ts';
 
 const hex = (bytes: string) => `iif(typeof(${bytes}) = 'blob', lower(hex(${bytes})), '')`;
 
@@ -12,13 +13,14 @@ export const SQLITE_DIALECT: Dialect = {
        lower(hex(${first} || ${second})), ' ' || ${hex(first)} || ' ' || ${hex(second)})`,
   findTasks(words) {
     // Inside quotes, a word has no syntax.
-    const params = [words.map((word) => `"${word.replaceAll('"', '""')}"*`).join(' AND ')];
-    const sql = 'tasks.id IN (SELECT rowid FROM task_words WHERE task_words MATCH ?)';
+    const query = words.map((word) => `"${word.replaceAll('"', '""')}"*`).join(' AND ');
+    const params = [query, query];
+    const sql = `tasks.id IN (${MATCHES})`;
     return {
       fetched: { sql, params },
       // The plus sign keeps SQLite from looking the ids up: it walks the tasks instead.
       asked: { sql: `+${sql}`, params },
-      count: { sql: 'SELECT count(*) AS value FROM task_words WHERE task_words MATCH ?', params },
+      count: { sql: `SELECT count(*) AS value FROM (${MATCHES})`, params },
     };
   },
 };

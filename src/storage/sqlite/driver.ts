@@ -17,6 +17,12 @@ export interface SqliteStatement {
 export interface SqliteConnection {
   exec(sql: string): void;
   prepare(sql: string): SqliteStatement;
+  /** Makes a function of SQL. With `directOnly`, nothing in the file itself can call it. */
+  function(
+    name: string,
+    options: { readonly directOnly: boolean },
+    body: (tasks: string, words: string) => string,
+  ): void;
   close(): void;
 }
 

@@ -310,7 +310,10 @@ class SqliteEngine implements StorageEngine {
     // Merging could spoil what is at the path now, or what a new start will find out from; closing would merge too.
     if (this.#failed !== undefined) return;
     for (const reader of this.#idleReaders.splice(0)) reader.close();
-    if (this.#writer.writable) this.#writer.mergeLog('TRUNCATE');
+    if (this.#writer.writable) {
+      this.#writer.indexRest();
+      this.#writer.mergeLog('TRUNCATE');
+    }
     this.#writer.close();
     this.#log.close();
   }

@@ -39,7 +39,8 @@ export class LogFile {
       if (frames === undefined) return undefined;
       if (this.#goesOn(frames)) return false;
       const header = this.#header();
-      if (this.#isWhole(header, 1, frames)) return false;
+      // A header of zeros would fit frames of zeros.
+      if ((frames === 0 || isHeader(header)) && this.#isWhole(header, 1, frames)) return false;
       // Otherwise another process has started the log over meanwhile.
       if (frames === countFrames() && header.equals(this.#header())) return true;
     }
@@ -64,7 +65,7 @@ export class LogFile {
     return true;
   }
 
-  /** Whether the frame that ends there, of those from `first` on, is as SQLite wrote it. Its sum goes on from the one before, and is taken of numbers of 32 bits. */
+  /** Whether the frame that ends there, of those from `first` on, is as SQLite wrote it. Its sum goes on from the one before. */
   #hasItsSum(header: Buffer, frames: Buffer, first: number, end: number): boolean {
     const begin = end - this.#frameBytes;
     const bytes = frames.subarray(begin, end);
@@ -72,16 +73,11 @@ export class LogFile {
       begin === 0 ? this.#sumBefore(first) : frames.subarray(begin - this.#frameBytes + SUM_AT, begin);
     // Without the salts of this log, nothing would be the right sum of nothing.
     if (!hasSaltsOf(header, bytes)) return false;
-    const isLittleEndian = header.readUInt32BE() % 2 === 0;
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-    let [a, b] = [sum.readInt32BE(0), sum.readInt32BE(4)];
-    for (let at = 0; at < bytes.length; at += 8) {
-      // The rest of the frame's header is not part of the sum.
-      if (at === 8) at = FRAME_HEADER_BYTES;
-      a = (a + view.getInt32(at, isLittleEndian) + b) | 0;
-      b = (b + view.getInt32(at + 4, isLittleEndian) + a) | 0;
-    }
-    return a === bytes.readInt32BE(SUM_AT) && b === bytes.readInt32BE(SUM_AT + 4);
+    // The rest of the frame's header is not part of the sum.
+    const ofHeader = sumOver(header, bytes.subarray(0, 8), sum);
+    return sumOver(header, bytes.subarray(FRAME_HEADER_BYTES), ofHeader).equals(
+      bytes.subarray(SUM_AT, FRAME_HEADER_BYTES),
+    );
   }
 
   #sumBefore(frame: number): Buffer {
@@ -112,6 +108,27 @@ export class LogFile {
   close(): void {
     if (this.#opened !== undefined) closeSync(this.#opened);
   }
+}
+
+/** Whether this is the header of a log, as SQLite wrote it. */
+function isHeader(header: Buffer): boolean {
+  const sum = sumOver(header, header.subarray(0, HEADER_BYTES - 8), Buffer.alloc(8));
+  return header.readUInt32BE() !== 0 && sum.equals(header.subarray(HEADER_BYTES - 8));
+}
+
+/** The sum that goes on from another one over these bytes: over numbers of 32 bits, in the order that the header says. */
+function sumOver(header: Buffer, bytes: Buffer, sum: Buffer): Buffer {
+  const isLittleEndian = header.readUInt32BE() % 2 === 0;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  let [a, b] = [sum.readInt32BE(0), sum.readInt32BE(4)];
+  for (let at = 0; at < bytes.length; at += 8) {
+    a = (a + view.getInt32(at, isLittleEndian) + b) | 0;
+    b = (b + view.getInt32(at + 4, isLittleEndian) + a) | 0;
+  }
+  const total = Buffer.alloc(8);
+  total.writeInt32BE(a);
+  total.writeInt32BE(b, 4);
+  return total;
 }
 
 /** Whether a frame belongs to the log with this header. */

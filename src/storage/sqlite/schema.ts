@@ -1,3 +1,5 @@
+import { WORD_INDEX } from './word-index.ts';
+
 /** Marks a file as Colibri's: the bytes "Coli" in the SQLite header. */
 export const APPLICATION_ID = 0x436f6c69;
 
@@ -211,17 +213,14 @@ export const SCHEMA = `
     id
   ) WHERE status = 'backlog' OR status = 'review';
 
-  -- Derived from tasks and their texts, and compared by the verifier. Triggers keep the first two. The words of all tasks
-  -- that a transaction wrote are added at its end: the index writes a part of its own whenever a savepoint ends.
+  -- Derived from tasks and their texts, and compared by the verifier. Triggers keep the first two. The words of new tasks
+  -- are added many at a time, in the order of the tasks: each time, the index writes a part of its own.
   CREATE TABLE task_labels (label TEXT NOT NULL, task_id INTEGER NOT NULL, PRIMARY KEY (label, task_id)) STRICT, WITHOUT ROWID;
   CREATE TABLE task_dependencies (
     task_id INTEGER NOT NULL, depends_on INTEGER NOT NULL, PRIMARY KEY (task_id, depends_on)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX task_dependents ON task_dependencies (depends_on);
-  -- No search asks how long a text is.
-  CREATE VIRTUAL TABLE task_words USING fts5 (
-    title, description, tokenize = 'unicode61 remove_diacritics 2', columnsize = 0
-  );
+  CREATE VIRTUAL TABLE task_words USING ${WORD_INDEX};
   -- The words of the index, for the verifier. It stores nothing.
   CREATE VIRTUAL TABLE task_terms USING fts5vocab (task_words, row);
 

@@ -1,6 +1,74 @@
 import { asError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
 import type { Reader, StorageProblem } from '../engine.ts';
 import { namedText } from '../text-ids.ts';
+import type { SqliteConnection, SqliteDriver } from './driver.ts';
+
+const TITLE = namedText('t.title_call', 't.title');
+const DESCRIPTION = namedText('t.description_call', 't.description');
+
+/** How the index takes texts apart, and what it keeps of them. No search asks how long a text is. */
+export const WORD_INDEX = `fts5 (
+    title, description, tokenize = 'unicode61 remove_diacritics 2', columnsize = 0
+  )`;
+
+/** The last task whose words are in the index. New tasks are entered in their order, many at once. */
+export const INDEXED_TO = 'SELECT coalesce(max(id), 0) AS id FROM task_words_content';
+const IS_NEW = `t.id > (${INDEXED_TO})`;
+
+export const INDEX_NEW_TASKS = `
+  INSERT INTO task_words (rowid, title, description) SELECT t.id, ${TITLE}, ${DESCRIPTION} FROM tasks t WHERE ${IS_NEW}`;
+
+/** A text in JSON, where U+0000 would end it: to the index, that is a space like any other. A forged one may be huge. */
+const inJson = (text: string) =>
+  `CASE WHEN octet_length(${text}) <= ${LIMITS.shownTextBytesMax} THEN replace(CAST(${text} AS TEXT), char(0), ' ') END`;
+
+const NEW_TASKS = `
+  SELECT json_group_array(json_array(id, ${inJson('title')}, ${inJson('description')})) FROM (
+    SELECT t.id AS id, ${TITLE} AS title, ${DESCRIPTION} AS description FROM tasks t
+    WHERE ${IS_NEW} ORDER BY t.id LIMIT ${LIMITS.newTasksMax}
+  )`;
+
+/** The ids of all tasks that a search finds. Both marks stand for what is searched for. */
+export const MATCHES = `
+  SELECT rowid FROM task_words WHERE task_words MATCH ?
+  UNION ALL SELECT value FROM json_each(found_in((${NEW_TASKS}), ?))`;
+
+/** Searches the tasks that are not in the index yet: in another one like it, in memory. */
+export class NewTasks {
+  readonly #driver: SqliteDriver;
+  #index: SqliteConnection | undefined;
+  /** What that index holds. */
+  #tasks = '';
+
+  constructor(driver: SqliteDriver) {
+    this.#driver = driver;
+  }
+
+  makeSearchable(db: SqliteConnection): void {
+    db.function('found_in', { directOnly: true }, (tasks, words) =>
+      tasks === '[]' ? tasks : this.#find(tasks, words),
+    );
+  }
+
+  #find(tasks: string, words: string): string {
+    this.#index ??= this.#driver.open(':memory:', { readOnly: false });
+    if (tasks !== this.#tasks) {
+      this.#tasks = '';
+      this.#index.exec(`DROP TABLE IF EXISTS words; CREATE VIRTUAL TABLE words USING ${WORD_INDEX}`);
+      this.#index.prepare(`INSERT INTO words (rowid, title, description) ${LISTED}`).run(tasks);
+      this.#tasks = tasks;
+    }
+    const found = this.#index.prepare('SELECT json_group_array(rowid) AS ids FROM words WHERE words MATCH ?');
+    return (found.get(words) as { ids: string }).ids;
+  }
+
+  close(): void {
+    this.#index?.close();
+  }
+}
+
+const LISTED = 'SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)';
 
 /**
  * Whether a search finds what the tasks say. SQLite's own check compares the words of the index with the texts that the
@@ -27,14 +95,17 @@ export async function findWordIndexProblems(tx: Reader): Promise<StorageProblem[
   await each(OTHER_SETTINGS, (name) =>
     tell('task_words_config', 'settings', `task_words_config has another ${name} than Colibri gives it`),
   );
-  await each(OTHER_TEXTS, (id) =>
-    tell('task_words', `T-${String(id).padStart(4, '0')}`, `task_words disagrees with task ${id}`),
+  await each(OTHER_TEXTS, (id) => tell('task_words', named(id), `task_words disagrees with task ${id}`));
+  await each(TOO_MANY_NEW, (id) =>
+    tell('task_words', named(id), `task_words ends ${LIMITS.newTasksMax} tasks or more before task ${id}`),
   );
   await each(LOST_WORDS, (word) =>
     tell('task_words_idx', 'words', `A search for ${JSON.stringify(word)} does not find every task`),
   );
   return problems;
 }
+
+const named = (task: string | number) => `T-${String(task).padStart(4, '0')}`;
 
 /** The one setting is the version of the format. */
 const OTHER_SETTINGS = `
@@ -43,9 +114,11 @@ const OTHER_SETTINGS = `
 
 const OTHER_TEXTS = `
   SELECT t.id AS value FROM tasks t LEFT JOIN task_words w ON w.rowid = t.id
-  WHERE w.title IS NOT ${namedText('t.title_call', 't.title')}
-    OR w.description IS NOT ${namedText('t.description_call', 't.description')}
+  WHERE NOT ${IS_NEW} AND (w.title IS NOT ${TITLE} OR w.description IS NOT ${DESCRIPTION})
   UNION SELECT w.rowid FROM task_words w WHERE w.rowid NOT IN (SELECT id FROM tasks)`;
+
+const TOO_MANY_NEW = `
+  SELECT max(t.id) AS value FROM tasks t WHERE ${IS_NEW} HAVING count(*) >= ${LIMITS.newTasksMax}`;
 
 /**
  * The words from which on some may be lost, if any may. Every way into the index is tried: a search begins at the last one
