@@ -66,6 +66,11 @@ export class KeyFolder {
     return this.#file('signed');
   }
 
+  /** Where processes that write at the same time tell each other what they signed last. */
+  get lastSignedPath(): string {
+    return this.#file('last-signed');
+  }
+
   /** The private key, as the file holds it. */
   privateKeyPem(): string | undefined {
     return readText(this.#file('key.pem'));

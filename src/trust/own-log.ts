@@ -1,14 +1,6 @@
-import { timingSafeEqual } from 'node:crypto';
 import type { Config } from '../config.ts';
-import { formatCheckpoint } from '../integrity/checkpoint.ts';
 import { isHash } from '../integrity/digest.ts';
-import {
-  type NoteSigner,
-  noteSigner,
-  parseVerifierKey,
-  signNote,
-  type VerifierKey,
-} from '../integrity/signed-note.ts';
+import { noteSigner, parseVerifierKey, type VerifierKey } from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
 import { EMPTY_LOG, type Head } from '../log/append.ts';
 import type { AuditRow } from '../log/row.ts';
@@ -80,27 +72,12 @@ export function isHeadOf(row: HeadRow, last: Head): boolean {
   return row.size === last.position && row.chain_hash === last.chainHash && row.at === last.at;
 }
 
-/**
- * The head of a row, if the key signed what the row says and the frontier gives the signed root. With the signer of that key:
- * Ed25519 signs a text always alike, and signing takes a third of the time of verifying.
- */
-export function openHead(row: HeadRow, key: VerifierKey, signer?: NoteSigner): SignedHead | undefined {
+/** The head of a row, if the key signed what the row says and the frontier gives the signed root. */
+export function openHead(row: HeadRow, key: VerifierKey): SignedHead | undefined {
   const tree = treeIn(row.frontier, row.size);
   if (tree === undefined) return undefined;
-  if (signer !== undefined && isSameText(row.checkpoint, checkpointOf(tree, signer))) return { row, tree };
   const checkpoint = openIfValid(row.checkpoint, [key]);
   return checkpoint?.size === row.size && checkpoint.root === tree.root() ? { row, tree } : undefined;
-}
-
-/** What the key that the log is named after signs of a tree. */
-export function checkpointOf(tree: Frontier, signer: NoteSigner): string {
-  return signNote(formatCheckpoint({ origin: signer.name, size: tree.size, root: tree.root() }), signer);
-}
-
-/** Takes the same time wherever they differ: nobody may find out a signature by trying. */
-function isSameText(a: string, b: string): boolean {
-  const [one, other] = [Buffer.from(a), Buffer.from(b)];
-  return one.length === other.length && timingSafeEqual(one, other);
 }
 
 /** Where a database is, and where the user's side of its log is. */

@@ -1,6 +1,8 @@
 import { type Clock, systemClock } from '../clock.ts';
 import { createDiagnostics, type Diagnostics } from '../diagnostics.ts';
 import { asError } from '../errors.ts';
+import { formatCheckpoint } from '../integrity/checkpoint.ts';
+import { signNote } from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
 import type { Head, HeadKeeper } from '../log/append.ts';
 import { BLOCK_ROWS } from '../log/tree.ts';
@@ -13,15 +15,16 @@ import {
 } from '../storage/engine.ts';
 import { type Adoption, acceptHeads, prepareAdoption } from './adoption.ts';
 import { KeyFolder, PathMemory } from './key-folder.ts';
+import { LastSigned } from './last-signed.ts';
 import { forgetGone, MemoryFile, type Remembered } from './memory.ts';
-import { keptName, originOfKey } from './opening.ts';
+import { keptName, originOfKey, treeIn } from './opening.ts';
 import {
   ADOPTED,
   actsOnRecord,
-  checkpointOf,
   checkWholeLog,
   FULL_CHECK_EVERY_MS,
   HEAD_COLUMNS,
+  type HeadRow,
   headsOf,
   isAdoptedElsewhere,
   isHeadOf,
@@ -82,6 +85,8 @@ export class LogSigner implements HeadKeeper {
   readonly #paths: PathMemory;
   #own: OwnLog | undefined;
   #memory: MemoryFile | undefined;
+  /** Once another process of this user was met. */
+  #lastSigned: LastSigned | undefined;
   /** The newest head that this process committed, or saw in the database and checked. */
   #committed: HeadMark;
   /** Written by the transaction that is open. */
@@ -200,7 +205,10 @@ export class LogSigner implements HeadKeeper {
     if (keep && contentHashes.length > 0) this.#filing = signed;
     if (this.#adoption !== undefined) this.#finishAdoption(this.#adoption, own, tree.size, await keptIn(tx));
     else this.#leave(tx, own, head, signed);
-    if (signed !== base.head) this.#pending = signed;
+    if (signed !== base.head) {
+      this.#pending = signed;
+      this.#lastSigned?.note(signed.row);
+    }
     this.#base = { own, tree, head: signed };
     return blocks;
   }
@@ -303,6 +311,7 @@ export class LogSigner implements HeadKeeper {
     try {
       if (this.#committed !== undefined) await this.keep();
       this.#memory?.close();
+      this.#lastSigned?.close();
     } catch (thrown) {
       // Every row is signed already; what is missing is a checkpoint that is kept.
       this.#options.diagnostics.error(`the last checkpoint was not kept: ${asError(thrown).message}`);
@@ -431,11 +440,19 @@ export class LogSigner implements HeadKeeper {
     let head = [this.#committed, this.#pending].find(isSame);
     const isNewer = row.size >= (this.#committed?.row.size ?? 0);
     if (head === undefined && isNewer && own.folder.adoptionStamp() === own.stamp)
-      head = openHead(row, peer ?? own.key, peer === undefined ? own.signer : undefined);
+      head = peer === undefined ? this.#openOurs(row, own) : openHead(row, peer);
     if (head === undefined) return undefined;
     // Opened a second time, a transaction sees its own head, which is not committed yet.
     if (head !== this.#pending) this.#see(head);
     return { own, tree: head.tree, head };
+  }
+
+  /** A head by another process of this user, unless somebody forged it. From now on, these tell each other what they sign. */
+  #openOurs(row: HeadRow, own: OwnLog): HeadMark {
+    this.#lastSigned ??= new LastSigned(own.folder.lastSignedPath);
+    const isNoted = row.key === own.signer.verifierKey && this.#lastSigned.has(row);
+    const tree = isNoted ? treeIn(row.frontier, row.size) : undefined;
+    return tree === undefined ? openHead(row, own.key) : { row, tree };
   }
 
   /** The user's side of the log, read anew: the owner may have restored or renewed the key meanwhile. */
@@ -512,6 +529,8 @@ export class LogSigner implements HeadKeeper {
     this.#peers.forget();
     this.#memory?.close();
     this.#memory = undefined;
+    this.#lastSigned?.close();
+    this.#lastSigned = undefined;
     this.#committed = undefined;
     this.#mine = undefined;
     this.#pending = undefined;
@@ -591,13 +610,14 @@ const SIGN = `INSERT INTO log_heads (${HEAD_COLUMNS.join(', ')}) VALUES (?, ?, ?
 
 async function signHead(tx: Transaction, own: OwnLog, tree: Frontier, last: Head): Promise<SignedHead> {
   const { signer } = own;
+  const text = formatCheckpoint({ origin: signer.name, size: tree.size, root: tree.root() });
   const row = {
     key: signer.verifierKey,
     size: tree.size,
     chain_hash: last.chainHash,
     at: last.at,
     frontier: tree.state.hashes.join(''),
-    checkpoint: checkpointOf(tree, signer),
+    checkpoint: signNote(text, signer),
   };
   await changeOne(tx, SIGN, ...HEAD_COLUMNS.map((column) => row[column]));
   return { row, tree };

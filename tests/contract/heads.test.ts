@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { generateNoteKey, noteSigner, signNote } from '../../src/integrity/signed-note.ts';
@@ -105,6 +107,27 @@ describe('what happens to a head', () => {
       expect(desk.lastSigned).toBe(remembered);
     });
   }
+});
+
+describe('what happens to a head between two servers that tell each other what they sign', () => {
+  for (const { name, strike } of BLOWS.filter(({ finds }) => finds === 'bad-head'))
+    proves('head.checked', `${name}: the next call of each is unsigned`, async (desk) => {
+      await desk.work();
+      const servers = [await desk.colibri.start(), await desk.colibri.start()];
+      for (const content of ['met', 'met again'])
+        for (const server of servers) await desk.think(server, content);
+      const noted = readFileSync(join(desk.logFolder, 'last-signed'), 'utf8');
+      desk.tamper((db) => strike(db, desk));
+
+      for (const server of servers) {
+        const thought = { task_id: 'T-0001', type: 'plan', content: 'unsigned' };
+        const { message } = await server.call('thought_record', thought);
+        expect(message.result?._meta).toHaveProperty('colibri/unsigned');
+        await server.closeInput();
+      }
+      expect(noted).toMatch(/^[0-9a-f]{64}$/);
+      expect(readFileSync(join(desk.logFolder, 'last-signed'), 'utf8')).toBe(noted);
+    });
 });
 
 /** A log with an older checkpoint that was kept. */

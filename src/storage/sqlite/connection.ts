@@ -300,9 +300,7 @@ export class Connection implements Transaction {
     await whileBusy(
       () => {
         this.#prepared(statement).run();
-        const { data_version: others } = this.#prepared('PRAGMA data_version').get() as {
-          data_version: number;
-        };
+        const others = this.#dataVersion();
         // What nobody else has changed is as this connection left it, and as it is known to be.
         if (this.known.size > LIMITS.knownRowsMax) this.known.clear();
         if (others === this.#others) return;
@@ -321,10 +319,14 @@ export class Connection implements Transaction {
   /** Another number whenever another connection has committed; undefined while not even that can be read. */
   #commitsOfOthers(): number | undefined {
     try {
-      return Number(this.#value('PRAGMA data_version'));
+      return this.#dataVersion();
     } catch {
       return undefined;
     }
+  }
+
+  #dataVersion(): number {
+    return (this.#prepared('PRAGMA data_version').get() as { data_version: number }).data_version;
   }
 
   /** From now on, every transaction rejects where `check` throws. Under the write lock, nobody can change the schema behind it. */
