@@ -317,6 +317,19 @@ proves(
   },
 );
 
+proves('tasks.list.search', 'a row planted behind the index hides no new task', async ({ colibri }) => {
+  await runColibri(colibri, ['add', 'alpha', '--project', 'p']);
+  const db = openDatabase(colibri.dbPath);
+  db.exec("INSERT INTO task_words_content VALUES (1 << 60, 'a', 'b')");
+  db.close();
+
+  await runColibri(colibri, ['add', 'beta', '--project', 'p']);
+  const { stdout } = await runColibri(colibri, ['search', 'beta']);
+
+  expect(stdout).toContain('T-0002');
+  expect(await runColibri(colibri, ['verify'])).toMatchObject({ code: 1 });
+});
+
 /** How many tasks are not in the index of words yet. */
 function notIndexed({ dbPath }: Playground): number {
   const db = openDatabase(dbPath, { readOnly: true });

@@ -12,8 +12,9 @@ export const WORD_INDEX = `fts5 (
     title, description, tokenize = 'unicode61 remove_diacritics 2', columnsize = 0
   )`;
 
-/** The last task whose words are in the index. New tasks are entered in their order, many at once. */
-export const INDEXED_TO = 'SELECT coalesce(max(id), 0) AS id FROM task_words_content';
+/** The last task whose words are in the index. New tasks are entered in their order, many at once. A row of no task may be planted behind them. */
+export const INDEXED_TO =
+  'SELECT coalesce(max(id), 0) AS id FROM task_words_content WHERE id <= (SELECT max(id) FROM tasks)';
 const IS_NEW = `t.id > (${INDEXED_TO})`;
 
 export const INDEX_NEW_TASKS = `
