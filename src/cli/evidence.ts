@@ -6,7 +6,7 @@ import { type FoundAnchor, findAnchors, isBeside } from '../trust/anchors.ts';
 import { stampChecker } from '../trust/anchors-tsr.ts';
 import { KeyFolder, PathMemory } from '../trust/key-folder.ts';
 import { readRemembered } from '../trust/memory.ts';
-import { headIn, isOrigin, keyIn, PUSH } from '../trust/opening.ts';
+import { headIn, isOrigin, keyIn, openIfValid, PUSH } from '../trust/opening.ts';
 import { ownLogIn } from '../trust/own-log.ts';
 import { RefusalError } from '../trust/refusal.ts';
 import type { Finding } from '../verify/finding.ts';
@@ -135,6 +135,9 @@ function addLastSigned(folder: KeyFolder, paths: PathMemory, { evidence, finding
       // A copy that lies elsewhere may have been made before some of them.
       const filed = paths.seen().includes(folder.origin) ? folder.kept() : [];
       evidence.push({ source: 'last-signed', where: last.file, note: last.note, adoptionsSeen, filed });
+      for (const { file, size, note } of last.older)
+        if (size > 0 && openIfValid(note, [key]) !== undefined)
+          evidence.push({ source: 'last-signed', where: file, note, adoptionsSeen, filed: [] });
     }
   } catch (error) {
     if (!(error instanceof RefusalError)) throw error;

@@ -6,9 +6,9 @@ import { HEAD_COLUMNS, type HeadRow } from './own-log.ts';
 const HASH_CHARS = 64;
 
 /**
- * What a process of this user signed last, for the others: where a head is found here, nobody needs to check its signature,
- * which takes ten times as long, and under the write lock. Whoever can write into the key folder can sign. What is not found
- * is checked as ever, so nothing here has to last, or to be whole.
+ * What a process of this user signed last, whichever it was. A head that is found here needs no check of its signature, which
+ * takes ten times as long, and under the write lock: whoever can write into the key folder can sign. Any other head may be an
+ * older one that somebody brought back: everything is checked then. So nothing here has to last, or to be whole.
  */
 export class LastSigned {
   readonly #path: string;
@@ -22,7 +22,7 @@ export class LastSigned {
     try {
       fs.writeSync(this.#file(), hashOf(row), 0);
     } catch {
-      // Then the others check the signature.
+      // Then everything is checked.
     }
   }
 

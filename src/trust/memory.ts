@@ -7,7 +7,10 @@ import { isGone } from '../storage/process-identity.ts';
 import { headIn, openIfValid } from './opening.ts';
 
 /** A head that was signed and durable, as it is remembered outside the database, in one of two slots of a file. */
-export type Remembered = Readonly<ReturnType<typeof slotsOf>[number]>;
+type Slot = Readonly<ReturnType<typeof slotsOf>[number]>;
+
+/** The largest of them, and what the other slots say: whoever signs past a head that was lost has the largest. */
+export type Remembered = Slot & { readonly older: readonly Slot[] };
 
 /** A page of its own for each slot: a write that a power cut tears leaves the other whole. */
 const SLOT_BYTES = 4_096;
@@ -23,12 +26,15 @@ export function encodeSlot(chainHash: string, note: string): Buffer {
 
 /** The largest head that a process remembers and this key signed. Undefined: nobody can say what was signed last. */
 export function readRemembered(folder: string, key: VerifierKey): Remembered | undefined {
+  const slots = slotsIn(folder);
   // From the largest claim down: opening a signature is what takes time.
-  return slotsIn(folder).find(({ note }) => openIfValid(note, [key]) !== undefined);
+  const at = slots.findIndex(({ note }) => openIfValid(note, [key]) !== undefined);
+  const largest = slots[at];
+  return largest && { ...largest, older: slots.slice(at + 1) };
 }
 
 /** Removes the files of processes that are gone, once another remembers at least as much. */
-export function forgetGone(folder: string, kept: Remembered, now: number): void {
+export function forgetGone(folder: string, kept: Slot, now: number): void {
   const larger = new Set([kept.file]);
   for (const { file, size } of slotsIn(folder)) {
     if (size > kept.size) larger.add(file);
@@ -69,7 +75,7 @@ export class MemoryFile {
   }
 
   /** Only for a head that an fsync of the database covers: it must not be contradicted after a power cut. */
-  write({ chainHash, note }: Pick<Remembered, 'chainHash' | 'note'>): void {
+  write({ chainHash, note }: Pick<Slot, 'chainHash' | 'note'>): void {
     this.#last = encodeSlot(chainHash, note);
     this.#put(this.#last);
     this.#timer ??= setTimeout(() => this.#sync(), SYNC_MS).unref();

@@ -256,7 +256,7 @@ export async function requireSigned(
   tx: Reader,
   view: LogView,
   own: OwnLog,
-  { size, chainHash }: Remembered,
+  { size, chainHash, older }: Remembered,
   dbPath: string,
   peers: Peers,
 ): Promise<SignedHead | undefined> {
@@ -291,6 +291,11 @@ export async function requireSigned(
     await requireRow(row.size, (signed) => isHeadOf(row, signed));
   }
   await requireRow(size, (signed) => signed.chainHash === chainHash);
+  for (const slot of older)
+    await requireRow(
+      slot.size,
+      (signed) => signed.chainHash === slot.chainHash || openIfValid(slot.note, [own.key]) === undefined,
+    );
   return head;
 }
 

@@ -85,7 +85,6 @@ export class LogSigner implements HeadKeeper {
   readonly #paths: PathMemory;
   #own: OwnLog | undefined;
   #memory: MemoryFile | undefined;
-  /** Once another process of this user was met. */
   #lastSigned: LastSigned | undefined;
   /** The newest head that this process committed, or saw in the database and checked. */
   #committed: HeadMark;
@@ -173,7 +172,7 @@ export class LogSigner implements HeadKeeper {
     this.#peers.learn(acts, view, this.#own?.signer.verifierKey);
     const isKept = kept === mine?.row.chain_hash;
     this.#base = await this.#refusing(async () => {
-      const base = await this.#baseFor(tx, view, isKept);
+      const base = await this.#baseFor(tx, view, isKept, left !== undefined);
       if (acts.some(({ act }) => act === ADOPTED)) base.own?.folder.noteAdoptions(this.#peers.adoptions);
       return base;
     });
@@ -207,7 +206,7 @@ export class LogSigner implements HeadKeeper {
     else this.#leave(tx, own, head, signed);
     if (signed !== base.head) {
       this.#pending = signed;
-      this.#lastSigned?.note(signed.row);
+      this.#notesOf(own).note(signed.row);
     }
     this.#base = { own, tree, head: signed };
     return blocks;
@@ -419,40 +418,39 @@ export class LogSigner implements HeadKeeper {
     this.#isChecked = false;
   }
 
-  async #baseFor(tx: Transaction, view: LogView, isKept: boolean): Promise<Base> {
+  async #baseFor(tx: Transaction, view: LogView, isKept: boolean, isLeft: boolean): Promise<Base> {
     if (this.#adoption !== undefined) return await this.#adoptedBase(tx, view, this.#adoption);
     await this.#meetPeers(tx, view);
-    const known = this.#isChecked ? this.#knownBase(view, isKept) : undefined;
+    const known = this.#isChecked ? this.#knownBase(view, isKept, isLeft) : undefined;
     const base = known ?? (await this.#checkFully(tx, view, this.#load(view)));
     if (base.own !== undefined && this.#mustJoin(base.own)) throw new JoinFirst();
     return base;
   }
 
   /** The head that this process wrote or saw, or one that another process of this user signed since. */
-  #knownBase(view: LogView, isKept: boolean): Base | undefined {
+  #knownBase(view: LogView, isKept: boolean, isLeft: boolean): Base | undefined {
     const own = this.#own;
     if (own === undefined || view.origin !== own.folder.origin) return undefined;
     const { newest: row, hasOther } = headsOf(view, own, this.#peers.keys);
     if (row === undefined || hasOther || !isHeadOf(row, view.last)) return undefined;
     const peer = this.#peers.keys.get(row.key);
     if (peer !== undefined && !isKept) return undefined;
+    // Nobody else has committed since this process left its head there, or that head is the last that was signed.
+    if (peer === undefined && !isLeft && !this.#notesOf(own).has(row)) return undefined;
     const isSame = (head: HeadMark) => HEAD_COLUMNS.every((column) => head?.row[column] === row[column]);
     let head = [this.#committed, this.#pending].find(isSame);
     const isNewer = row.size >= (this.#committed?.row.size ?? 0);
     if (head === undefined && isNewer && own.folder.adoptionStamp() === own.stamp)
-      head = peer === undefined ? this.#openOurs(row, own) : openHead(row, peer);
+      head = peer === undefined ? openNoted(row, own) : openHead(row, peer);
     if (head === undefined) return undefined;
     // Opened a second time, a transaction sees its own head, which is not committed yet.
     if (head !== this.#pending) this.#see(head);
     return { own, tree: head.tree, head };
   }
 
-  /** A head by another process of this user, unless somebody forged it. From now on, these tell each other what they sign. */
-  #openOurs(row: HeadRow, own: OwnLog): HeadMark {
+  #notesOf(own: OwnLog): LastSigned {
     this.#lastSigned ??= new LastSigned(own.folder.lastSignedPath);
-    const isNoted = row.key === own.signer.verifierKey && this.#lastSigned.has(row);
-    const tree = isNoted ? treeIn(row.frontier, row.size) : undefined;
-    return tree === undefined ? openHead(row, own.key) : { row, tree };
+    return this.#lastSigned;
   }
 
   /** The user's side of the log, read anew: the owner may have restored or renewed the key meanwhile. */
@@ -594,6 +592,12 @@ export async function signability(storage: StorageEngine, { dbPath, dbId, config
   const signer = new LogSigner({ storage, ...place, diagnostics, clock: systemClock, process: '' });
   await signer.check();
   return signer.state();
+}
+
+/** A head that a process of this user is known to have signed. */
+function openNoted(row: HeadRow, { signer }: OwnLog): HeadMark {
+  const tree = row.key === signer.verifierKey ? treeIn(row.frontier, row.size) : undefined;
+  return tree && { row, tree };
 }
 
 async function chainHashAt(tx: Reader, position: number): Promise<string | undefined> {

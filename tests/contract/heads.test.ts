@@ -1,9 +1,10 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { formatCheckpoint } from '../../src/integrity/checkpoint.ts';
 import { generateNoteKey, noteSigner, signNote } from '../../src/integrity/signed-note.ts';
-import type { Database } from '../driver/database.ts';
+import { encodeSlot } from '../../src/trust/memory.ts';
+import { type Database, openDatabase } from '../driver/database.ts';
 import { type LogDesk, proves, putHead, sizeIn } from './log-desk.ts';
 
 /** Something that happens to the head of a log while nobody looks. */
@@ -129,6 +130,78 @@ describe('what happens to a head between two servers that tell each other what t
       expect(readFileSync(join(desk.logFolder, 'last-signed'), 'utf8')).toBe(noted);
     });
 });
+
+proves(
+  'head.checked',
+  'an older log that is brought back under a running server is not signed over, though that server signed its head last',
+  async (desk) => {
+    await desk.work();
+    const [gone, left] = [await desk.colibri.start(), await desk.colibri.start()];
+    for (const server of [gone, left]) await desk.think(server, 'kept');
+    const older = desk.colibri.path('older.db');
+    withFile(desk.dbPath, (db) => db.exec(`VACUUM INTO '${older}'`));
+    for (const content of ['lost', 'lost, too']) await desk.think(gone, content);
+    await gone.killHard();
+    withFile(desk.dbPath, (db) => bringBack(db, older));
+
+    const thought = { task_id: 'T-0001', type: 'plan', content: 'unsigned' };
+    const answers = [await left.call('thought_record', thought), await left.call('thought_record', thought)];
+    const health = await desk.health(left);
+    await left.closeInput();
+
+    for (const { message } of answers) expect(message.result?._meta).toHaveProperty('colibri/unsigned');
+    expect(health.status).toBe('degraded');
+    expect(await desk.findings()).toContain('rewritten');
+  },
+);
+
+proves('head.checked', 'what any process remembers counts, not only the largest', async (desk) => {
+  await desk.work();
+  const origin = desk.head.split('\n')[0] ?? '';
+  const signer = noteSigner(origin, readFileSync(join(desk.logFolder, 'key.pem'), 'utf8'));
+  const [root, chainHash] = ['1'.repeat(64), '2'.repeat(64)];
+  const note = signNote(formatCheckpoint({ origin, size: 4, root }), signer);
+  writeFileSync(join(desk.memory, 'gone'), encodeSlot(chainHash, note));
+
+  const found = await desk.findings();
+  const { health } = await desk.refusalAtStart();
+
+  expect(found).not.toEqual([]);
+  expect(health.log.refused).toContain('The first 4 audit rows');
+});
+
+function withFile(path: string, work: (db: Database) => void): void {
+  const db = openDatabase(path);
+  try {
+    work(db);
+  } finally {
+    db.close();
+  }
+}
+
+/** Puts every row of an older copy in the place of those that are there, in one commit. */
+function bringBack(db: Database, older: string): void {
+  db.exec(`PRAGMA foreign_keys = OFF; ATTACH '${older}' AS older; BEGIN IMMEDIATE`);
+  const named = (type: string) =>
+    db
+      .prepare(
+        `SELECT name, sql FROM main.sqlite_schema WHERE type = '${type}' AND sql NOT LIKE '%VIRTUAL TABLE%'`,
+      )
+      .all() as { name: string; sql: string }[];
+  const triggers = named('trigger');
+  for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
+  for (const { name } of named('table')) {
+    const columns = db
+      .prepare(`SELECT name FROM pragma_table_xinfo('${name}') WHERE hidden = 0`)
+      .pluck()
+      .all();
+    db.exec(
+      `DELETE FROM main.${name}; INSERT INTO main.${name} (${columns}) SELECT ${columns} FROM older.${name}`,
+    );
+  }
+  for (const { sql } of triggers) db.exec(sql);
+  db.exec('COMMIT');
+}
 
 /** A log with an older checkpoint that was kept. */
 async function ready(desk: LogDesk): Promise<void> {

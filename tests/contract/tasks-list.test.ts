@@ -330,6 +330,27 @@ proves('tasks.list.search', 'a row planted behind the index hides no new task', 
   expect(await runColibri(colibri, ['verify'])).toMatchObject({ code: 1 });
 });
 
+proves(
+  'tasks.list.search',
+  'a planted task with a number that nobody can count stops no search and no other call',
+  async ({ colibri }) => {
+    await runColibri(colibri, ['add', 'alpha', '--project', 'p']);
+    const db = openDatabase(colibri.dbPath);
+    const names = db.prepare("SELECT name FROM pragma_table_xinfo('tasks') WHERE hidden = 0").pluck().all();
+    const values = names.map(
+      (name) => ({ id: '9223372036854775807', sequence: '999' })[name as string] ?? name,
+    );
+    db.exec(`INSERT INTO tasks (${names}) SELECT ${values} FROM tasks WHERE id = 1`);
+    db.close();
+    const desk = await openDesk(colibri);
+
+    expect(await desk.listIds({ search: 'alpha' })).toContain('T-0001');
+    await desk.server.call('task_create', { title: 'beta', project: 'p' });
+    expect(await desk.think('T-0001')).toBe('Θ-0001');
+    expect(await desk.listIds({ search: 'alpha' })).toContain('T-0001');
+  },
+);
+
 /** How many tasks are not in the index of words yet. */
 function notIndexed({ dbPath }: Playground): number {
   const db = openDatabase(dbPath, { readOnly: true });

@@ -82,8 +82,9 @@ export class Connection implements Transaction {
   #isWriting = false;
   /** What the index of words gets at the end: it writes a part of its own whenever a savepoint ends. */
   #words: Waiting[] = [];
-  /** The last task that is new in this transaction. */
+  /** The last task that is new in this transaction, and whether one of those has a long text. */
   #newest = 0;
+  #isLong = false;
   /** Whether new tasks of this connection wait for the index. */
   #hasNewTasks = false;
   /** What is to be written, in its order: rows of one table that follow each other leave together. */
@@ -216,8 +217,11 @@ export class Connection implements Transaction {
   foundBy(): void {}
 
   async indexWords(task: number, isNew: boolean, texts: () => Promise<readonly string[]>): Promise<void> {
-    if (isNew) this.#newest = Math.max(this.#newest, task);
-    else if (task <= this.#indexedTo())
+    if (isNew) {
+      this.#newest = task;
+      // A search takes such a text apart each time as long as it waits.
+      this.#isLong ||= (await texts()).join('').length > LONG_TEXT_CHARS;
+    } else if (task <= this.#indexedTo())
       this.#words.push({ sql: REINDEX_WORDS, params: [task, ...(await texts())] });
   }
 
@@ -233,7 +237,7 @@ export class Connection implements Transaction {
   /** New tasks are indexed together, which takes less than half the time. Until then a search looks at each of them. */
   #indexNewTasks(): void {
     if (this.#newest === 0) return;
-    const isFull = this.#newest - this.#indexedTo() >= LIMITS.newTasksMax;
+    const isFull = this.#isLong || this.#newest - this.#indexedTo() >= LIMITS.newTasksMax;
     if (isFull) this.#run(INDEX_NEW_TASKS, []);
     this.#hasNewTasks = !isFull;
   }
@@ -253,7 +257,7 @@ export class Connection implements Transaction {
     if (outer !== undefined) this.#writeWaiting(true);
     const savepoint = { from: this.#waiting.length, begun: false };
     this.#savepoint = savepoint;
-    const { length } = this.#words;
+    const [{ length }, newest] = [this.#words, this.#newest];
     try {
       const result = await work();
       if (savepoint.begun) this.#run('RELEASE work', []);
@@ -261,6 +265,7 @@ export class Connection implements Transaction {
     } catch (error) {
       this.known.clear();
       this.#words.length = length;
+      this.#newest = newest;
       // Where writing what waits has failed, nothing waits any more.
       this.#waiting.length = savepoint.begun ? 0 : Math.min(savepoint.from, this.#waiting.length);
       if (savepoint.begun && this.#failure === undefined) this.#takeBack();
@@ -362,7 +367,7 @@ export class Connection implements Transaction {
       throw error;
     } finally {
       [this.#isWriting, this.#failure] = [false, undefined];
-      [this.#words, this.#waiting, this.#newest] = [[], [], 0];
+      [this.#words, this.#waiting, this.#newest, this.#isLong] = [[], [], 0, false];
     }
   }
 
@@ -476,6 +481,9 @@ type Waiting = { readonly params: SqlList } & (
 );
 
 const DONE = Promise.resolve();
+
+/** Of a task that is indexed at once: 128 of them would take a search a tenth of a second. */
+const LONG_TEXT_CHARS = 1_000;
 
 const REINDEX_WORDS = 'INSERT OR REPLACE INTO task_words (rowid, title, description) VALUES (?, ?, ?)';
 

@@ -4,8 +4,11 @@ import type { Reader, StorageProblem } from '../engine.ts';
 import { namedText } from '../text-ids.ts';
 import type { SqliteConnection, SqliteDriver } from './driver.ts';
 
-const TITLE = namedText('t.title_call', 't.title');
-const DESCRIPTION = namedText('t.description_call', 't.description');
+/** No call brings a longer text. A forged one may be huge: it is not put into an index. */
+const TEXT_BYTES_MAX = 4 * LIMITS.descriptionCharsMax;
+const textOf = (column: string) => namedText(`t.${column}_call`, `t.${column}`);
+const shortTextOf = (column: string) =>
+  `CASE WHEN octet_length(${textOf(column)}) <= ${TEXT_BYTES_MAX} THEN ${textOf(column)} ELSE '' END`;
 
 /** How the index takes texts apart, and what it keeps of them. No search asks how long a text is. */
 export const WORD_INDEX = `fts5 (
@@ -15,18 +18,18 @@ export const WORD_INDEX = `fts5 (
 /** The last task whose words are in the index. New tasks are entered in their order, many at once. A row of no task may be planted behind them. */
 export const INDEXED_TO =
   'SELECT coalesce(max(id), 0) AS id FROM task_words_content WHERE id <= (SELECT max(id) FROM tasks)';
-const IS_NEW = `t.id > (${INDEXED_TO})`;
+/** The number of a task that Colibri made can be counted. */
+const IS_NEW = `t.id > (${INDEXED_TO}) AND t.id <= ${Number.MAX_SAFE_INTEGER}`;
 
 export const INDEX_NEW_TASKS = `
-  INSERT INTO task_words (rowid, title, description) SELECT t.id, ${TITLE}, ${DESCRIPTION} FROM tasks t WHERE ${IS_NEW}`;
+  INSERT INTO task_words (rowid, title, description)
+  SELECT t.id, ${shortTextOf('title')}, ${shortTextOf('description')} FROM tasks t WHERE ${IS_NEW}`;
 
-/** A text in JSON, where U+0000 would end it: to the index, that is a space like any other. A forged one may be huge. */
-const inJson = (text: string) =>
-  `CASE WHEN octet_length(${text}) <= ${LIMITS.shownTextBytesMax} THEN replace(CAST(${text} AS TEXT), char(0), ' ') END`;
-
+/** A text in JSON, where U+0000 would end it: to the index, that is a space like any other. */
+const inJson = (column: string) => `replace(CAST(${shortTextOf(column)} AS TEXT), char(0), ' ')`;
 const NEW_TASKS = `
-  SELECT json_group_array(json_array(id, ${inJson('title')}, ${inJson('description')})) FROM (
-    SELECT t.id AS id, ${TITLE} AS title, ${DESCRIPTION} AS description FROM tasks t
+  SELECT json_group_array(json_array(id, title, description)) FROM (
+    SELECT t.id AS id, ${inJson('title')} AS title, ${inJson('description')} AS description FROM tasks t
     WHERE ${IS_NEW} ORDER BY t.id LIMIT ${LIMITS.newTasksMax}
   )`;
 
@@ -115,7 +118,7 @@ const OTHER_SETTINGS = `
 
 const OTHER_TEXTS = `
   SELECT t.id AS value FROM tasks t LEFT JOIN task_words w ON w.rowid = t.id
-  WHERE NOT ${IS_NEW} AND (w.title IS NOT ${TITLE} OR w.description IS NOT ${DESCRIPTION})
+  WHERE NOT (${IS_NEW}) AND (w.title IS NOT ${textOf('title')} OR w.description IS NOT ${textOf('description')})
   UNION SELECT w.rowid FROM task_words w WHERE w.rowid NOT IN (SELECT id FROM tasks)`;
 
 const TOO_MANY_NEW = `
