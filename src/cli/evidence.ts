@@ -135,8 +135,9 @@ function addLastSigned(folder: KeyFolder, paths: PathMemory, { evidence, finding
       // A copy that lies elsewhere may have been made before some of them.
       const filed = paths.seen().includes(folder.origin) ? folder.kept() : [];
       evidence.push({ source: 'last-signed', where: last.file, note: last.note, adoptionsSeen, filed });
+      // What another process remembers may have been lost, and signed past by this one.
       for (const { file, size, note } of last.older)
-        if (size > 0 && openIfValid(note, [key]) !== undefined)
+        if (file !== last.file && size > 0 && openIfValid(note, [key]) !== undefined)
           evidence.push({ source: 'last-signed', where: file, note, adoptionsSeen, filed: [] });
     }
   } catch (error) {
