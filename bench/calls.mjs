@@ -36,7 +36,7 @@ export async function calls({ bare, rounds, callsPerRound, pipelined }) {
       ]),
     );
     await inTurns(2, inFlight);
-    const together = await inTurns(Math.ceil(rounds / 2), inFlight);
+    const together = await inTurns(2 * rounds, inFlight);
     await Promise.all([floor.close(), colibri.close()]);
     const rows = Object.keys(kinds).map((kind) => inFlightFigures(together, kind));
     return { rows: [...figures(samples), ...rows] };

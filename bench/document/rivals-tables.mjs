@@ -24,6 +24,10 @@ export function rivalsSpeed({ rivals, 'tools-list': { list: ownList } }) {
         ({ together }) => together?.per_second,
       ),
       figure('writes/s, two processes', ({ two }) => two?.per_second),
+      figure(
+        `writes/s, two processes, ${rivals.extent.twoBusy.inFlight} in flight each`,
+        ({ two_busy }) => two_busy?.per_second,
+      ),
       figure('MB at start', ({ memory }) => memory?.started),
       figure('MB when grown', ({ memory }) => memory?.after),
     ],
@@ -49,7 +53,7 @@ export function rivalsGrowth({ rivals }) {
 }
 
 export function rivalsKept({ rivals }) {
-  const { together, killedIdle, killedBusy, twoProcesses } = rivals.extent;
+  const { together, killedIdle, killedBusy, twoProcesses, twoBusy } = rivals.extent;
   const kept = (title, of) =>
     words(title, (row) => {
       const sum = of(row);
@@ -70,6 +74,7 @@ export function rivalsKept({ rivals }) {
       kept(`\`kill -9\` after the ${killedIdle.count}th answer`, (row) => row.killed),
       kept(`\`kill -9\` with ${killedBusy.inFlight} in flight`, (row) => row.killed_in_burst),
       kept(`two processes, ${twoProcesses.count} writes each`, (row) => row.two),
+      kept(`two processes, ${twoBusy.inFlight} in flight each`, (row) => row.two_busy),
     ],
     rivals.servers,
   );

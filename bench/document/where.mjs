@@ -6,7 +6,7 @@ const STATE_TWICE =
   'The log itself stays below the bar. What is added or changed lies in the file a second time, as state that can be searched and listed, with its indexes; that is counted here.';
 
 const IN_BATCHES =
-  'Calls that wait together share two signed commits and one sync, in batches of about 16. What is left is processor time on one thread. Of about 95 µs for a new task, SQLite takes 40 (of which its words take 10), hashes and signatures 11, garbage collection 7, and the rest is lines, JSON, validation and rules.';
+  'Calls that wait together share two signed commits and one sync, in batches of about 16. What is left is processor time on one thread. For a new task, SQLite’s statements take about a quarter of it, its log another tenth, hashes and signatures a tenth, garbage collection a tenth, and the rest is lines, JSON, validation and rules.';
 
 export const WHERE = {
   'cold-start-initialize':
@@ -22,7 +22,7 @@ export const WHERE = {
   'in-flight-task_update': IN_BATCHES,
   'in-flight-thought_record': IN_BATCHES,
   'rivals-two':
-    'The faster ones sync nothing, and one of them loses writes. A write of Colibri has two signed commits and waits for the disk; when another process has written last, it also checks that head and reads again what it knew of the rows. Both processes and the client share two cores, and in 100 calls V8 has optimized little.',
+    'The faster ones sync nothing. A write of Colibri has two signed commits and waits for the disk; when another process has written last, it also reads again what it knew of the rows. Both processes and the client share two cores.',
   'postgres-write':
     'Half of it is processor time of the server process, two signatures among it; PostgreSQL takes the other half for a dozen statements and two commits.',
   'postgres-in-flight':

@@ -122,31 +122,33 @@ export async function killedBusy(desk, { tries, inFlight, acknowledged, limitMs 
   );
 }
 
-/** Two processes on one store, as two clients of one project make them; each writes one at a time. */
-export async function twoProcesses(desk, { tries, count, limitMs }) {
-  const { spent_ms, ...outcome } = await sum(tries, () =>
-    onEmptyStore(desk, async ({ open, write, tryWrite, stored }) => {
-      const first = await open();
-      await mustWrite(write, first, 'warm');
-      const clients = [first, await open()];
-      const names = [];
-      let refused = 0;
-      const began = performance.now();
-      await Promise.all(
-        clients.map(async (client, side) => {
-          for (let i = 0; i < count && performance.now() - began < limitMs; i += 1) {
-            const name = `item-${side}-${i}`;
+/** Two processes on one store, as two clients of one project make them. */
+export async function twoProcesses(desk, { inFlight, count, limitMs }) {
+  return await onEmptyStore(desk, async ({ open, write, tryWrite, stored }) => {
+    const first = await open();
+    await mustWrite(write, first, 'warm');
+    const clients = [first, await open()];
+    const names = [];
+    let refused = 0;
+    const began = performance.now();
+    await Promise.all(
+      clients.flatMap((client, side) => {
+        let sent = 0;
+        const worker = async () => {
+          while (sent < count && performance.now() - began < limitMs) {
+            sent += 1;
+            const name = `item-${side}-${sent}`;
             if (await tryWrite(client, name)) names.push(name);
             else refused += 1;
           }
-        }),
-      );
-      const spentMs = performance.now() - began;
-      for (const client of clients) await client.close();
-      return { refused, spent_ms: spentMs, ...compare(names, await stored()) };
-    }),
-  );
-  return { ...outcome, per_second: (outcome.acknowledged / spent_ms) * 1000 };
+        };
+        return Array.from({ length: inFlight }, worker);
+      }),
+    );
+    const spentMs = performance.now() - began;
+    for (const client of clients) await client.close();
+    return { refused, spent_ms: spentMs, ...compare(names, await stored()) };
+  });
 }
 
 async function mustWrite(write, client, name) {
