@@ -92,7 +92,7 @@ export const LIMITS = Object.freeze({
   pageUnreadBytesMax: 33_554_432,
   /** Rows that a writer remembers from one transaction to the next, while nobody else commits. A task takes about 2 kB. */
   knownRowsMax: 500,
-  /** New tasks that wait to be entered into the index of words together. A search looks at each of them. */
+  /** New tasks that wait to be entered into the index of words together: with so many, no difference to having no index was measured. A search looks at each of them. */
   newTasksMax: 128,
   /** Read connections kept open; additional ones are closed after use. */
   idleReadersMax: 2,

@@ -66,7 +66,7 @@ export class KeyFolder {
     return this.#file('signed');
   }
 
-  /** Where processes that write at the same time tell each other what they signed last. */
+  /** Where each process notes the head that it signed last, whichever signed before it. */
   get lastSignedPath(): string {
     return this.#file('last-signed');
   }
