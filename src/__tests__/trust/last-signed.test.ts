@@ -1,0 +1,68 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, it } from 'vitest';
+import { LastSigned } from '../../trust/last-signed.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'colibri-last-signed-'));
+const path = join(folder, 'last-signed');
+afterEach(() => rmSync(path, { force: true }));
+
+const head = (size: number) => ({
+  key: 'k',
+  size,
+  chain_hash: 'c',
+  at: '2026-11-18T00:00:00.000Z',
+  frontier: '',
+  checkpoint: 'n',
+});
+
+it('a head that was noted is found by another process, and no other is', () => {
+  const [mine, theirs] = [new LastSigned(path), new LastSigned(path)];
+
+  mine.note(head(12));
+
+  expect([theirs.has(head(12)), theirs.has(head(1)), theirs.has(head(11))]).toEqual([true, false, false]);
+});
+
+it('nothing is found once a newer head was not noted', () => {
+  const [mine, theirs] = [new LastSigned(path), new LastSigned(path)];
+  theirs.note(head(1));
+
+  mine.clear();
+
+  expect(theirs.has(head(1))).toBe(false);
+});
+
+it('what another process notes after that is found, and can be cleared again', () => {
+  const [mine, theirs] = [new LastSigned(path), new LastSigned(path)];
+  mine.clear();
+  theirs.note(head(2));
+  const isFound = mine.has(head(2));
+  mine.note(head(3));
+
+  mine.clear();
+
+  expect([isFound, theirs.has(head(2)), theirs.has(head(3))]).toEqual([true, false, false]);
+});
+
+const canLimit = spawnSync('prlimit', ['--version']).status === 0;
+
+/** The disk takes no more than so many bytes of a file, as one that is full or a quota would. */
+function limitFiles(bytes: number | 'unlimited'): void {
+  spawnSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:unlimited`]);
+}
+
+it.skipIf(!canLimit)('a head of which only a part could be noted leaves no older one behind', () => {
+  const [mine, theirs] = [new LastSigned(path), new LastSigned(path)];
+  mine.note(head(1));
+  try {
+    limitFiles(3);
+    mine.note(head(2));
+  } finally {
+    limitFiles('unlimited');
+  }
+
+  expect([theirs.has(head(1)), theirs.has(head(2)), readFileSync(path, 'utf8')]).toEqual([false, false, '']);
+});
