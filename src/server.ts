@@ -1,7 +1,6 @@
 import { realpathSync } from 'node:fs';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { setFlagsFromString } from 'node:v8';
 import * as z from 'zod';
 import { type AuditSink, inTurn, type ToolEnterEvent, type ToolExitEvent } from './audit-sink.ts';
 import { type Booted, bootStorage } from './boot.ts';
@@ -14,6 +13,7 @@ import { LIMITS } from './limits.ts';
 import { type Backing, composeCall } from './middleware/compose.ts';
 import { NotBegunError } from './middleware/tool-lock.ts';
 import { capabilitiesFor, type RuntimeMode } from './modes.ts';
+import { tuneRuntime } from './runtime.ts';
 import { redactText } from './secrets.ts';
 import { createNoStorage, type Transaction } from './storage/engine.ts';
 import type { CallContext, Tool, ToolFamily } from './tool.ts';
@@ -99,14 +99,11 @@ const NO_OP_SINK: AuditSink = Object.freeze({ enter() {}, exit() {} });
 export async function main(): Promise<void> {
   // A stray console.log of any dependency would break the protocol; it may talk on stderr.
   console.log = console.info = console.debug = console.error;
-  // V8 would give short-lived objects 16 times the room they need here, and let the heap grow fourfold before it looks what
-  // is still in use: 24 and 20 MB for nothing measurable.
-  setFlagsFromString('--semi-space-growth-factor=1');
-  setFlagsFromString('--heap-growing-percent=50');
+  const served = tuneRuntime();
   try {
     const config = readConfig();
     const transport = new StdioTransport();
-    const server = new ColibriServer({ config, transport, served: optimizeOnceBusy() });
+    const server = new ColibriServer({ config, transport, served });
     const { clock, diagnostics, version } = server;
     for (const warning of config.warnings) diagnostics.warn(warning);
     const { figures } = server.stages;
@@ -120,22 +117,6 @@ export async function main(): Promise<void> {
     process.exit(error instanceof StartupTimeoutError ? EXIT.startupTimeout : EXIT.refused);
   }
 }
-
-/**
- * Once a session has hundreds of calls, what runs often is optimized after a quarter of V8's usual time: a read then takes a
- * fifth less. Not before: it keeps another core busy, which two servers and their agents have better use for at the start.
- */
-function optimizeOnceBusy(): (calls: number) => void {
-  let isBusy = false;
-  return (calls) => {
-    if (isBusy || calls < BUSY_FROM_CALLS) return;
-    isBusy = true;
-    setFlagsFromString('--interrupt-budget=30000');
-  };
-}
-
-/** In the first 500 calls, optimizing early took a third of all processor time. */
-const BUSY_FROM_CALLS = 256;
 
 class StartupTimeoutError extends Error {}
 

@@ -171,7 +171,10 @@ const RESERVED: readonly {
     what: 'processes are looked at',
     pattern: /\/proc\/|\bprocess\.kill\(/,
     home: /^(storage|trust)\//,
-    because: { 'config.ts': 'A folder below /proc is refused.' },
+    because: {
+      'config.ts': 'A folder below /proc is refused.',
+      'runtime.ts': 'It looks at the threads of its own process.',
+    },
   },
   {
     what: 'the files of a database are named',

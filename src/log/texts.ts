@@ -110,9 +110,7 @@ export async function wordsOf(
     { call: task.title_call, digest: task.title },
     { call: task.description_call ?? 0, digest: task.description ?? '' },
   ];
-  const stored = await readTexts(
-    tx,
-    named.filter(({ call, digest }) => call > 0 && !known.has(digest)),
-  );
-  return named.map(({ digest }) => known.get(digest) ?? stored.get(digest) ?? '');
+  const unknown = named.filter(({ call, digest }) => call > 0 && !known.has(digest));
+  const texts = unknown.length === 0 ? known : new Map([...(await readTexts(tx, unknown)), ...known]);
+  return named.map(({ digest }) => texts.get(digest) ?? '');
 }
