@@ -1,0 +1,34 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { Playground } from '../driver/playground.ts';
+
+test.skipIf(process.platform !== 'linux')(
+  'threads of V8 have the lowest priority, and those that calls wait for the usual one',
+  async () => {
+    const colibri = new Playground();
+    try {
+      const server = await colibri.start();
+      const task = { title: 'one of many', project: 'p' };
+      // Many at once: their sync is on another thread.
+      await Promise.all(Array.from({ length: 8 }, () => server.call('task_create', task)));
+
+      const tasks = `/proc/${server.pid}/task`;
+      const threads = readdirSync(tasks).sort((a, b) => Number(a) - Number(b));
+      const [main, ...others] = threads.map((thread) =>
+        priorityIn(readFileSync(`${tasks}/${thread}/stat`, 'utf8')),
+      );
+
+      expect(main).toBe(priorityIn(readFileSync('/proc/self/stat', 'utf8')));
+      expect(others.slice(0, 5)).toEqual([19, 19, 19, 19, 19]);
+      expect(others.length).toBeGreaterThan(5);
+      expect(new Set(others.slice(5))).toEqual(new Set([main]));
+    } finally {
+      await colibri.dispose();
+    }
+  },
+);
+
+/** Behind the name of the thread, which may hold spaces, the 17th field. */
+function priorityIn(stat: string): number {
+  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]);
+}
