@@ -1,6 +1,9 @@
 import * as fs from 'node:fs';
-import { openPrivate, WARILY } from '../private-files.ts';
+import { sha256Hex } from '../integrity/digest.ts';
+import { openPrivate, target, WARILY } from '../private-files.ts';
 import { HEAD_COLUMNS, type HeadRow } from './own-log.ts';
+
+const HASH_CHARS = 64;
 
 /**
  * What a process of this user signed last, while several of them write. A head that is found here needs no check of its
@@ -11,7 +14,6 @@ import { HEAD_COLUMNS, type HeadRow } from './own-log.ts';
 export class LastSigned {
   readonly #path: string;
   #fd: number | undefined;
-  #isEmpty = false;
 
   constructor(path: string) {
     this.#path = path;
@@ -19,36 +21,31 @@ export class LastSigned {
 
   /** Before the commit, and under the write lock. */
   note(row: HeadRow): void {
-    const bytes = bytesOf(row);
-    this.#isEmpty = false;
     try {
-      if (fs.writeSync(this.#file(), bytes, 0, bytes.length, 0) === bytes.length) return;
+      if (fs.writeSync(this.#file(), hashOf(row), 0) === HASH_CHARS) return;
     } catch {
       // Everything is checked then.
     }
     this.clear();
   }
 
-  /** The same for a head that nobody else needs to know: what another one left there is gone. */
+  /** The same for a head that nobody else needs to know. Also a note whose commit failed must go: nobody counts that commit. */
   clear(): void {
-    if (this.#isEmpty) return;
     try {
-      fs.ftruncateSync(this.#file());
-      this.#isEmpty = true;
+      if ((target(this.#path)?.size ?? 0) > 0) fs.ftruncateSync(this.#file());
     } catch {
       // Where not even that can be written, nothing of what was signed is remembered either.
     }
   }
 
   has(row: HeadRow): boolean {
-    const wanted = bytesOf(row);
-    const found = Buffer.alloc(wanted.length);
+    const found = Buffer.alloc(HASH_CHARS);
     try {
-      fs.readSync(this.#file(), found, 0, found.length, 0);
+      fs.readSync(this.#file(), found, 0, HASH_CHARS, 0);
     } catch {
       return false;
     }
-    return found.equals(wanted);
+    return found.toString('latin1') === hashOf(row);
   }
 
   close(): void {
@@ -56,12 +53,15 @@ export class LastSigned {
     this.#fd = undefined;
   }
 
+  /** The file at the path: one that was deleted or moved away since tells nobody anything, and the others may have made another. */
   #file(): number {
+    if (this.#fd !== undefined && fs.fstatSync(this.#fd).ino !== target(this.#path)?.ino) this.close();
     this.#fd ??= openPrivate(this.#path, fs.constants.O_RDWR | fs.constants.O_CREAT | WARILY);
     return this.#fd;
   }
 }
 
-function bytesOf(row: HeadRow): Buffer {
-  return Buffer.from(HEAD_COLUMNS.map((column) => row[column]).join('\n'));
+/** Of all columns: the head that is found here is taken as it is, with a signature that nobody looks at. */
+function hashOf(row: HeadRow): string {
+  return sha256Hex(JSON.stringify(HEAD_COLUMNS.map((column) => row[column])));
 }

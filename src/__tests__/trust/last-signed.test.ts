@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
@@ -35,6 +35,27 @@ it('nothing is found once a newer head was not noted', () => {
   expect(theirs.has(head(1))).toBe(false);
 });
 
+it('a note of a commit that failed is gone with the next head that is not noted', () => {
+  const [mine, theirs] = [new LastSigned(path), new LastSigned(path)];
+  mine.clear();
+  theirs.note(head(2));
+
+  mine.clear();
+
+  expect(theirs.has(head(2))).toBe(false);
+});
+
+it.each([
+  ['shorter', 'not'],
+  ['empty', ''],
+  ['longer by zero bytes', 'note\0\0'],
+])('a head whose checkpoint is %s is not the one that was noted', (_, checkpoint) => {
+  const noted = new LastSigned(path);
+  noted.note({ ...head(1), checkpoint: 'note' });
+
+  expect(noted.has({ ...head(1), checkpoint })).toBe(false);
+});
+
 it('what another process notes after that is found, and can be cleared again', () => {
   const [mine, theirs] = [new LastSigned(path), new LastSigned(path)];
   mine.clear();
@@ -45,6 +66,20 @@ it('what another process notes after that is found, and can be cleared again', (
   mine.clear();
 
   expect([isFound, theirs.has(head(2)), theirs.has(head(3))]).toEqual([true, false, false]);
+});
+
+it.each([
+  ['deleted', rmSync],
+  ['moved away', (from: string) => renameSync(from, `${from}.old`)],
+])('a note that somebody has %s is not what was signed last', (_, remove) => {
+  const [mine, theirs] = [new LastSigned(path), new LastSigned(path)];
+  mine.note(head(1));
+  remove(path);
+  theirs.note(head(2));
+
+  const found = [mine.has(head(1)), mine.has(head(2))];
+
+  expect(found).toEqual([false, true]);
 });
 
 const canLimit = spawnSync('prlimit', ['--version']).status === 0;
