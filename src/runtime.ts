@@ -1,5 +1,5 @@
-import { readdirSync } from 'node:fs';
-import { setPriority } from 'node:os';
+import { opendirSync } from 'node:fs';
+import { getPriority, setPriority } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 
 /** Sets V8 up for a process that serves calls, and answers what to tell it after each batch. */
@@ -14,15 +14,17 @@ export function tuneRuntime(): (calls: number) => void {
 
 /**
  * V8 compiles and collects garbage on threads of its own, half a second of it in the first thousand calls. On two cores, two
- * servers and their clients waited milliseconds for these threads to leave a core: with the lowest priority for them, two
+ * servers and their clients waited milliseconds for these threads to leave a core: with a low priority for them, two
  * processes write a tenth more per second, and a third more with many calls in flight.
  */
 function yieldToCalls(): void {
   if (process.platform !== 'linux') return;
   try {
-    const threads = readdirSync('/proc/self/task').map(Number);
-    const made = threads.filter((thread) => thread !== process.pid).sort((a, b) => a - b);
-    for (const thread of made.slice(0, THREADS_OF_V8)) setPriority(thread, LOWEST_PRIORITY);
+    const [main, ...others] = threadsInOrder();
+    // Where these are the numbers of another namespace, they may be those of other processes here.
+    if (main !== process.pid) return;
+    const low = Math.min(getPriority() + PRIORITY_STEPS, LOWEST_PRIORITY);
+    for (const thread of others.slice(0, THREADS_OF_V8)) setPriority(thread, low);
     // A call waits while short-lived objects are collected: that must not wait for those threads.
     setFlagsFromString('--no-parallel-scavenge');
   } catch {
@@ -30,9 +32,24 @@ function yieldToCalls(): void {
   }
 }
 
-/** Node makes them before all others, four that work and one that wakes them. The syncs that calls wait for are on later ones. */
+/** The threads of this process in the order in which they were made. Sorted, as `readdirSync` does it, they would not be. */
+function threadsInOrder(): number[] {
+  const folder = opendirSync('/proc/self/task');
+  try {
+    const threads: number[] = [];
+    for (let entry = folder.readSync(); entry !== null; entry = folder.readSync())
+      threads.push(Number(entry.name));
+    return threads;
+  } finally {
+    folder.closeSync();
+  }
+}
+
+/** Node makes them before all others, unless told otherwise: four that work and one that wakes them. Syncs are on later ones. */
 const THREADS_OF_V8 = 5;
 const LOWEST_PRIORITY = 19;
+/** Not down to the lowest: the main thread waits for them at the end of a large collection, and they must get on. */
+const PRIORITY_STEPS = 10;
 
 /**
  * Once a session has hundreds of calls, what runs often is optimized after a quarter of V8's usual time: a read then takes a
