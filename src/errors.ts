@@ -7,7 +7,7 @@ const askOwner = (text: string) => ({ remedy: 'ask-owner', text }) as const;
 /** Every code Colibri answers with. The reference in docs/ is generated from this table. */
 export const ERRORS = {
   INVALID_PARAMS: fixInput('The arguments do not match the tool’s schema.'),
-  HANDLER_ERROR: askOwner('The tool failed; the message starts with a code if one is known.'),
+  HANDLER_ERROR: askOwner('The tool failed. If the message starts with a code, that code says what to do.'),
   AUDIT_ENTER_FAILED: askOwner('The call could not be recorded, so it was not started.'),
   TOOL_NOT_ADMITTED: askOwner('The server’s mode does not allow this tool.'),
   ERR_TASK_NOT_FOUND: fixInput('No task has this id.'),

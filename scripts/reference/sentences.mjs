@@ -263,7 +263,8 @@ const OUTPUTS = {
   holder: 'who holds it, if anyone',
   held_by: 'the actor, as claimed',
   since: 'since when the holder has had it',
-  last_seen: 'when the holder last made a call; absent for a person at the command line',
+  last_seen:
+    'when the holder last made a call, give or take a second; absent for a person at the command line',
   present: 'whether the holder’s process is running; a process that cannot be seen counts as running',
   'holder.abandoned': 'whether the holder is gone, or silent for `COLIBRI_LEASE_MINUTES`',
   history: 'the calls on it; on request',

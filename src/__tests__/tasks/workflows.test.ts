@@ -97,12 +97,15 @@ describe('the table', () => {
         fc.constantFrom(...STATUSES),
         fc.boolean(),
         (workflow, pick, to, held) => {
-          const hold = held ? { held_by: 'bob', held_since: 'later' } : { held_by: null, held_since: null };
+          const hold = held ? { held_by: 'bob', held_process: 'p', held_since: 'later' } : NOBODY;
           const own = [...machines[workflow].keys()] as Status[];
           const status = own[pick % own.length] as Status;
           const allowed = machines[workflow].get(status) ?? [];
           const step = () =>
-            assertArrow({ id: 1, workflow, status, status_by: 'ada', status_since: 'then', ...hold }, to);
+            assertArrow({ id: 1, workflow, status, status_by: 'ada', status_since: 'then', ...hold }, to, {
+              actor: 'ada',
+              process: 'q',
+            });
 
           if (allowed.includes(to)) {
             expect(step).not.toThrow();
@@ -179,3 +182,28 @@ function thrownBy(work: () => void): ColibriError {
   }
   throw new Error('nothing was refused');
 }
+
+const NOBODY = { held_by: null, held_process: null, held_since: null };
+
+describe('a refused move says who holds the task', () => {
+  const refusalOf = (held_process: string | null, actor: string) => {
+    const held = { held_by: 'ada', held_process, held_since: 'then' };
+    const task = {
+      id: 1,
+      workflow: 'kanban',
+      status: 'in_progress',
+      status_by: 'ada',
+      status_since: 'then',
+    } as const;
+    return thrownBy(() => assertArrow({ ...task, ...held }, 'done', { actor, process: 'p' })).message;
+  };
+
+  test.each([
+    ['the caller', 'p', 'ada', 'You have held it since then. Set it to review first.'],
+    ['the caller at the command line', null, 'ada', 'You have held it since then.'],
+    ['another agent', 'p', 'bob', 'ada has held it since then: take another task.'],
+    ['a process of the same name', 'q', 'ada', 'in another process: unless that was you before a restart,'],
+  ])('%s', (_, process, actor, sentence) => {
+    expect(refusalOf(process, actor)).toContain(sentence);
+  });
+});

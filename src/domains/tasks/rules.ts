@@ -92,7 +92,7 @@ function* updateTask(args: UpdateArgs, call: Call): Steps<Ruling<Updated>> {
   const takeover = args.takeover === true;
   // A takeover with the status that the task has takes the hold and moves nothing.
   const to = takeover && task.held_by !== null && args.status === task.status ? undefined : args.status;
-  if (to !== undefined) assertArrow(task, to);
+  if (to !== undefined) assertArrow(task, to, call);
   const taken = to === undefined && !takeover ? undefined : yield* takeHold(task, to, takeover, call);
   const moved = to === undefined ? {} : move(to, args, call);
   const unsealed = to !== undefined && isDone(to) ? yield* assertMayFinish(task) : 0;

@@ -67,29 +67,39 @@ export function allowedFrom(workflow: Workflow, status: Status): readonly Status
 
 type Standing = Pick<
   TaskRow,
-  'id' | 'workflow' | 'status' | 'status_by' | 'status_since' | 'held_by' | 'held_since'
+  'id' | 'workflow' | 'status' | 'status_by' | 'status_since' | 'held_by' | 'held_process' | 'held_since'
 >;
 
+/** Who makes a call, and in which server process. */
+interface Caller {
+  readonly actor: string;
+  readonly process: string;
+}
+
 /** To stay is not an arrow either: of two agents that make the same move, the second learns who was first. */
-export function assertArrow(task: Standing, to: Status): void {
+export function assertArrow(task: Standing, to: Status, caller: Caller): void {
   const { workflow, status, status_since, status_by, held_by } = task;
   const allowed = allowedFrom(workflow, status);
   if (allowed.includes(to)) return;
   const task_id = formatId(TASKS, task.id);
   const first = firstStep(workflow, status, to);
   const refused = to === status ? `be set to ${to} a second time` : `move to ${to}`;
-  const held =
-    held_by === null
-      ? ''
-      : ` ${held_by} has held it since ${task.held_since}: unless that is you, take another task.`;
   const next =
     allowed.length === 0
       ? 'That status is final.'
       : `${first === undefined ? '' : `Set it to ${first} first. `}Allowed next: ${allowed.join(', ')}.`;
-  const sentence = `${task_id} has been ${status} since ${status_since}, set by ${status_by}; it cannot ${refused}.${held} ${next}`;
+  const sentence = `${task_id} has been ${status} since ${status_since}, set by ${status_by}; it cannot ${refused}.${whoHolds(task, caller)} ${next}`;
   const who = held_by === null ? { status_by, since: status_since } : { held_by, since: task.held_since };
   const details = { task_id, workflow, from: status, to, allowed, ...(first && { first }), ...who };
   throw new ColibriError('ERR_INVALID_TRANSITION', sentence, details);
+}
+
+/** A person holds a task without a process. An agent that was started again may find its own hold under another one. */
+function whoHolds({ held_by, held_process, held_since }: Standing, { actor, process }: Caller): string {
+  if (held_by === null) return '';
+  if (held_by !== actor) return ` ${held_by} has held it since ${held_since}: take another task.`;
+  if (held_process === null || held_process === process) return ` You have held it since ${held_since}.`;
+  return ` ${held_by} has held it since ${held_since} in another process: unless that was you before a restart, take another task.`;
 }
 
 /** Where the shortest way from one status to another leads first; undefined where it is one step, or none leads there. */
