@@ -20,7 +20,7 @@ const CHANGES = tier(12, 100);
 const folder = mkdtempSync(join(tmpdir(), 'colibri-model-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe.each(Array.from({ length: HISTORIES }, (_, i) => i + 1))('history %i', (number) => {
+describe.each(Array.from({ length: HISTORIES }, (_, i) => i + 1))('R38: history %i', (number) => {
   const random = seededRandom(`model-${number}`);
   let played: PlayedHistory;
 
