@@ -6,10 +6,10 @@ import { HEAD_COLUMNS, type HeadRow } from './own-log.ts';
 const HASH_CHARS = 64;
 
 /**
- * What a process of this user signed last, while several of them write. A head that is found here needs no check of its
- * signature, which takes ten times as long, and under the write lock: whoever can write into the key folder can sign. Any
- * other head may be an older one that somebody brought back: everything is checked then. So nothing here has to last, or to
- * be whole, but an older head must never stay here behind a newer one.
+ * What a process of this user signed last, whichever it was. A head that is found here needs no check of its signature, which
+ * takes ten times as long, and under the write lock: whoever can write into the key folder can sign. Any other head may be an
+ * older one that somebody brought back: everything is checked then. So nothing here has to last, or to be whole, but an older
+ * head must never stay here behind a newer one.
  */
 export class LastSigned {
   readonly #path: string;
@@ -24,15 +24,10 @@ export class LastSigned {
     try {
       if (fs.writeSync(this.#file(), hashOf(row), 0) === HASH_CHARS) return;
     } catch {
-      // Everything is checked then.
+      // As where only a part of it was written.
     }
-    this.clear();
-  }
-
-  /** The same for a head that nobody else needs to know. Also a note whose commit failed must go: nobody counts that commit. */
-  clear(): void {
     try {
-      if ((target(this.#path)?.size ?? 0) > 0) fs.ftruncateSync(this.#file());
+      fs.ftruncateSync(this.#file());
     } catch {
       // Where not even that can be written, nothing of what was signed is remembered either.
     }

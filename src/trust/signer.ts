@@ -59,9 +59,6 @@ export interface SignerOptions extends LogPlace {
 
 const FULL_CHECK_DELAY_MS = 60_000;
 
-/** After so many commits, nobody else seems to write. Each note takes about 3 us, and a check without one a millisecond. */
-const TOLD_COMMITS = 64;
-
 /** A head that was committed, until it is known to be durable. */
 type HeadMark = SignedHead | undefined;
 
@@ -89,8 +86,6 @@ export class LogSigner implements HeadKeeper {
   #own: OwnLog | undefined;
   #memory: MemoryFile | undefined;
   #lastSigned: LastSigned | undefined;
-  /** Commits of which the others are told, unless one of them commits before. */
-  #toTell = TOLD_COMMITS;
   /** The newest head that this process committed, or saw in the database and checked. */
   #committed: HeadMark;
   /** Written by the transaction that is open. */
@@ -164,7 +159,6 @@ export class LogSigner implements HeadKeeper {
     this.#base = undefined;
     const left = tx.commits !== undefined && tx.commits === this.#left?.commits ? this.#left.view : undefined;
     [this.#left, this.#leaving] = [undefined, undefined];
-    if (left === undefined) this.#toTell = TOLD_COMMITS;
     const mine = this.#mine;
     const { isShared } = this.#options.storage;
     const view = left ?? (await readView(tx));
@@ -212,7 +206,7 @@ export class LogSigner implements HeadKeeper {
     else this.#leave(tx, own, head, signed);
     if (signed !== base.head) {
       this.#pending = signed;
-      this.#tell(own, signed);
+      this.#notesOf(own).note(signed.row);
     }
     this.#base = { own, tree, head: signed };
     return blocks;
@@ -452,13 +446,6 @@ export class LogSigner implements HeadKeeper {
     // Opened a second time, a transaction sees its own head, which is not committed yet.
     if (head !== this.#pending) this.#see(head);
     return { own, tree: head.tree, head };
-  }
-
-  /** Tells the others of a head, as long as there are any: to a process that writes alone, it is known anyway. */
-  #tell(own: OwnLog, { row }: SignedHead): void {
-    if (this.#toTell > 0) this.#notesOf(own).note(row);
-    else this.#notesOf(own).clear();
-    this.#toTell -= 1;
   }
 
   #notesOf(own: OwnLog): LastSigned {
