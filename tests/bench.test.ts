@@ -31,7 +31,7 @@ const BARS = [
   ...['tools-list', 'disk-read', 'disk-change', 'disk-thought', 'disk-task'],
   ...['package-own', 'package-installed', 'package-count'],
   ...['postgres-write', 'postgres-in-flight', 'postgres-far'],
-  ...['rivals-in-flight', 'rivals-lost', 'rivals-two', 'rivals-two-busy'],
+  ...['rivals-in-flight', 'rivals-lost', 'rivals-two', 'rivals-two-busy', 'rivals-two-first'],
 ];
 
 describe('the benchmark', () => {

@@ -25,6 +25,10 @@ export function rivalsSpeed({ rivals, 'tools-list': { list: ownList } }) {
       ),
       figure('writes/s, two processes', ({ two }) => two?.per_second),
       figure(
+        `the first ${short(rivals.extent.twoProcesses.first)} of each`,
+        ({ two }) => two?.first_per_second,
+      ),
+      figure(
         `writes/s, two processes, ${rivals.extent.twoBusy.inFlight} in flight each`,
         ({ two_busy }) => two_busy?.per_second,
       ),
@@ -73,7 +77,7 @@ export function rivalsKept({ rivals }) {
       kept(`${together.inFlight} in flight`, (row) => row.together),
       kept(`\`kill -9\` after the ${killedIdle.count}th answer`, (row) => row.killed),
       kept(`\`kill -9\` with ${killedBusy.inFlight} in flight`, (row) => row.killed_in_burst),
-      kept(`two processes, ${twoProcesses.count} writes each`, (row) => row.two),
+      kept(`two processes, ${short(twoProcesses.count)} writes each`, (row) => row.two),
       kept(`two processes, ${twoBusy.inFlight} in flight each`, (row) => row.two_busy),
     ],
     rivals.servers,
