@@ -15,7 +15,7 @@ export function environmentPage({ VARIABLES, MODES, capabilitiesFor }, { tools }
         otherwise,
       ]),
     ),
-    'If a value is not valid, the server exits with code 1 and a command with code 2. The message lists every wrong variable, its value and what is allowed. A variable that begins with `AMS_` is also refused: it belongs to an older program and would otherwise be ignored silently. For an unknown `COLIBRI_` name, the server and `colibri doctor` give a warning with the nearest setting.',
+    'If a value is not valid, the server exits with code 1 and a command with code 2 (`colibri doctor`, which reports it as a problem, with 1). The message lists every wrong variable, its value and what is allowed. A variable that begins with `AMS_` is also refused: it belongs to an older program and would otherwise be ignored silently. For an unknown `COLIBRI_` name, the server and `colibri doctor` give a warning with the nearest setting.',
     '## Modes',
     'The mode does not change while the process runs. `tools/list` shows only the tools that it allows; a call to another tool is recorded and refused.',
     table(
