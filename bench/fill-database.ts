@@ -85,7 +85,7 @@ async function inBatch(
     ...engine,
     facts: engine.facts,
     read: (reading) => reading(tx),
-    write: (writing) => writing(tx),
+    write: async (writing) => await writing(tx),
     sync: () => Promise.resolve(),
     assertInPlace: () => Promise.resolve(),
     selfCheck: () => Promise.resolve([]),

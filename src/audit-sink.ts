@@ -1,6 +1,7 @@
 import type { Clock } from './clock.ts';
 import type { CallSource } from './log/row.ts';
 import type { KeptArguments } from './log/texts.ts';
+import type { Sooner } from './sooner.ts';
 import type { StorageEngine, Transaction } from './storage/engine.ts';
 import type { Effect } from './tool.ts';
 
@@ -56,9 +57,9 @@ export interface Reserved {
 
 /** Where the calls of this server are written down, each one's enter and exit in turn. A test's array is one. */
 export interface AuditSink {
-  enter(event: ToolEnterEvent): Promise<void> | void;
+  enter(event: ToolEnterEvent): Sooner<void>;
   /** `reserved` where the row goes into the transaction of a writing call: both or neither. */
-  exit(event: ToolExitEvent, reserved?: Reserved): Promise<void> | void;
+  exit(event: ToolExitEvent, reserved?: Reserved): Sooner<void>;
 }
 
 /** One transaction that handlers fill, and the exit rows of their calls in it. */
@@ -68,13 +69,13 @@ export interface OpenRows {
   reserve(entered: ToolEnterEvent): Reserved;
   /** From now on the transaction sees the rows and the texts so far. */
   flush(): Promise<void>;
-  /** The same where there are new texts: rows of the log alone are nothing that a point read looks at. */
-  flushTexts(): Promise<void>;
+  /** Whether there are texts that it does not see yet: rows of the log alone are nothing that a point read looks at. */
+  hasNewTexts(): boolean;
   /** When an actor of this process last got a row in this transaction. */
   lastSeen(actor: string): string | undefined;
   /** As that of the transaction; rows are taken back with it. */
-  savepoint<T>(work: () => Promise<T>): Promise<T>;
-  exit(event: ToolExitEvent, reserved?: Reserved): Promise<void>;
+  savepoint<T>(work: () => Sooner<T>): Promise<T>;
+  exit(event: ToolExitEvent, reserved?: Reserved): Sooner<void>;
 }
 
 /** Asks on a transaction that was begun what will be asked there first, and lets it remember the answers. */
@@ -93,7 +94,7 @@ export interface CallSink {
    */
   enter(events: readonly ToolEnterEvent[], isLong?: boolean, next?: AskAhead): Promise<void>;
   /** Stages 4 and 5 in one commit. `soon` as with `StorageEngine`: where none of the calls writes. */
-  write<T>(work: (rows: OpenRows) => Promise<T>, durable?: 'soon'): Promise<T>;
+  write<T>(work: (rows: OpenRows) => Sooner<T>, durable?: 'soon'): Promise<T>;
   /**
    * Stage 5 of calls that wrote nothing. Rows that could not be written, though the call's enter row is there, are owed.
    * `held` says why there is no point in trying to write them now.
@@ -116,10 +117,10 @@ export function inTurn(sink: AuditSink, storage: StorageEngine, clock: Clock): C
           tx,
           reserve: () => ({ enter: 0, position: 0, at: new Date(clock.now()).toISOString(), process: '' }),
           flush: () => Promise.resolve(),
-          flushTexts: () => Promise.resolve(),
+          hasNewTexts: () => false,
           lastSeen: () => undefined,
           savepoint: (inner) => tx.savepoint(inner),
-          exit: async (event, reserved) => await sink.exit(event, reserved),
+          exit: (event, reserved) => sink.exit(event, reserved),
         }),
       ),
     async exit(events) {

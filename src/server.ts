@@ -135,8 +135,7 @@ class ColibriServer {
   abort: ((code: number) => void) | undefined;
   readonly #options: CreateServerOptions;
   readonly stages: ReturnType<typeof composeCall>;
-  /** Calls that were received and have no answer yet. */
-  readonly #answering = new Set<Promise<unknown>>();
+  #meta: Record<string, string> | undefined;
   readonly #ready = createGate();
   readonly #stopping = new AbortController();
   #connection: ReturnType<typeof serveProtocol> | undefined;
@@ -196,7 +195,7 @@ class ColibriServer {
   /** Ends the connection after the running call, and closes the database. */
   async stop(): Promise<void> {
     // The lock is free before the answer has left: closing the connection then would lose it.
-    const answered = this.finishRunning().then(() => Promise.allSettled(this.#answering));
+    const answered = this.finishRunning().then(() => this.stages.answered());
     await within(answered, LIMITS.stopWaitMsMax);
     await new Promise((resolve) => setImmediate(resolve));
     await this.#connection?.close();
@@ -273,21 +272,19 @@ class ColibriServer {
   #callThrough(): Product['call'] {
     const { agentId } = this.#options.config ?? {};
     const agent = agentId === undefined ? undefined : redactText(agentId);
-    return (name, raw, clientName, tellRedacted) => {
-      const answer = this.stages.call(name, raw, agent ?? clientName ?? 'unknown', tellRedacted);
-      this.#answering.add(answer);
-      const forget = () => this.#answering.delete(answer);
-      answer.then(forget, forget);
-      return answer;
-    };
+    return (name, raw, clientName, tellRedacted) =>
+      this.stages.call(name, raw, agent ?? clientName ?? 'unknown', tellRedacted);
   }
 
   /** The newest durable checkpoint travels with each answer, so that every client is a witness to the log. */
   #checkpointMeta(): Record<string, string> | undefined {
-    const note = this.booted?.signer?.newest();
-    const refused = this.booted?.signer?.state().refused;
+    const { signer } = this.booted ?? {};
+    const [refused, note] = [signer?.refused, signer?.newest()];
     if (refused !== undefined) return { [UNSIGNED_META_KEY]: refused };
-    return note === undefined ? undefined : { [CHECKPOINT_META_KEY]: note };
+    // The same object for the same checkpoint: its JSON is made once for all answers of a batch.
+    if (note !== undefined && this.#meta?.[CHECKPOINT_META_KEY] !== note)
+      this.#meta = { [CHECKPOINT_META_KEY]: note };
+    return this.#meta;
   }
 }
 

@@ -1,6 +1,7 @@
 import type * as z from 'zod';
 import type { CallSource } from './log/row.ts';
 import type { SaltedText } from './log/texts.ts';
+import type { Sooner } from './sooner.ts';
 import type { Reader, Transaction } from './storage/engine.ts';
 
 /** The family decides in which of the two envelope patterns a domain error travels. */
@@ -38,6 +39,9 @@ export type ReadKind = 'point' | 'snapshot' | 'long';
 
 type Members = Readonly<Record<string, unknown>>;
 
+/** Arguments with their defaults, and what was seen outside the database. */
+export type Prepared = { readonly [K in 'args' | 'outside']: Members };
+
 /** What a writing handler knows beyond that. */
 export interface WritingContext extends CallContext {
   /** Position of the call's enter row: its texts are stored by it. */
@@ -70,7 +74,7 @@ interface ReadingParts<I extends z.ZodObject, O extends z.ZodObject> extends Too
   readonly effect: 'reads';
   /** Where it depends on the arguments, it is asked before they are validated. */
   readonly kind: ReadKind | ((sent: unknown) => ReadKind);
-  handle(args: z.output<I>, call: CallContext, tx: Reader): Promise<z.input<O>> | z.input<O>;
+  handle(args: z.output<I>, call: CallContext, tx: Reader): Sooner<z.input<O>>;
 }
 
 /** A tool that writes: its effects and its exit row are one transaction. */
@@ -81,11 +85,11 @@ interface WritingParts<I extends z.ZodObject, O extends z.ZodObject> extends Too
   /** Its rule asks for rows of the log: those of the calls before it must be there. */
   readonly readsLog?: boolean;
   /** Reads what is outside the database, before the transaction, and writes defaults into the arguments. */
-  prepare?(args: z.output<I>): Promise<{ readonly [K in 'args' | 'outside']: Members }>;
+  prepare?(args: z.output<I>): Sooner<Prepared>;
   /** Learns from the transaction what its rule will ask first. */
   foresee?(args: Members, call: WritingContext, tx: Transaction): Promise<void>;
   /** Gets the kept arguments: a digest in the place of each text. */
-  handle(args: Members, call: WritingContext, tx: Transaction): Promise<z.input<O>> | z.input<O>;
+  handle(args: Members, call: WritingContext, tx: Transaction): Sooner<z.input<O>>;
 }
 
 type InFamily<Parts> = Parts & { readonly family: ToolFamily };

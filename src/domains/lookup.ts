@@ -9,6 +9,7 @@ import {
   tableNamed,
 } from '../log/tables.ts';
 import { ERASED, NOT_ERASED, SHOWN_TEXT } from '../log/texts.ts';
+import { after, type Sooner } from '../sooner.ts';
 import type { Reader, SqlValue, Transaction } from '../storage/engine.ts';
 import { isNamed, OF_TWO } from '../storage/text-ids.ts';
 import type { WritingContext } from '../tool.ts';
@@ -16,7 +17,7 @@ import { erasableTexts } from './carried-texts.ts';
 import type { SessionRecordRow, SessionRow, TaskRow } from './facts.ts';
 import type { Erasable } from './owner/rules.ts';
 import { thoughtHash } from './records.ts';
-import type { AsyncLookup, HashedThought, NewestThought, Sooner, Written } from './rule.ts';
+import type { AsyncLookup, HashedThought, NewestThought, Written } from './rule.ts';
 
 /**
  * Answers a rule from the transaction of its call, where calls before it may have learned the answer already. A class: of a
@@ -145,10 +146,6 @@ function once<T>({ known }: Transaction, name: string, learn: () => Promise<T>):
   });
   known.set(name, learning);
   return learning;
-}
-
-function after<T, U>(value: Sooner<T>, work: (value: T) => U): Sooner<U> {
-  return value instanceof Promise ? value.then(work) : work(value);
 }
 
 /** What is asked once in a transaction, however often it is wanted. */

@@ -1,4 +1,5 @@
 import type { StateTableName } from '../log/tables.ts';
+import type { Sooner } from '../sooner.ts';
 import type { WritingContext } from '../tool.ts';
 import type { SessionRecordRow, SessionRow, TaskRow, ThoughtRow } from './facts.ts';
 import type { Erasable } from './owner/rules.ts';
@@ -74,9 +75,6 @@ export type HashedThought = Pick<
   'task_id' | 'type' | 'content' | 'previous_hash' | 'recorded_at' | 'recorded_by'
 >;
 
-/** What is at hand, or a promise of what must be fetched: to wait for what is at hand costs as much as a rule. */
-export type Sooner<T> = T | Promise<T>;
-
 export type AsyncLookup = {
   readonly [K in keyof Lookup]: (...args: Parameters<Lookup[K]>) => Sooner<ReturnType<Lookup[K]>>;
 };
@@ -132,9 +130,9 @@ export function settle<R>(steps: Steps<R>, lookup: Lookup): R {
   }
 }
 
-/** Runs a rule on answers that may have to be fetched; those of one step are fetched together. */
-export async function settleAsync<R>(steps: Steps<R>, lookup: AsyncLookup): Promise<R> {
-  for (let step = steps.next(); ; ) {
+/** Runs a rule on answers that may have to be fetched; those of one step are fetched together. `first`: the step that it goes on from. */
+export function settleAsync<R>(steps: Steps<R>, lookup: AsyncLookup, first = steps.next()): Sooner<R> {
+  for (let step = first; ; ) {
     if (step.done === true) return step.value;
     const answers: Record<string, unknown> = {};
     const fetching: Promise<void>[] = [];
@@ -149,9 +147,10 @@ export async function settleAsync<R>(steps: Steps<R>, lookup: AsyncLookup): Prom
           }),
         );
     }
+    const next = () => steps.next(answers as Answers<Questions>);
     // Asked for together: one that fails must not leave another unheard.
-    if (fetching.length > 0) await Promise.all(fetching);
-    step = steps.next(answers as Answers<Questions>);
+    if (fetching.length > 0) return Promise.all(fetching).then(() => settleAsync(steps, lookup, next()));
+    step = next();
   }
 }
 

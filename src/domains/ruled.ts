@@ -10,6 +10,7 @@ import {
   tableNamed,
 } from '../log/tables.ts';
 import { wordsOf } from '../log/texts.ts';
+import { after, type Sooner } from '../sooner.ts';
 import { changeOne, type Reader, type SqlValue, type Transaction } from '../storage/engine.ts';
 import type { Effect, WritingContext } from '../tool.ts';
 import type { TaskRow } from './facts.ts';
@@ -33,8 +34,12 @@ export function ruled<R extends object>({ rule, texts }: WritingRule<R>) {
     async handle(args: Readonly<Record<string, unknown>>, call: WritingContext, tx: Transaction): Promise<R> {
       try {
         const lookup = new TransactionLookup(tx, call);
-        const { rows, result } = await settleAsync(rule(args as never, call), lookup);
-        for (const written of rows) call.effects.push(await applyRow(tx, written, lookup.texts, lookup.seen));
+        const ruling = settleAsync(rule(args as never, call), lookup);
+        const { rows, result } = ruling instanceof Promise ? await ruling : ruling;
+        for (const written of rows) {
+          const effect = applyRow(tx, written, lookup.texts, lookup.seen);
+          call.effects.push(effect instanceof Promise ? await effect : effect);
+        }
         return result;
       } catch (error) {
         throw await withNearest(tx, error);
@@ -79,15 +84,21 @@ async function withNearest(tx: Reader, error: unknown): Promise<unknown> {
 }
 
 /** Writes a row and answers what the log says of it. The seal is said in plain text: the log alone proves it. */
-export async function applyRow(
+export function applyRow(
   tx: Transaction,
   written: Written,
   known: ReadonlyMap<string, string> = new Map(),
   seen: ReadonlyMap<number, TaskRow> = new Map(),
-): Promise<Effect> {
+): Sooner<Effect> {
+  const { table, row, previous } = written;
+  if (written.table === 'tasks')
+    return after(writeTask(tx, written.row, previous, known, seen), () => effectOf(tx, written));
+  writeRow(tx, table, row, previous);
+  return effectOf(tx, written);
+}
+
+function effectOf(tx: Transaction, written: Written): Effect {
   const { table: name, row, previous } = written;
-  if (written.table === 'tasks') await writeTask(tx, written.row, previous, known, seen);
-  else await writeRow(tx, name, row, previous);
   learn(tx, written);
   const table = tableNamed(name);
   const effect = { table: name, id: formatId(table, row.id), hash: rowHash(table, row), previous };
@@ -96,25 +107,27 @@ export async function applyRow(
 }
 
 /** A task's own counters are counted; those of the tasks that wait for it move by one. */
-async function writeTask(
+function writeTask(
   tx: Transaction,
   task: TaskRow,
   previous: number,
   known: ReadonlyMap<string, string>,
   seen: ReadonlyMap<number, TaskRow>,
-): Promise<void> {
+): Sooner<void> {
   // What the rule saw of it.
   const before = previous === 0 ? undefined : seen.get(task.id);
   const derived = derivedFrom(task);
   if (previous === 0)
-    await writeRow(tx, 'tasks', task, 0, { unmet: 0, is_final: derived.is_final, queue: derived.queue });
-  else await writeRow(tx, 'tasks', task, previous, derived, before, before && derivedFrom(before));
-  if (before?.title !== task.title || before.description !== task.description)
-    await tx.indexWords(task.id, previous === 0, () => wordsOf(tx, task, known));
+    writeRow(tx, 'tasks', task, 0, { unmet: 0, is_final: derived.is_final, queue: derived.queue });
+  else writeRow(tx, 'tasks', task, previous, derived, before, before && derivedFrom(before));
+  const isWorded = before?.title !== task.title || before.description !== task.description;
+  const indexed = isWorded
+    ? tx.indexWords(task.id, previous === 0, () => wordsOf(tx, task, known))
+    : undefined;
   if (previous === 0 && task.parent_id !== null)
-    await changeOne(tx, 'UPDATE tasks SET unmet = unmet + 1 WHERE id = ?', task.parent_id);
+    changeOne(tx, 'UPDATE tasks SET unmet = unmet + 1 WHERE id = ?', task.parent_id);
   if ((before?.depends_on ?? '[]') !== task.depends_on)
-    await changeOne(
+    changeOne(
       tx,
       `UPDATE tasks SET unmet = (
          SELECT count(*) FROM tasks c WHERE c.is_final = 0 AND
@@ -122,14 +135,20 @@ async function writeTask(
        ) WHERE id = ?`,
       task.id,
     );
-  if (derived.is_final === 0 || before === undefined || isFinal(before.workflow, before.status)) return;
+  if (derived.is_final === 0 || before === undefined || isFinal(before.workflow, before.status))
+    return indexed;
+  return after(indexed, () => countDown(tx, task));
+}
+
+/** A task that is finished is one less to wait for. */
+async function countDown(tx: Transaction, task: TaskRow): Promise<void> {
   const waiting = await idsFrom(
     tx,
     'SELECT id FROM tasks WHERE id = ? OR id IN (SELECT task_id FROM task_dependencies WHERE depends_on = ?)',
     task.parent_id,
     task.id,
   );
-  for (const id of waiting) await changeOne(tx, 'UPDATE tasks SET unmet = unmet - 1 WHERE id = ?', id);
+  for (const id of waiting) changeOne(tx, 'UPDATE tasks SET unmet = unmet - 1 WHERE id = ?', id);
 }
 
 function derivedFrom({ workflow, status }: TaskRow) {
@@ -137,7 +156,7 @@ function derivedFrom({ workflow, status }: TaskRow) {
 }
 
 /** Stores a new row, or changes one that is still as the rule saw it: only what differs, so that few indexes are touched. */
-async function writeRow(
+function writeRow(
   tx: Transaction,
   table: Written['table'],
   row: Columns,
@@ -145,12 +164,13 @@ async function writeRow(
   derived: Columns = {},
   before: Columns = {},
   derivedBefore: Columns = {},
-): Promise<void> {
+): void {
   const { facts, derived: counters } = tableNamed(table);
   if (previous === 0) {
     const values = facts.map((column) => row[column] ?? null);
     for (const column of counters) values.push(derived[column] ?? null);
-    return await tx.insert(table, ALL_COLUMNS.get(table) ?? [], [values]);
+    tx.insert(table, ALL_COLUMNS.get(table) ?? [], [values]);
+    return;
   }
   const changed: string[] = [];
   const values: SqlValue[] = [];
@@ -162,7 +182,7 @@ async function writeRow(
   for (const column of facts) compare(column, row[column], before[column]);
   for (const column of counters) compare(column, derived[column], derivedBefore[column]);
   const sql = `UPDATE ${table} SET ${changed.join(', ')} WHERE id = ? AND position = ?`;
-  await changeOne(tx, sql, ...values, row.id ?? null, previous);
+  changeOne(tx, sql, ...values, row.id ?? null, previous);
 }
 
 type Columns = { readonly [column: string]: SqlValue };

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import type { Sooner } from '../sooner.ts';
 import {
   changeOne,
   type Durable,
@@ -98,11 +99,11 @@ const SEEN = `INSERT INTO processes (process, actor, last_seen) VALUES (?, ?, ?)
       AND substr(excluded.last_seen, 1, ${SECOND_CHARS}) <= substr(processes.last_seen, 1, ${SECOND_CHARS})
     THEN processes.last_seen ELSE excluded.last_seen END`;
 
-async function noteSeen(tx: Transaction, process: string, actor: string, at: string): Promise<void> {
+function noteSeen(tx: Transaction, process: string, actor: string, at: string): void {
   const name = `when ${actor} of ${process} was last seen`;
   const known = tx.known.get(name);
   if (typeof known === 'string' && seenAt(known, at) === known) return;
-  await changeOne(tx, SEEN, process, actor, at);
+  changeOne(tx, SEEN, process, actor, at);
   tx.known.set(name, at);
 }
 
@@ -118,7 +119,7 @@ export interface LogWriter {
 /** One commit that adds rows, signed at its end. */
 export async function commitRows<T>(
   writer: LogWriter,
-  work: (appending: Appending) => Promise<T>,
+  work: (appending: Appending) => Sooner<T>,
   durable?: Durable,
 ): Promise<T> {
   return await writer.storage.write(async (tx) => {
@@ -231,7 +232,7 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
     }
     for (const table of KEPT_TABLES) {
       const rows = waiting[table].splice(0);
-      if (rows.length > 0) await tx.insert(table, KEPT[table], rows);
+      if (rows.length > 0) tx.insert(table, KEPT[table], rows);
     }
   }
 
@@ -240,32 +241,27 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
     flushed = head.position;
   }
 
-  async function flushTexts(): Promise<void> {
-    if (waiting.texts.length > 0) await flush();
-  }
+  const hasNewTexts = () => waiting.texts.length > 0;
 
   /** Takes back what `work` wrote and appended if it rejects. */
-  async function savepoint<T>(work: () => Promise<T>): Promise<T> {
+  function savepoint<T>(work: () => Sooner<T>): Promise<T> {
     const [before, bound, seenBefore] = [head, earliest, [...seen]];
     const lengths = KEPT_TABLES.map((table) => waiting[table].length);
     const endedBefore = ended.length;
-    try {
-      return await tx.savepoint(work);
-    } catch (error) {
+    return tx.savepoint(work, () => {
       contentHashes.length -= head.position - before.position;
       for (const [i, table] of KEPT_TABLES.entries()) waiting[table].length = lengths[i] ?? 0;
       [head, earliest, ended.length] = [before, bound, endedBefore];
       seen.clear();
       for (const [actor, at] of seenBefore) seen.set(actor, at);
-      throw error;
-    }
+    });
   }
 
   /** The last thing before the commit: signs what was appended. */
   async function close(keepHead: boolean): Promise<void> {
     if (contentHashes.length === 0) return;
     await store();
-    for (const [actor, at] of seen) await noteSeen(tx, process, actor, at);
+    for (const [actor, at] of seen) noteSeen(tx, process, actor, at);
     await finishBlocks(await keeper.close(tx, head, contentHashes, keepHead));
     const chain = Buffer.from(head.chainHash, 'hex');
     tx.foundBy('SELECT 1 AS found FROM actions WHERE position = ? AND chain = ?', head.position, chain);
@@ -273,5 +269,5 @@ export async function openAppending(tx: Transaction, writer: Omit<LogWriter, 'st
 
   const lastSeen = (actor: string) => seen.get(actor);
 
-  return { tx, next, append, keep, end, flush, flushTexts, savepoint, lastSeen, close, keeps: false };
+  return { tx, next, append, keep, end, flush, hasNewTexts, savepoint, lastSeen, close, keeps: false };
 }

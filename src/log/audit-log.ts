@@ -2,6 +2,7 @@ import type { AskAhead, CallSink, OpenRows, ToolEnterEvent, ToolExitEvent } from
 import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/digest.ts';
+import type { Sooner } from '../sooner.ts';
 import { changeOne, type Durable, type Reader, type SqlValue, type Transaction } from '../storage/engine.ts';
 import { textId } from '../storage/text-ids.ts';
 import { type Appending, commitRows, type LogWriter } from './append.ts';
@@ -40,7 +41,7 @@ export function createAuditLog(writer: LogWriter): CallSink {
   let commits = 0;
 
   /** One commit that adds rows: those that are overdue first, then `work`. */
-  async function commit<T>(work: (appending: Appending) => Promise<T>, durable?: Durable): Promise<T> {
+  async function commit<T>(work: (appending: Appending) => Sooner<T>, durable?: Durable): Promise<T> {
     let overdue: readonly ToolExitEvent[] = [];
     // What ends a call late must be durable: a server that fails may lose any other commit, and nobody ends the call again.
     const isDurable = durable === undefined || unclosed.length > 0;
@@ -83,15 +84,15 @@ export function createAuditLog(writer: LogWriter): CallSink {
     for (const [i, call] of calls.entries()) call.position = positions[i];
   }
 
-  async function write<T>(work: (rows: OpenRows) => Promise<T>, durable?: 'soon'): Promise<T> {
+  async function write<T>(work: (rows: OpenRows) => Sooner<T>, durable?: 'soon'): Promise<T> {
     return await commit(async (appending) => {
-      const { tx, next, flush, flushTexts, savepoint, lastSeen } = appending;
+      const { tx, next, flush, hasNewTexts, savepoint, lastSeen } = appending;
       const reserve: OpenRows['reserve'] = (entered) => {
         const { position, at } = next();
         return { enter: begun.get(entered)?.position ?? 0, position, at, process };
       };
       const end: OpenRows['exit'] = (event, at) => appendEnd(appending, event, at?.at);
-      return await work({ tx, reserve, flush, flushTexts, savepoint, lastSeen, exit: end });
+      return await work({ tx, reserve, flush, hasNewTexts, savepoint, lastSeen, exit: end });
     }, durable);
   }
 
@@ -115,20 +116,24 @@ export function createAuditLog(writer: LogWriter): CallSink {
 
   const isInFile = ({ entered }: ToolExitEvent) => begun.get(entered)?.position !== undefined;
 
-  async function appendEnd(appending: Appending, event: ToolExitEvent, at?: string): Promise<void> {
+  function appendEnd(appending: Appending, event: ToolExitEvent, at?: string): Sooner<void> {
     const call = begun.get(event.entered);
     if (call === undefined) throw new Error('a call ended that never began');
-    // Where another process has explained it, what it wrote must not be stored.
-    if (call.position !== undefined && event.outcome === 'ok' && isWriting(call.event)) {
-      if (writer.storage.isShared !== true) appending.end(call.position);
-      else await changeOne(appending.tx, ...closing(appending.tx, call.position, event.correlationId));
-    }
-    // Any other end has been told by the other process.
-    else if (
-      call.position !== undefined &&
-      !(await closeCall(appending.tx, ...closing(appending.tx, call.position, event.correlationId)))
-    )
-      return;
+    if (call.position === undefined) return appendExit(appending, call, event, at);
+    const isOk = event.outcome === 'ok' && isWriting(call.event);
+    const marked = closing(appending.tx, call.position, event.correlationId);
+    // Any other end than a good one has been told by the other process, where that has explained the call.
+    if (!isOk)
+      return closeCall(appending.tx, ...marked).then((isOurs) => {
+        if (isOurs) appendExit(appending, call, event, at);
+      });
+    // What it wrote must not be stored then.
+    if (writer.storage.isShared === true) changeOne(appending.tx, ...marked);
+    else appending.end(call.position);
+    appendExit(appending, call, event, at);
+  }
+
+  function appendExit(appending: Appending, call: Begun, event: ToolExitEvent, at: string | undefined): void {
     const payload = exitPayload(event, clock);
     const { tool, outcome, result, entered } = event;
     const position = appending.append({

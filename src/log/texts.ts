@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts';
 import { canonicalJson } from '../integrity/canonical-json.ts';
 import { saltedDigest } from '../integrity/digest.ts';
 import { LIMITS } from '../limits.ts';
+import { after, type Sooner } from '../sooner.ts';
 import { changeOne, notAsMany, type Reader, type Transaction } from '../storage/engine.ts';
 import { type NamedText, textIdsOf } from '../storage/text-ids.ts';
 
@@ -47,7 +48,7 @@ export async function eraseTexts(
 ): Promise<void> {
   const told = 'INSERT INTO erased_texts (digest, task_id, position) VALUES (?, ?, ?)';
   for (const { digest } of texts) {
-    await changeOne(tx, told, digest, task, position);
+    changeOne(tx, told, digest, task, position);
     // Wherever it is: in a file that somebody forged, it may be there twice.
     const sql = 'DELETE FROM texts WHERE digest = ?';
     const { changes } = await tx.run(sql, digest);
@@ -101,16 +102,16 @@ export interface WordedTask {
 export const WORDED = 'id, title, title_call, description, description_call';
 
 /** The texts that a task is found by, title first; '' for one that is not there. Those that are known are not read. */
-export async function wordsOf(
+export function wordsOf(
   tx: Reader,
   task: WordedTask,
   known: ReadonlyMap<string, string> = new Map(),
-): Promise<string[]> {
+): Sooner<string[]> {
   const named = [
     { call: task.title_call, digest: task.title },
     { call: task.description_call ?? 0, digest: task.description ?? '' },
   ];
   const unknown = named.filter(({ call, digest }) => call > 0 && !known.has(digest));
-  const texts = unknown.length === 0 ? known : new Map([...(await readTexts(tx, unknown)), ...known]);
-  return named.map(({ digest }) => texts.get(digest) ?? '');
+  const read = unknown.length === 0 ? known : readTexts(tx, unknown);
+  return after(read, (texts) => named.map(({ digest }) => known.get(digest) ?? texts.get(digest) ?? ''));
 }

@@ -20,8 +20,7 @@ export async function closeBlocks(
     const root =
       roots.get(block) ?? (await rootBetween(tx, ROWS, block * BLOCK_ROWS, (block + 1) * BLOCK_ROWS));
     // Rows that are damaged are for the verifier to find. They must not stop the calls.
-    if (root !== undefined)
-      await changeOne(tx, 'INSERT INTO log_blocks (block, hash) VALUES (?, ?)', block, root);
+    if (root !== undefined) changeOne(tx, 'INSERT INTO log_blocks (block, hash) VALUES (?, ?)', block, root);
   }
 }
 

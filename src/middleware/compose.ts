@@ -8,8 +8,9 @@ import { takeTexts } from '../log/texts.ts';
 import { TransferredError } from '../log/transfer.ts';
 import { capabilitiesFor, type RuntimeMode } from '../modes.ts';
 import { redactText } from '../secrets.ts';
+import { after, type Sooner } from '../sooner.ts';
 import type { Reader, StorageEngine, Transaction } from '../storage/engine.ts';
-import type { Effect, Tool, WritingContext } from '../tool.ts';
+import type { Effect, Prepared, Tool, WritingContext } from '../tool.ts';
 import { codeOf, type Envelope, fail, succeed } from './envelope.ts';
 import { createToolLock, NotBegunError, type Queued } from './tool-lock.ts';
 import { type Judged, validate } from './validate.ts';
@@ -110,25 +111,37 @@ export function composeCall(deps: StageDeps) {
     }
   }, deps.room);
 
-  async function call(name: string, raw: unknown, actor: string, tell?: TellRedacted): Promise<Envelope> {
+  /** Calls that were received and have no answer yet, and who waits for there to be none. */
+  let open = 0;
+  const onAnswered: (() => void)[] = [];
+
+  function call(name: string, raw: unknown, actor: string, tell?: TellRedacted): Promise<Envelope> {
     const tool = deps.tools.get(name);
     const kind = kindOf(tool, raw);
-    const settled = await new Promise<Settled>((resolve) => {
+    open += 1;
+    return new Promise((resolve, reject) => {
       // Forgotten once it was called, and the result with it: a batch lasts longer than the first of its answers.
       let give: typeof resolve | undefined = resolve;
       const answer = (end: Settled) => {
-        give?.(end);
+        if (give === undefined) return;
+        if ('result' in end) give(succeed(end.result));
+        else if (tool === undefined || end.error instanceof NotBegunError) reject(end.error);
+        else give(fail(tool.family, end.error));
         give = undefined;
+        open -= 1;
+        if (open === 0) for (const wake of onAnswered.splice(0)) wake();
       };
       const refuse = (error: Error) => answer({ error });
       lock.add({ name, raw, actor, tell, tool, kind, since: deps.clock.monotonic(), answer, refuse });
     });
-    if ('result' in settled) return succeed(settled.result);
-    if (tool === undefined || settled.error instanceof NotBegunError) throw settled.error;
-    return fail(tool.family, settled.error);
   }
 
-  return { call, figures, close: () => lock.close() };
+  /** Resolves when every call has its answer. */
+  async function answered(): Promise<void> {
+    if (open > 0) await new Promise<void>((resolve) => onAnswered.push(resolve));
+  }
+
+  return { call, answered, figures, close: () => lock.close() };
 }
 
 function kindOf(tool: Tool | undefined, raw: unknown): Queued['kind'] {
@@ -139,8 +152,9 @@ function kindOf(tool: Tool | undefined, raw: unknown): Queued['kind'] {
 
 /** Stages 2 to 5 of calls that were taken together. Their enter rows come first, then one after the other runs and ends. */
 async function serve(stages: Stages, batch: readonly Asked[]): Promise<void> {
-  const judged = await Promise.all(batch.map((asked) => judge(stages, asked)));
-  const valid = judged.filter((call) => call !== undefined);
+  const judging = batch.map((asked) => judge(stages, asked));
+  const judged = judging.some((one) => one instanceof Promise) ? await Promise.all(judging) : judging;
+  const valid = judged.filter((call): call is Call => call !== undefined);
   const isLong = valid[0]?.asked.kind === 'long' && valid[0].refusal === undefined;
   let calls = await enter(stages, valid, isLong);
   if (isLong) {
@@ -164,43 +178,45 @@ async function serve(stages: Stages, batch: readonly Asked[]): Promise<void> {
   }
 }
 
-async function settle(work: () => Promise<Settled>): Promise<Settled> {
-  try {
-    return await work();
-  } catch (thrown) {
-    return { error: asError(thrown) };
-  }
-}
-
 /** Stage 2. What is outside the database is read now, before any transaction; what was seen is kept with the call. */
-async function judge(stages: Stages, asked: Asked): Promise<Call | undefined> {
-  const { clock, source } = stages;
-  const { tool, name, raw, actor } = asked;
+function judge(stages: Stages, asked: Asked): Sooner<Call | undefined> {
+  const { tool, name, raw } = asked;
+  const fail = (thrown: unknown): undefined => {
+    asked.answer({ error: asError(thrown) });
+  };
   try {
     const judged = tool === undefined ? judgeUnknown(stages, name, raw) : validate(tool, raw);
     if (judged.redacted.length > 0) asked.tell?.(judged.redacted);
-    const writing = judged.valid && judged.tool.effect === 'writes' ? judged.tool : undefined;
     const sent = judged.valid ? judged.args : {};
-    const { args, outside } = (await writing?.prepare?.(sent)) ?? { args: sent, outside: {} };
-    const entered: ToolEnterEvent = Object.freeze({
-      tool: judged.tool.name,
-      args: judged.valid ? args : judged.raw,
-      kept: judged.valid ? takeTexts(args, writing?.texts ?? [], clock) : undefined,
-      actor,
-      source,
-      mutates: judged.tool.effect === 'writes',
-      schemaValid: judged.valid,
-      repaired: judged.redacted.length === 0 ? judged.repaired : [...judged.repaired, ...judged.redacted],
-      outside,
-      timestamp: clock.monotonic(),
-      correlationId: clock.uuid(),
-    });
-    const refusal = judged.valid ? objectionTo(judged.tool, stages.admission) : judged.error;
-    return { asked, entered, refusal };
+    const prepared = (judged.valid && judged.tool.effect === 'writes' && judged.tool.prepare?.(sent)) || {
+      args: sent,
+      outside: {},
+    };
+    const begun = after(prepared, (outcome) => begin(stages, asked, judged, outcome));
+    return begun instanceof Promise ? begun.catch(fail) : begun;
   } catch (thrown) {
-    asked.answer({ error: asError(thrown) });
-    return undefined;
+    return fail(thrown);
   }
+}
+
+function begin(stages: Stages, asked: Asked, judged: Judged, { args, outside }: Prepared): Call {
+  const { clock, source } = stages;
+  const texts = (judged.valid && judged.tool.effect === 'writes' && judged.tool.texts) || [];
+  const entered: ToolEnterEvent = Object.freeze({
+    tool: judged.tool.name,
+    args: judged.valid ? args : judged.raw,
+    kept: judged.valid ? takeTexts(args, texts, clock) : undefined,
+    actor: asked.actor,
+    source,
+    mutates: judged.tool.effect === 'writes',
+    schemaValid: judged.valid,
+    repaired: judged.redacted.length === 0 ? judged.repaired : [...judged.repaired, ...judged.redacted],
+    outside,
+    timestamp: clock.monotonic(),
+    correlationId: clock.uuid(),
+  });
+  const refusal = judged.valid ? objectionTo(judged.tool, stages.admission) : judged.error;
+  return { asked, entered, refusal };
 }
 
 /** A name outside the surface is audited like rejected input, then answered as the protocol asks. */
@@ -341,9 +357,8 @@ async function runIn({ clock }: Stages, call: Call, rows: OpenRows): Promise<Set
   const outside = { ...entered.outside };
   const { lastSeen } = rows;
   // Not a failure of this call: the rows are of those before it, and without them nothing may be committed.
-  if (tool?.effect === 'reads') await rows.flushTexts();
-  else if (tool?.readsLog === true) await rows.flush();
-  const settled = await settle(async () => {
+  if (tool?.effect === 'reads' ? rows.hasNewTexts() : tool?.readsLog) await rows.flush();
+  try {
     if (tool === undefined || refusal !== undefined) throw refusal;
     const { args, texts } = entered.kept ?? NOTHING_KEPT;
     // Nothing to take back.
@@ -371,24 +386,29 @@ async function runIn({ clock }: Stages, call: Call, rows: OpenRows): Promise<Set
         effects,
       };
       const result = await tool.handle(args, context, rows.tx);
-      await rows.exit(exitEvent(clock, entered, { result }, effects, outside), reserved);
+      const ended = rows.exit(exitEvent(clock, entered, { result }, effects, outside), reserved);
+      if (ended instanceof Promise) await ended;
       return { result };
     });
-  });
-  if ('error' in settled) await rows.exit(exitEvent(clock, entered, settled, [], outside));
-  return settled;
+  } catch (thrown) {
+    const failed = { error: asError(thrown) };
+    await rows.exit(exitEvent(clock, entered, failed, [], outside));
+    return failed;
+  }
 }
 
 /** Runs a reading call on a snapshot. */
 async function runOn({ clock, sink }: Stages, call: Call, tx: Reader): Promise<Settled> {
   const { entered, refusal } = call;
   const { tool } = call.asked;
-  return await settle(async () => {
+  try {
     if (tool?.effect !== 'reads' || refusal !== undefined) throw refusal;
     const { args } = entered.kept ?? NOTHING_KEPT;
     const at = new Date(clock.now()).toISOString();
     return { result: await tool.handle(args, contextOf(entered, at, sink.process), tx) };
-  });
+  } catch (thrown) {
+    return { error: asError(thrown) };
+  }
 }
 
 function contextOf({ tool, actor, source, correlationId }: ToolEnterEvent, at: string, process: string) {
@@ -463,12 +483,14 @@ async function answer(stages: Stages, ended: readonly Ended[], isLast: boolean):
   const { storage, signer, lock } = stages;
   // Before anything is awaited: no other commit of this process can have begun that the fsync might not cover.
   const mark = signer?.committed();
-  const durable = await settle(async () => {
+  let failed: Settled | undefined;
+  try {
     if (ended.some(([call]) => isWriting(call))) {
       await storage.sync({ alone: isLast && lock.isFree && ended.length === 1 });
       signer?.durable(mark);
     } else await storage.assertInPlace();
-    return { result: undefined };
-  });
-  for (const [{ asked }, settled] of ended) asked.answer('error' in durable ? durable : settled);
+  } catch (thrown) {
+    failed = { error: asError(thrown) };
+  }
+  for (const [{ asked }, settled] of ended) asked.answer(failed ?? settled);
 }

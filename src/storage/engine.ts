@@ -1,4 +1,5 @@
 import { asError, ColibriError } from '../errors.ts';
+import type { Sooner } from '../sooner.ts';
 
 /**
  * The version of the schema that a database carries. Builds before 0.2.0 wrote 1 to 6 with other formats; those files are
@@ -59,14 +60,14 @@ export interface TaskSearch {
 export interface Transaction extends Reader {
   /**
    * Runs a statement that must change one row. Whatever may have swallowed it, a row that was not changed was not stored.
-   * An engine may go on before it knows: then the next read, the end of the savepoint or the commit rejects.
+   * It goes on before that is known: the next read, the end of the savepoint or the commit rejects.
    */
-  change(sql: string, ...params: readonly SqlValue[]): Promise<void>;
+  change(sql: string, ...params: readonly SqlValue[]): void;
   /**
    * Stores rows, every one of them. A table has one list of columns; those that hold bytes are given as hex (`isBytes`). As
-   * with `change`, an engine may go on before it knows.
+   * with `change`, what went wrong is known later.
    */
-  insert(table: string, columns: readonly string[], rows: readonly SqlList[]): Promise<void>;
+  insert(table: string, columns: readonly string[], rows: readonly SqlList[]): void;
   run(sql: string, ...params: readonly SqlValue[]): Promise<{ readonly changes: number }>;
   /**
    * What callers have learned of its rows, or written there: nobody else changes them meanwhile. An engine may keep it for the
@@ -81,11 +82,12 @@ export interface Transaction extends Reader {
   foundBy(sql: string, ...params: readonly SqlValue[]): void;
   /**
    * Runs `work` and takes back what it wrote if it rejects; the transaction goes on. After an error of the storage itself
-   * nothing goes on: every later statement and the commit reject with that error, whoever caught it.
+   * nothing goes on: every later statement and the commit reject with that error, whoever caught it. `undo` is told that it
+   * was taken back.
    */
-  savepoint<T>(work: () => Promise<T>): Promise<T>;
+  savepoint<T>(work: () => Sooner<T>, undo?: () => void): Promise<T>;
   /** Makes a task found by the words of these texts. They are asked for only by an engine that does not keep its index itself. */
-  indexWords(task: number, isNew: boolean, texts: () => Promise<readonly string[]>): Promise<void>;
+  indexWords(task: number, isNew: boolean, texts: () => Sooner<readonly string[]>): Sooner<void>;
 }
 
 /** When a commit must be durable, where that is not before it is answered. */
@@ -103,7 +105,7 @@ export interface StorageEngine {
    * `soon` says that nobody will wait for this commit to be durable, so that an engine may make it cheaper; `next` says so too,
    * and that another write follows at once: an engine may begin it together with this commit, and let `next` ask ahead.
    */
-  write<T>(work: (tx: Transaction) => Promise<T>, durable?: Durable): Promise<T>;
+  write<T>(work: (tx: Transaction) => Sooner<T>, durable?: Durable): Promise<T>;
   /**
    * Resolves when everything committed before the call would survive a power cut, in the database that others will find.
    * Calls that wait together share one fsync. `alone` says that nobody else is waiting for anything, so that the wait may
@@ -137,8 +139,8 @@ export function isBytes(table: string, column: string): boolean {
 }
 
 /** Runs a statement that must change one row. */
-export function changeOne(tx: Transaction, sql: string, ...params: SqlValue[]): Promise<void> {
-  return tx.change(sql, ...params);
+export function changeOne(tx: Transaction, sql: string, ...params: SqlValue[]): void {
+  tx.change(sql, ...params);
 }
 
 /** What a statement is answered with that changed another number of rows than it must. */
@@ -207,7 +209,11 @@ export interface StorageFacts {
 
 /** For where no database is open. Handlers that need none run; one that asks for a row is a bug. */
 export function createNoStorage(): StorageEngine {
-  const refuse = () => Promise.reject(new Error('there is no database in this mode'));
+  const none = () => new Error('there is no database in this mode');
+  const refuse = () => Promise.reject(none());
+  const refuseNow = () => {
+    throw none();
+  };
   const tx: Transaction = {
     ...{
       get: refuse,
@@ -215,11 +221,11 @@ export function createNoStorage(): StorageEngine {
       lists: refuse,
       isPresent: refuse,
       run: refuse,
-      change: refuse,
-      insert: refuse,
+      change: refuseNow,
+      insert: refuseNow,
       indexWords: refuse,
     },
-    savepoint: (work) => work(),
+    savepoint: async (work) => await work(),
     known: new Map(),
     now: () => undefined,
     foundBy: () => undefined,
@@ -227,7 +233,7 @@ export function createNoStorage(): StorageEngine {
   };
   return {
     read: (work) => work(tx),
-    write: (work) => work(tx),
+    write: async (work) => await work(tx),
     sync: () => Promise.resolve(),
     assertInPlace: () => Promise.resolve(),
     purge: refuse,

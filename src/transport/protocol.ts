@@ -72,13 +72,15 @@ export function serveProtocol(transport: Transport, product: Product) {
 }
 
 /** A call as both ways to it make it: answers the JSON of its result. */
-async function answerCall(product: Product, params: Params, client: string | undefined): Promise<string> {
+function answerCall(product: Product, params: Params, client: string | undefined): Promise<string> {
   let redacted: readonly string[] = [];
   const name = typeof params.name === 'string' ? params.name : '';
-  const envelope = await product.call(name, params.arguments, client, (notes) => {
+  const tell = (notes: readonly string[]) => {
     redacted = notes;
-  });
-  return resultText(envelope, product.meta(), redacted);
+  };
+  return product
+    .call(name, params.arguments, client, tell)
+    .then((envelope) => resultText(envelope, product.meta(), redacted));
 }
 
 function createProtocolServer(
@@ -119,19 +121,30 @@ function createProtocolServer(
  * The same JSON twice: some clients show a model only one of them. Made once: a large answer takes longer to be written as
  * JSON than to be found. The envelope itself has no room for redactions.
  */
-function resultText(envelope: Envelope, meta: Record<string, string> = {}, redacted: readonly string[] = []) {
+function resultText(
+  envelope: Envelope,
+  meta: Record<string, string> | undefined,
+  redacted: readonly string[],
+): string {
   const told = JSON.stringify(envelope);
   let content = textContent(told);
-  let _meta: Record<string, unknown> = meta;
+  let beside = metaText(meta);
   if (redacted.length > 0) {
-    _meta = { ...meta, [REDACTED_META_KEY]: redacted };
+    beside = metaText({ ...meta, [REDACTED_META_KEY]: redacted });
     const sentence = `Colibri does not store secrets. Before storing this call, it removed: ${redacted.join('; ')}. Do not send them again.`;
     content += `,${textContent(sentence)}`;
   }
   // In both patterns: most clients look at nothing else.
   const failed = isFailure(envelope) ? ',"isError":true' : '';
-  const beside = Object.keys(_meta).length > 0 ? `,"_meta":${JSON.stringify(_meta)}` : '';
   return `{"content":[${content}],"structuredContent":${told}${failed}${beside}}`;
+}
+
+/** What was asked for last: the answers of a batch carry the same. */
+let lastMeta: { readonly of: object | undefined; readonly text: string } = { of: undefined, text: '' };
+
+function metaText(meta: Record<string, unknown> | undefined): string {
+  if (meta !== lastMeta.of) lastMeta = { of: meta, text: meta ? `,"_meta":${JSON.stringify(meta)}` : '' };
+  return lastMeta.text;
 }
 
 function textContent(text: string): string {

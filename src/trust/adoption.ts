@@ -68,7 +68,7 @@ export async function acceptHeads(
   for (const head of others) {
     const isOurs = head.size <= view.last.position && signedBy(head, own.folder).length > 0;
     if (isOurs) own.folder.retire(head.key);
-    else await changeOne(tx, 'DELETE FROM log_heads WHERE key = ?', head.key);
+    else changeOne(tx, 'DELETE FROM log_heads WHERE key = ?', head.key);
   }
   return others.length === 0 ? own : ownLogIn(own.folder);
 }

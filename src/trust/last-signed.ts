@@ -13,7 +13,8 @@ const HASH_CHARS = 64;
  */
 export class LastSigned {
   readonly #path: string;
-  #fd: number | undefined;
+  /** The open file and its number, which stays its own for as long as it is open. */
+  #open: { readonly fd: number; readonly ino: number } | undefined;
 
   constructor(path: string) {
     this.#path = path;
@@ -44,15 +45,18 @@ export class LastSigned {
   }
 
   close(): void {
-    if (this.#fd !== undefined) fs.closeSync(this.#fd);
-    this.#fd = undefined;
+    if (this.#open !== undefined) fs.closeSync(this.#open.fd);
+    this.#open = undefined;
   }
 
   /** The file at the path: one that was deleted or moved away since tells nobody anything, and the others may have made another. */
   #file(): number {
-    if (this.#fd !== undefined && fs.fstatSync(this.#fd).ino !== target(this.#path)?.ino) this.close();
-    this.#fd ??= openPrivate(this.#path, fs.constants.O_RDWR | fs.constants.O_CREAT | WARILY);
-    return this.#fd;
+    if (this.#open !== undefined && this.#open.ino !== target(this.#path)?.ino) this.close();
+    if (this.#open === undefined) {
+      const fd = openPrivate(this.#path, fs.constants.O_RDWR | fs.constants.O_CREAT | WARILY);
+      this.#open = { fd, ino: fs.fstatSync(fd).ino };
+    }
+    return this.#open.fd;
   }
 }
 

@@ -6,6 +6,7 @@ import { signNote } from '../integrity/signed-note.ts';
 import { Frontier } from '../integrity/tree.ts';
 import type { Head, HeadKeeper } from '../log/append.ts';
 import { BLOCK_ROWS } from '../log/tree.ts';
+import type { Sooner } from '../sooner.ts';
 import {
   changeOne,
   type Durable,
@@ -196,10 +197,10 @@ export class LogSigner implements HeadKeeper {
     const own = base.own ?? (await this.#refusing(create));
     if (own === undefined) return undefined;
     this.#own = own;
-    if (base.own === undefined) await changeOne(tx, NAME, own.folder.origin);
+    if (base.own === undefined) changeOne(tx, NAME, own.folder.origin);
     const isSigned = tree.size === base.head?.row.size && base.head.row.key === own.signer.verifierKey;
-    const signed = isSigned && base.head ? base.head : await signHead(tx, own, tree, head);
-    if (keep) await changeOne(tx, KEEP, signed.row.size, signed.row.key, signed.row.checkpoint);
+    const signed = isSigned && base.head ? base.head : signHead(tx, own, tree, head);
+    if (keep) changeOne(tx, KEEP, signed.row.size, signed.row.key, signed.row.checkpoint);
     // Where no row was added, an fsync that ends now may have begun before: `keep` waits for its own.
     if (keep && contentHashes.length > 0) this.#filing = signed;
     if (this.#adoption !== undefined) this.#finishAdoption(this.#adoption, own, tree.size, await keptIn(tx));
@@ -255,6 +256,11 @@ export class LogSigner implements HeadKeeper {
   /** The newest checkpoint that is durable, for every client that wants to be a witness. */
   newest(): string | undefined {
     return this.#durable?.row.checkpoint;
+  }
+
+  /** Why nothing is signed, where nothing is. */
+  get refused(): string | undefined {
+    return this.#refused;
   }
 
   /** What `server_health` shows. No name until the first row is signed; of the keys, the one that signs comes first. */
@@ -318,7 +324,7 @@ export class LogSigner implements HeadKeeper {
   }
 
   /** A machine that finds out only now that the log is new to it joins first, then does what it was about to do. */
-  async #write<T>(work: (tx: Transaction) => Promise<T>, durable?: Durable): Promise<T> {
+  async #write<T>(work: (tx: Transaction) => Sooner<T>, durable?: Durable): Promise<T> {
     try {
       return await this.#writeOnce(work, durable);
     } catch (thrown) {
@@ -328,7 +334,7 @@ export class LogSigner implements HeadKeeper {
     }
   }
 
-  async #writeOnce<T>(work: (tx: Transaction) => Promise<T>, durable?: Durable): Promise<T> {
+  async #writeOnce<T>(work: (tx: Transaction) => Sooner<T>, durable?: Durable): Promise<T> {
     let written: HeadMark;
     let filed: HeadMark;
     this.#leaving = undefined;
@@ -548,7 +554,7 @@ export class LogSigner implements HeadKeeper {
   async #adoptedBase(tx: Transaction, view: LogView, adoption: Adoption): Promise<Base> {
     const tree = view.last.position < adoption.tree.size ? new Frontier() : adoption.tree.copy();
     await regrow({ read: (work) => work(tx) }, tree, view.last.position, this.#options.dbPath);
-    if (view.origin === undefined) await changeOne(tx, NAME, adoption.own.folder.origin);
+    if (view.origin === undefined) changeOne(tx, NAME, adoption.own.folder.origin);
     await this.#meetPeers(tx, view);
     this.#own = await acceptHeads(tx, view, adoption.own, this.#peers.keys);
     return { own: this.#own, tree, head: undefined };
@@ -612,7 +618,7 @@ const SIGN = `INSERT INTO log_heads (${HEAD_COLUMNS.join(', ')}) VALUES (?, ?, ?
     .map((column) => `${column} = excluded.${column}`)
     .join(', ')}`;
 
-async function signHead(tx: Transaction, own: OwnLog, tree: Frontier, last: Head): Promise<SignedHead> {
+function signHead(tx: Transaction, own: OwnLog, tree: Frontier, last: Head): SignedHead {
   const { signer } = own;
   const text = formatCheckpoint({ origin: signer.name, size: tree.size, root: tree.root() });
   const row = {
@@ -623,7 +629,7 @@ async function signHead(tx: Transaction, own: OwnLog, tree: Frontier, last: Head
     frontier: tree.state.hashes.join(''),
     checkpoint: signNote(text, signer),
   };
-  await changeOne(tx, SIGN, ...HEAD_COLUMNS.map((column) => row[column]));
+  changeOne(tx, SIGN, ...HEAD_COLUMNS.map((column) => row[column]));
   return { row, tree };
 }
 

@@ -45,7 +45,7 @@ export function taskTools(settings: TaskSettings): Tool[] {
       input: schema.CreateInput,
       output: schema.CreateOutput,
       example: { title: 'Fix the login', project: 'web' },
-      prepare: async (args) => ({
+      prepare: (args) => ({
         args: { workflow: settings.workflow, ...args },
         outside: settings.projects === undefined ? {} : { projects: settings.projects },
       }),

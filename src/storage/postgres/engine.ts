@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { asError, ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
+import type { Sooner } from '../../sooner.ts';
 import { visibleLine } from '../../untrusted.ts';
 import type { Address } from '../address.ts';
 import {
@@ -220,13 +221,13 @@ class PostgresEngine implements StorageEngine {
     return await Session.open(address, { reads: true, longReads });
   }
 
-  async write<T>(work: (tx: Transaction) => Promise<T>, durable?: Durable): Promise<T> {
+  async write<T>(work: (tx: Transaction) => Sooner<T>, durable?: Durable): Promise<T> {
     const turn = this.#lastWrite.then(() => this.#writeAlone(work, durable));
     this.#lastWrite = turn.catch(() => undefined);
     return await turn;
   }
 
-  async #writeAlone<T>(work: (tx: Transaction) => Promise<T>, durable?: Durable): Promise<T> {
+  async #writeAlone<T>(work: (tx: Transaction) => Sooner<T>, durable?: Durable): Promise<T> {
     if (this.#failed !== undefined) throw this.#failed;
     // From now on this process may see what others committed and what is not durable yet, whatever becomes of this write.
     if (this.#isSynced) this.#seenOn = this.#writer;

@@ -1,3 +1,4 @@
+import { after, type Sooner } from '../../sooner.ts';
 import { isBytes, type Reader, type Row, type SqlList, type SqlValue, type Transaction } from '../engine.ts';
 import { isOnThisMachine, isPresent } from '../process-identity.ts';
 import { Changes } from './changes.ts';
@@ -111,17 +112,17 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
     return { changes: countOf(await this.ask(sql, params)) };
   }
 
-  async change(sql: string, ...params: readonly SqlValue[]): Promise<void> {
+  change(sql: string, ...params: readonly SqlValue[]): void {
     if (this.#failure !== undefined) throw this.#failure;
     this.#changes.add(sql, params);
   }
 
-  async insert(table: string, columns: readonly string[], rows: readonly SqlList[]): Promise<void> {
+  insert(table: string, columns: readonly string[], rows: readonly SqlList[]): void {
     const sql = `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`;
     const stored = columns.some((column) => isBytes(table, column))
       ? rows.map((row) => row.map((value, i) => (isBytes(table, columns[i] ?? '') ? `\\x${value}` : value)))
       : rows;
-    for (const row of stored) await this.change(sql, ...row);
+    for (const row of stored) this.change(sql, ...row);
   }
 
   /** `isChange`: so is the statement that is sent next. */
@@ -154,13 +155,14 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
     this.#unchecked.push({ answer, savepoint: this.#savepoint });
   }
 
-  async indexWords(task: number, _isNew: boolean, texts: () => Promise<readonly string[]>): Promise<void> {
-    const words = indexedWords(await texts());
-    await this.change(
-      `INSERT INTO task_words (task_id, words) VALUES (?, ?)
-       ON CONFLICT (task_id) DO UPDATE SET words = excluded.words`,
-      task,
-      words,
+  indexWords(task: number, _isNew: boolean, texts: () => Sooner<readonly string[]>): Sooner<void> {
+    return after(texts(), (found) =>
+      this.change(
+        `INSERT INTO task_words (task_id, words) VALUES (?, ?)
+         ON CONFLICT (task_id) DO UPDATE SET words = excluded.words`,
+        task,
+        indexedWords(found),
+      ),
     );
   }
 
@@ -168,7 +170,7 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
    * Nothing is waited for at its end: a statement of it that fails only turns out later, and then nothing of the transaction
    * may go on. What is refused before anything of it left costs nothing.
    */
-  async savepoint<T>(work: () => Promise<T>): Promise<T> {
+  async savepoint<T>(work: () => Sooner<T>, undo?: () => void): Promise<T> {
     const savepoint: Savepoint = { before: this.#changes.length, isBegun: false };
     this.#savepoint = savepoint;
     try {
@@ -177,6 +179,7 @@ export class PostgresTransaction extends PostgresReader implements Transaction {
       return result;
     } catch (error) {
       this.known.clear();
+      undo?.();
       this.#changes.keep(savepoint.isBegun ? 0 : savepoint.before);
       if (savepoint.isBegun) await this.settle().catch(() => undefined);
       if (this.#failure !== undefined) throw this.#failure;

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../limits.ts';
+import { after, type Sooner } from '../../sooner.ts';
 import { isBytes, notAsMany, type Row, type SqlList, type SqlValue, type Transaction } from '../engine.ts';
 import { isPresent } from '../process-identity.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
@@ -146,14 +147,12 @@ export class Connection implements Transaction {
     return this.#run(sql, params);
   }
 
-  change(sql: string, ...params: readonly SqlValue[]): Promise<void> {
+  change(sql: string, ...params: readonly SqlValue[]): void {
     this.#waiting.push({ sql, params });
-    return DONE;
   }
 
-  insert(table: string, columns: readonly string[], rows: readonly SqlList[]): Promise<void> {
+  insert(table: string, columns: readonly string[], rows: readonly SqlList[]): void {
     for (const params of rows) this.#waiting.push({ table, columns, params });
-    return DONE;
   }
 
   /** Writes what waits, and begins the savepoint before the first thing that it might have to take back. */
@@ -216,13 +215,18 @@ export class Connection implements Transaction {
   /** The answer to a commit is never lost on its way here. */
   foundBy(): void {}
 
-  async indexWords(task: number, isNew: boolean, texts: () => Promise<readonly string[]>): Promise<void> {
+  indexWords(task: number, isNew: boolean, texts: () => Sooner<readonly string[]>): Sooner<void> {
     if (isNew) {
       this.#newest = task;
       // A search takes such a text apart each time as long as it waits.
-      this.#isLong ||= (await texts()).join('').length > LONG_TEXT_CHARS;
-    } else if (task <= this.#indexedTo())
-      this.#words.push({ sql: REINDEX_WORDS, params: [task, ...(await texts())] });
+      return after(texts(), (found) => {
+        this.#isLong ||= found.reduce((chars, text) => chars + text.length, 0) > LONG_TEXT_CHARS;
+      });
+    }
+    if (task > this.#indexedTo()) return undefined;
+    return after(texts(), (found) => {
+      this.#words.push({ sql: REINDEX_WORDS, params: [task, ...found] });
+    });
   }
 
   /** The last task whose words are in the index. */
@@ -252,7 +256,7 @@ export class Connection implements Transaction {
     }
   }
 
-  async savepoint<T>(work: () => Promise<T>): Promise<T> {
+  async savepoint<T>(work: () => Sooner<T>, undo?: () => void): Promise<T> {
     const outer = this.#savepoint;
     if (outer !== undefined) this.#writeWaiting(true);
     const savepoint = { from: this.#waiting.length, begun: false };
@@ -269,6 +273,7 @@ export class Connection implements Transaction {
       // Where writing what waits has failed, nothing waits any more.
       this.#waiting.length = savepoint.begun ? 0 : Math.min(savepoint.from, this.#waiting.length);
       if (savepoint.begun && this.#failure === undefined) this.#takeBack();
+      undo?.();
       throw error;
     } finally {
       this.#savepoint = outer;
@@ -479,8 +484,6 @@ type Waiting = { readonly params: SqlList } & (
   | { readonly sql: string; readonly table?: undefined }
   | { readonly sql?: undefined; readonly table: string; readonly columns: readonly string[] }
 );
-
-const DONE = Promise.resolve();
 
 /** Of a task that is indexed at once: 128 of them would take a search a tenth of a second. */
 const LONG_TEXT_CHARS = 1_000;

@@ -2,6 +2,7 @@ import { fdatasync, fdatasyncSync, fstatSync, statSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { asError, ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
+import type { Sooner } from '../../sooner.ts';
 import {
   PlantedRow,
   type Reader,
@@ -165,7 +166,7 @@ class SqliteEngine implements StorageEngine {
     return reader;
   }
 
-  async write<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+  async write<T>(work: (tx: Transaction) => Sooner<T>): Promise<T> {
     const turn = this.#lastWrite.then(() => this.#writeAlone(work));
     this.#lastWrite = turn.catch(() => undefined);
     return await turn;
@@ -175,7 +176,7 @@ class SqliteEngine implements StorageEngine {
    * BEGIN IMMEDIATE, never a plain BEGIN: a reader that turns writer is refused at once whatever the busy timeout says
    * (3,500 of 4,000 appends by eight processes were lost that way).
    */
-  async #writeAlone<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+  async #writeAlone<T>(work: (tx: Transaction) => Sooner<T>): Promise<T> {
     try {
       // Other processes may use the log beside a new file already, and behind a cut nobody would find the commit. What only
       // the log itself tells is found by the look that follows every commit, and no answer is given before that one.
