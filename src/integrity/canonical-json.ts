@@ -70,9 +70,19 @@ function writeObject(members: object, depth: number): string {
   if (!isPlain(members)) throw new CanonicalJsonError('only plain objects and arrays have a JSON text');
   let text = '';
   for (const key of sortedKeys(members)) {
-    text += `${text === '' ? '' : ','}${writeString(key)}:${writeValue(members[key], depth)}`;
+    text += (text === '' ? '{' : ',') + (labels.get(key) ?? labelOf(key)) + writeValue(members[key], depth);
   }
-  return `{${text}}`;
+  return text === '' ? '{}' : `${text}}`;
+}
+
+/** What stands before a value, by its name: most names are met again and again. A stranger's do not push out ours. */
+const labels = new Map<string, string>();
+const LABELS_MAX = 500;
+
+function labelOf(key: string): string {
+  const label = `${writeString(key)}:`;
+  if (labels.size < LABELS_MAX && key.length <= PLAIN_CHARS_MAX) labels.set(key, label);
+  return label;
 }
 
 /** Above this, the sort that is built in is faster. */

@@ -1,5 +1,5 @@
 import type { CallOutcome } from '../audit-sink.ts';
-import { canonicalJson } from '../integrity/canonical-json.ts';
+import { CanonicalJsonError } from '../integrity/canonical-json.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import type { Effect } from '../tool.ts';
 
@@ -86,23 +86,50 @@ export const UNSAID = {
   result_hash: null,
 } as const satisfies Partial<AuditRow>;
 
-/** The fields in the order of canonical JSON: sorting them anew would take as long as the hashes of a row. */
-const FIELDS =
-  `actor args_hash at correlation_id duration_ms effects error_code outcome position process repaired
-  result_hash rules schema_valid sequence_no source stage tool`
-    .split(/\s+/)
-    .map((name) => ({ name: name as keyof AuditRow, label: `"${name}":` }));
-
-/** The canonical text of a row: what is hashed. */
+/**
+ * The canonical text of a row: what is hashed. The fields are in their order already, and JSON leaves out what is undefined:
+ * V8 writes it in two thirds of the time that the parts would take, and without them. A test compares it with `canonicalJson`.
+ */
 export function auditText(row: Partial<AuditRow>): string {
-  let text = '';
-  for (const { name, label } of FIELDS) {
-    const value = row[name];
-    if (value === null || (value === undefined && !(name in row))) continue;
-    if (typeof value === 'object' && value.length === 0) continue;
-    text += (text === '' ? '{' : ',') + label + canonicalJson(value);
-  }
-  return text === '' ? '{}' : `${text}}`;
+  const { effects = [], repaired = [] } = row;
+  for (const text of repaired) requireExact(text);
+  requireExact(row.actor, row.position);
+  requireExact(row.tool, row.sequence_no);
+  requireExact(row.process, row.duration_ms);
+  return JSON.stringify({
+    actor: row.actor,
+    args_hash: row.args_hash ?? undefined,
+    at: row.at,
+    correlation_id: row.correlation_id,
+    duration_ms: row.duration_ms ?? undefined,
+    effects: effects.length === 0 ? undefined : effects.map(inOrder),
+    error_code: row.error_code ?? undefined,
+    outcome: row.outcome,
+    position: row.position,
+    process: row.process,
+    repaired: repaired.length === 0 ? undefined : repaired,
+    result_hash: row.result_hash ?? undefined,
+    rules: row.rules,
+    schema_valid: row.schema_valid,
+    sequence_no: row.sequence_no,
+    source: row.source,
+    stage: row.stage,
+    tool: row.tool,
+  });
+}
+
+function inOrder({ hash, id, previous, seal, table }: Effect): Effect {
+  requireExact(id, previous);
+  if (seal === undefined) return { hash, id, previous, table };
+  requireExact(seal.merkle_root, seal.leaf_count);
+  return { hash, id, previous, seal: { leaf_count: seal.leaf_count, merkle_root: seal.merkle_root }, table };
+}
+
+/** A text or a whole number that JSON cannot carry as it is would be changed quietly. */
+function requireExact(text: string | undefined, number?: number | null): void {
+  if (text?.isWellFormed() === false) throw new CanonicalJsonError('a string holds a lone surrogate');
+  if (typeof number === 'number' && !Number.isSafeInteger(number))
+    throw new CanonicalJsonError(`${number} is not a whole number that JSON carries exactly`);
 }
 
 /** The row in a text of our own. Texts of others are for the verifier (`verify/rules/row-form.ts`). */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { canonicalJson } from '../../integrity/canonical-json.ts';
 import { type AuditRow, chainHash, GENESIS, parseAuditText, seenAt, storeRow } from '../../log/row.ts';
@@ -48,7 +49,12 @@ describe('storeRow', () => {
 
   test('gives another text and other hashes when any field changes', () => {
     const known = storeRow(row, GENESIS);
-    const others = Object.keys(row).map((field) => storeRow({ ...row, [field]: 'changed' }, GENESIS));
+    const others = Object.entries(row).map(([field, value]) => {
+      const numbers = { position: 3, sequence_no: 3, duration_ms: 4, rules: 2 };
+      const effects = row.effects.map((effect) => ({ ...effect, previous: 1 }));
+      const changed = { schema_valid: false, repaired: ['changed'], effects, ...numbers };
+      return storeRow({ ...row, [field]: Reflect.get(changed, field) ?? `${value} changed` }, GENESIS);
+    });
 
     expect(new Set([known, ...others].map(({ content_hash }) => content_hash)).size).toBe(others.length + 1);
     expect(new Set([known, ...others].map(({ chain_hash }) => chain_hash)).size).toBe(others.length + 1);
@@ -57,7 +63,38 @@ describe('storeRow', () => {
   test('refuses a row whose text could not be read back the same', () => {
     expect(() => storeRow({ ...row, actor: '\ud800' }, GENESIS)).toThrow();
     expect(() => storeRow({ ...row, duration_ms: Number.NaN }, GENESIS)).toThrow();
-    expect(() => storeRow({ ...row, error_code: undefined as unknown as null }, GENESIS)).toThrow();
+    expect(() => storeRow({ ...row, sequence_no: 2 ** 53 }, GENESIS)).toThrow();
+    expect(() => storeRow({ ...row, repaired: ['\ud800'] }, GENESIS)).toThrow();
+    const [effect] = row.effects;
+    expect(() => storeRow({ ...row, effects: [{ ...effect!, previous: 2 ** 53 }] }, GENESIS)).toThrow();
+  });
+
+  test('writes what canonical JSON writes, whatever the fields hold', () => {
+    const text = fc.string({ unit: 'binary' }).filter((one) => one.isWellFormed());
+    const whole = fc.maxSafeNat();
+    const seal = fc.option(fc.record({ merkle_root: text, leaf_count: whole }), { nil: undefined });
+    const effect = fc
+      .record({ table: text, previous: whole, id: text, hash: text, seal })
+      .map(({ seal: sealed, ...rest }) => (sealed === undefined ? rest : { ...rest, seal: sealed }));
+    const any = fc.record({
+      ...{ tool: text, actor: text, process: text, position: whole, sequence_no: whole },
+      effects: fc.array(effect, { maxLength: 3 }),
+      repaired: fc.array(text, { maxLength: 3 }),
+      duration_ms: fc.option(whole),
+      args_hash: fc.option(text),
+      error_code: fc.option(text),
+    });
+
+    fc.assert(
+      fc.property(any, (fields) => {
+        const changed = { ...row, ...fields };
+        const said = Object.entries(changed).filter(
+          ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
+        );
+
+        expect(storeRow(changed, GENESIS).text).toBe(canonicalJson(Object.fromEntries(said)));
+      }),
+    );
   });
 });
 
