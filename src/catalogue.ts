@@ -83,7 +83,7 @@ async function gitEvidence({ workspace, isProject }: Config) {
 /** How a model should work here, in a few sentences. The skill and the guides teach the same loop, and a test follows it. */
 export const INSTRUCTIONS = [
   'Colibri keeps tasks, the reasons for decisions, and proofs of both. Every call is recorded.',
-  'Start with task_next_actions. If yours lists tasks, continue them. Otherwise claim the first of next_actions with task_update (status in_progress; for a pipeline task, which shows its status, GATHER). Otherwise take over one of abandoned (takeover: true). Otherwise make the call in hint: a new task is in backlog and must be set to todo before it can be claimed.',
+  'Start with task_next_actions. If yours lists tasks, continue them. Otherwise claim the first of next_actions with task_update (status in_progress; for a pipeline task, which shows its status, GATHER). Otherwise take over one of abandoned (takeover: true). Otherwise make the call in hint: a new task is in backlog and must be set to todo before it can be claimed. If it names no call, there is nothing to do: stop.',
   'If a claim is refused, the message names the step that comes first, or the holder; if someone holds the task, take another one.',
   'While you work, record your reasons with thought_record; a task cannot be finished without at least one thought. Then set it to review and to done; a pipeline task goes step by step to DONE.',
   'For a proof_grade task, first open a session with audit_session_start (auditor_id names who will check the work, such as your user), and seal it with merkle_finalize before you set done.',

@@ -281,9 +281,9 @@ class ColibriServer {
     const { signer } = this.booted ?? {};
     const [refused, note] = [signer?.refused, signer?.newest()];
     if (refused !== undefined) return { [UNSIGNED_META_KEY]: refused };
+    if (note === undefined) return undefined;
     // The same object for the same checkpoint: its JSON is made once for all answers of a batch.
-    if (note !== undefined && this.#meta?.[CHECKPOINT_META_KEY] !== note)
-      this.#meta = { [CHECKPOINT_META_KEY]: note };
+    if (this.#meta?.[CHECKPOINT_META_KEY] !== note) this.#meta = { [CHECKPOINT_META_KEY]: note };
     return this.#meta;
   }
 }

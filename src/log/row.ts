@@ -1,5 +1,5 @@
 import type { CallOutcome } from '../audit-sink.ts';
-import { CanonicalJsonError } from '../integrity/canonical-json.ts';
+import { canonicalJson } from '../integrity/canonical-json.ts';
 import { sha256Hex } from '../integrity/digest.ts';
 import type { Effect } from '../tool.ts';
 
@@ -86,28 +86,44 @@ export const UNSAID = {
   result_hash: null,
 } as const satisfies Partial<AuditRow>;
 
-/**
- * The canonical text of a row: what is hashed. The fields are in their order already, and JSON leaves out what is undefined:
- * V8 writes it in two thirds of the time that the parts would take, and without them. A test compares it with `canonicalJson`.
- */
+/** The fields in the order of canonical JSON: sorting them anew would take as long as the hashes of a row. */
+const FIELDS =
+  `actor args_hash at correlation_id duration_ms effects error_code outcome position process repaired
+  result_hash rules schema_valid sequence_no source stage tool`
+    .split(/\s+/)
+    .map((name) => ({ name: name as keyof AuditRow, label: `"${name}":` }));
+
+/** The canonical text of a row: what is hashed. */
 export function auditText(row: Partial<AuditRow>): string {
-  const { effects = [], repaired = [] } = row;
-  for (const text of repaired) requireExact(text);
-  requireExact(row.actor, row.position);
-  requireExact(row.tool, row.sequence_no);
-  requireExact(row.process, row.duration_ms);
+  if (isRegular(row)) return regularText(row);
+  // A part of it may come from a row that somebody forged.
+  let text = '';
+  for (const { name, label } of FIELDS) {
+    const value = row[name];
+    if (value === null || (value === undefined && !(name in row))) continue;
+    if (typeof value === 'object' && value.length === 0) continue;
+    text += (text === '' ? '{' : ',') + label + canonicalJson(value);
+  }
+  return text === '' ? '{}' : `${text}}`;
+}
+
+/**
+ * The same of a row whose fields are what they should be. They are in their order, and JSON leaves out what is undefined: V8
+ * writes it in two thirds of the time of its parts, and with a quarter of the garbage.
+ */
+function regularText(row: AuditRow): string {
   return JSON.stringify({
     actor: row.actor,
     args_hash: row.args_hash ?? undefined,
     at: row.at,
     correlation_id: row.correlation_id,
     duration_ms: row.duration_ms ?? undefined,
-    effects: effects.length === 0 ? undefined : effects.map(inOrder),
+    effects: row.effects.length === 0 ? undefined : row.effects.map(inOrder),
     error_code: row.error_code ?? undefined,
     outcome: row.outcome,
     position: row.position,
     process: row.process,
-    repaired: repaired.length === 0 ? undefined : repaired,
+    repaired: row.repaired.length === 0 ? undefined : row.repaired,
     result_hash: row.result_hash ?? undefined,
     rules: row.rules,
     schema_valid: row.schema_valid,
@@ -118,18 +134,43 @@ export function auditText(row: Partial<AuditRow>): string {
   });
 }
 
-function inOrder({ hash, id, previous, seal, table }: Effect): Effect {
-  requireExact(id, previous);
-  if (seal === undefined) return { hash, id, previous, table };
-  requireExact(seal.merkle_root, seal.leaf_count);
-  return { hash, id, previous, seal: { leaf_count: seal.leaf_count, merkle_root: seal.merkle_root }, table };
+function inOrder({ hash, id, previous, table }: Effect): Effect {
+  return { hash, id, previous, table };
 }
 
-/** A text or a whole number that JSON cannot carry as it is would be changed quietly. */
-function requireExact(text: string | undefined, number?: number | null): void {
-  if (text?.isWellFormed() === false) throw new CanonicalJsonError('a string holds a lone surrogate');
-  if (typeof number === 'number' && !Number.isSafeInteger(number))
-    throw new CanonicalJsonError(`${number} is not a whole number that JSON carries exactly`);
+/** Whether JSON carries every field as it is. */
+function isRegular(row: Partial<AuditRow>): row is AuditRow {
+  return (
+    isText(row.actor) &&
+    isText(row.tool) &&
+    isText(row.source) &&
+    isText(row.stage) &&
+    isText(row.at) &&
+    isText(row.correlation_id) &&
+    isText(row.outcome) &&
+    isText(row.process) &&
+    (row.args_hash === null || isText(row.args_hash)) &&
+    (row.error_code === null || isText(row.error_code)) &&
+    (row.result_hash === null || isText(row.result_hash)) &&
+    (row.duration_ms === null || Number.isSafeInteger(row.duration_ms)) &&
+    Number.isSafeInteger(row.position) &&
+    Number.isSafeInteger(row.sequence_no) &&
+    Number.isSafeInteger(row.rules) &&
+    typeof row.schema_valid === 'boolean' &&
+    Array.isArray(row.effects) &&
+    row.effects.every(isRegularEffect) &&
+    Array.isArray(row.repaired) &&
+    row.repaired.every(isText)
+  );
+}
+
+/** A seal is rare, and is written in its parts. */
+function isRegularEffect({ hash, id, previous, seal, table }: Effect): boolean {
+  return isText(hash) && isText(id) && isText(table) && Number.isSafeInteger(previous) && seal === undefined;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value.isWellFormed();
 }
 
 /** The row in a text of our own. Texts of others are for the verifier (`verify/rules/row-form.ts`). */

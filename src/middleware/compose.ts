@@ -119,14 +119,12 @@ export function composeCall(deps: StageDeps) {
     const tool = deps.tools.get(name);
     const kind = kindOf(tool, raw);
     open += 1;
-    return new Promise((resolve, reject) => {
+    return new Promise((resolve) => {
       // Forgotten once it was called, and the result with it: a batch lasts longer than the first of its answers.
       let give: typeof resolve | undefined = resolve;
       const answer = (end: Settled) => {
         if (give === undefined) return;
-        if ('result' in end) give(succeed(end.result));
-        else if (tool === undefined || end.error instanceof NotBegunError) reject(end.error);
-        else give(fail(tool.family, end.error));
+        give(envelopeOf(tool, end));
         give = undefined;
         open -= 1;
         if (open === 0) for (const wake of onAnswered.splice(0)) wake();
@@ -142,6 +140,17 @@ export function composeCall(deps: StageDeps) {
   }
 
   return { call, answered, figures, close: () => lock.close() };
+}
+
+/** What a call is answered with; rejects where the protocol has to answer. An error may be anything that a handler threw. */
+function envelopeOf(tool: Tool | undefined, end: Settled): Sooner<Envelope> {
+  if ('result' in end) return succeed(end.result);
+  if (tool === undefined || end.error instanceof NotBegunError) return Promise.reject(end.error);
+  try {
+    return fail(tool.family, end.error);
+  } catch (thrown) {
+    return Promise.reject(asError(thrown));
+  }
 }
 
 function kindOf(tool: Tool | undefined, raw: unknown): Queued['kind'] {

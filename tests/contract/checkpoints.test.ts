@@ -548,6 +548,32 @@ describe('what a log refuses to be signed over, and how its owner goes on', () =
       },
     );
 
+  proves(
+    'checkpoint.adopt',
+    'a running server does not hand on a checkpoint that the owner has given up',
+    async (desk) => {
+      await desk.work();
+      const server = await desk.colibri.start();
+      const title = { title: 'soon cut off', project: 'demo' };
+      const before = metaOf((await server.call('task_create', title)).message.result);
+      const last = desk.positions().length;
+      desk.tamper((db) => {
+        for (const table of ['actions', 'action_payloads'])
+          db.exec(`DELETE FROM ${table} WHERE position > ${last - 2}`);
+      });
+      await server.call('server_ping');
+      await checkpoint(desk, '--adopt');
+      const other = await desk.colibri.start();
+      await other.call('task_list');
+
+      const answers = [await server.call('task_list'), await server.call('task_list')];
+      await Promise.all([server.closeInput(), other.closeInput()]);
+
+      expect(before).toBeDefined();
+      for (const { message } of answers) expect(metaOf(message.result)).not.toBe(before);
+    },
+  );
+
   proves('checkpoint.adopt', 'adopting where nothing was refused gives up nothing', async (desk) => {
     await desk.work();
     const before = readFileSync(join(desk.logFolder, 'key.pub'), 'utf8');

@@ -1,7 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test, vi } from 'vitest';
 import * as z from 'zod';
 import { type AuditSink, inTurn } from '../../audit-sink.ts';
+import type { Clock } from '../../clock.ts';
 import { ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import { UNSIGNED } from '../../log/append.ts';
@@ -23,15 +26,18 @@ const marks = async (storage: StorageEngine) =>
 
 async function stages(
   tools: readonly Tool[],
-  { sink: plain, ...backing }: Partial<Omit<Backing, 'sink'>> & { readonly sink?: AuditSink } = {},
+  {
+    sink: plain,
+    clock = stillClock(),
+    ...backing
+  }: Partial<Omit<Backing, 'sink'>> & { readonly sink?: AuditSink; readonly clock?: Clock } = {},
   engine?: StorageEngine,
 ) {
   const storage = engine ?? (await openScratch());
-  const clock = stillClock();
   const log = vi.fn();
   const writer = { storage: backing.storage ?? storage, clock, process: 'here', keeper: UNSIGNED };
   const sink = plain === undefined ? createAuditLog(writer) : inTurn(plain, storage, clock);
-  const { call, close, figures } = composeCall({
+  const { call, answered, close, figures } = composeCall({
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     clock,
     source: 'mcp',
@@ -39,7 +45,10 @@ async function stages(
     admission: { mode: 'FULL', degraded: () => undefined },
     ready: async () => ({ storage, sink, ...backing }),
   });
-  return { storage, log, close, figures, call: (name: string, raw: unknown = {}) => call(name, raw, 'ada') };
+  return {
+    ...{ storage, log, answered, close, figures },
+    call: (name: string, raw: unknown = {}) => call(name, raw, 'ada'),
+  };
 }
 
 const outcomes = async (storage: StorageEngine) =>
@@ -723,5 +732,52 @@ describe('R33: whatever a handler or a sink throws, there is one answer, one end
       error: { code: stage === 'enter' ? 'AUDIT_ENTER_FAILED' : 'HANDLER_ERROR' },
     });
     expect(served).toMatchObject({ ok: true });
+  });
+});
+
+describe('an answer', () => {
+  test('that was given is not kept by its batch', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const results: WeakRef<object>[] = [];
+    const kept: number[] = [];
+    const tool = aTool({
+      async handle() {
+        await turn();
+        collect();
+        kept.push(results.filter((result) => result.deref() !== undefined).length);
+        const result = { items: Array.from({ length: 100 }, (_, i) => ({ i })) };
+        results.push(new WeakRef(result));
+        return result;
+      },
+    });
+    // Each takes so long that it gets a commit of its own, and the answers of the first leave while the others run.
+    let ms = 0;
+    const monotonic = () => {
+      ms += LIMITS.sliceMsMax;
+      return ms;
+    };
+    const { call } = await stages([tool], { clock: { ...stillClock(), monotonic } });
+
+    await Promise.all(Array.from({ length: 12 }, () => call('probe').then(() => undefined)));
+
+    expect(Math.max(...kept)).toBeLessThan(6);
+  });
+
+  test('is given to the others where one is an error that has no text', async () => {
+    const odd = Object.assign(new Error('odd'), { message: 7 });
+    const { call, answered } = await stages([
+      aTool({
+        handle() {
+          throw odd;
+        },
+      }),
+      aTool({ name: 'fine' }),
+    ]);
+
+    const answers = await Promise.allSettled([call('probe'), call('fine')]);
+    await answered();
+
+    expect(answers).toMatchObject([{ status: 'rejected' }, { status: 'fulfilled', value: { ok: true } }]);
   });
 });

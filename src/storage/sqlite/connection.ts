@@ -218,9 +218,10 @@ export class Connection implements Transaction {
   indexWords(task: number, isNew: boolean, texts: () => Sooner<readonly string[]>): Sooner<void> {
     if (isNew) {
       this.#newest = task;
+      if (this.#isLong) return undefined;
       // A search takes such a text apart each time as long as it waits.
       return after(texts(), (found) => {
-        this.#isLong ||= found.reduce((chars, text) => chars + text.length, 0) > LONG_TEXT_CHARS;
+        this.#isLong = found.reduce((chars, text) => chars + text.length, 0) > LONG_TEXT_CHARS;
       });
     }
     if (task > this.#indexedTo()) return undefined;
