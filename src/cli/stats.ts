@@ -23,7 +23,7 @@ export const stats = command({
   name: 'stats',
   usage: '[--since TIME] [--until TIME] [--project NAME] [--actor NAME]',
   summary: 'show a week at a glance: what was finished, started, refused, abandoned and erased, and by whom',
-  details: `Default: the last ${SINCE_DEFAULT}. Each finished task is shown with its reason, the newest thought on it. The tables count calls, so that the columns add up: a task that was started twice counts twice. A task counts as abandoned if someone else took it over; tasks whose holder is now gone or silent are also listed. --csv prints the counts by agent and project.`,
+  details: `Default: the last ${SINCE_DEFAULT}. Each finished task is shown with its reason, the newest thought on it when it was finished. The tables count calls, so that the columns add up: a task that was started twice counts twice. A task counts as abandoned if someone else took it over; tasks whose holder is now gone or silent are also listed. --csv prints the counts by agent and project.`,
   options: {
     ...PERIOD_OPTIONS,
     project: { value: 'NAME', help: 'only calls about tasks of this project' },
@@ -84,7 +84,7 @@ async function readGlance(tx: Reader, period: Period, asked: Asked) {
     actor,
   );
   const finished = [];
-  for (const one of glance.finished) finished.push({ ...one, ...(await reasonFor(tx, one.task_id, glance)) });
+  for (const one of glance.finished) finished.push({ ...one, ...(await reasonFor(tx, one, glance)) });
   const abandoned_now = await abandonedNow(tx, asked);
   return { ...glance, finished, abandoned_now, tasks_now: await tasksNow(tx, project) };
 }
@@ -104,11 +104,13 @@ async function abandonedNow(tx: Reader, { project, actor, leaseMinutes }: Asked)
 
 const ALL = Number.MAX_SAFE_INTEGER;
 
-/** The newest thought on a task, and the commits that its thoughts of the period name. */
-async function reasonFor(tx: Reader, task: string, { commits }: Pick<Glance, 'commits'>) {
-  const sql = `SELECT id, type, ${shown(THOUGHTS, 'content')} FROM thoughts WHERE task_id = ? ORDER BY chain_position DESC LIMIT 1`;
-  const newest = await tx.get<{ id: number; type: string; content: string }>(sql, parseId(TASKS, task) ?? 0);
-  const named = commits.filter(({ tasks }) => tasks.includes(task)).map(({ commit }) => commit);
+/** The newest thought on a task when it was finished, and the commits that its thoughts of the period name. */
+async function reasonFor(tx: Reader, { task_id, at }: Happened, { commits }: Pick<Glance, 'commits'>) {
+  const sql = `SELECT id, type, ${shown(THOUGHTS, 'content')} FROM thoughts
+    WHERE task_id = ? AND recorded_at <= ? ORDER BY chain_position DESC LIMIT 1`;
+  type Newest = { readonly id: number; readonly type: string; readonly content: string };
+  const newest = await tx.get<Newest>(sql, parseId(TASKS, task_id) ?? 0, at);
+  const named = commits.filter(({ tasks }) => tasks.includes(task_id)).map(({ commit }) => commit);
   return {
     ...(newest && {
       reason: newest.content,

@@ -88,6 +88,24 @@ test('P8: a line of the log names the task, and a person’s line says that it c
   expect(stdout).toMatch(/Robin \(cli\) +changed T-0002 Work: assignee bob\n/);
 });
 
+test('a thought that was recorded after a task was finished is not shown as the reason for it', async () => {
+  const week = new Playground();
+  const server = await week.start();
+  await server.call('task_create', { title: 'Ship it', project: 'demo' });
+  const think = (content: string) =>
+    server.call('thought_record', { task_id: 'T-0001', type: 'decision', content });
+  await think('Because the tests pass.');
+  for (const status of ['todo', 'in_progress', 'review', 'done'])
+    await server.call('task_update', { task_id: 'T-0001', status });
+  await think('Looking back, it went well.');
+  await server.closeInput();
+
+  const { stdout } = await runColibri(week, ['stats', '--json']);
+
+  expect(await week.dispose()).toEqual([]);
+  expect(JSON.parse(stdout)).toMatchObject({ finished: [{ reason: 'Because the tests pass.' }] });
+});
+
 describe('what is not there', () => {
   test('a database that is missing is not one that cannot be reached, and the message names init', async () => {
     const closed = colibri.path('closed');
