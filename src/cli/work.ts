@@ -8,6 +8,7 @@ import { RecordInput } from '../domains/trail/schema.ts';
 import { formatId, TASKS } from '../log/tables.ts';
 import { type Envelope, isFailure } from '../middleware/envelope.ts';
 import { storageRuntime } from '../storage/open.ts';
+import { visibleLine } from '../untrusted.ts';
 import { type JsonObject, objectIn } from '../verify/rules/payloads.ts';
 import { normalRecordId, parseRecordId } from './brought.ts';
 import { command, UsageError } from './command.ts';
@@ -132,7 +133,8 @@ export const done = command({
       const isEnded = tellMove(ended, out);
       if (because !== undefined && task !== undefined && !mayEnd && !out.json)
         out.error('The reason was not recorded.');
-      const next = isEnded || task === undefined ? undefined : nextStep(task, task_id, ended);
+      const next =
+        isEnded || task === undefined ? undefined : nextStep(task, task_id, ended, personOf(config));
       if (next !== undefined && !out.json) out.error(next);
       return isEnded;
     });
@@ -199,22 +201,27 @@ function listOf(value: unknown): string[] {
   return Array.isArray(value) ? value.map(String) : [];
 }
 
-type KnownTask = Pick<TaskRow, 'workflow' | 'status' | 'proof_grade'>;
+type KnownTask = Pick<TaskRow, 'workflow' | 'status' | 'held_by'>;
 
 async function findTask({ storage }: Stages, id: number): Promise<KnownTask | undefined> {
-  const sql = 'SELECT workflow, status, proof_grade FROM tasks WHERE id = ?';
+  const sql = 'SELECT workflow, status, held_by FROM tasks WHERE id = ?';
   return await storage.read((tx) => tx.get<KnownTask>(sql, id));
 }
 
 /** Which command takes the task on, after the last step was refused; nothing where the refusal itself says so. */
-function nextStep({ workflow, status }: KnownTask, id: string, refusal: Envelope): string | undefined {
+function nextStep(
+  { workflow, status, held_by }: KnownTask,
+  id: string,
+  refusal: Envelope,
+  person: string,
+): string | undefined {
   const code = codeOf(refusal);
   if (code === 'ERR_WRITEBACK_REQUIRED') return `Next: colibri done ${id} --because "WHY"`;
   // The first arrow of each status leads on; the others lead aside.
   const [next] = allowedFrom(workflow, status);
-  return next === undefined || code !== 'ERR_INVALID_TRANSITION'
-    ? undefined
-    : `Next: colibri move ${id} ${next}`;
+  if (next === undefined || code !== 'ERR_INVALID_TRANSITION') return undefined;
+  const isTheirs = held_by !== null && held_by !== person;
+  return `Next: colibri move ${id} ${next}${isTheirs ? ` --takeover (${visibleLine(held_by)} holds it)` : ''}`;
 }
 
 /** The project of a task that names none: the one that was set, the only one there is, or one named after the folder. */

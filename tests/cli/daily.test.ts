@@ -79,6 +79,22 @@ describe('a task from its beginning to its end', () => {
     });
   });
 
+  test('done of a task that somebody else holds names a step that is not refused', async () => {
+    const shared = new Playground();
+    const as = (name: string, ...args: string[]) =>
+      runColibri(shared, args, { env: { COLIBRI_AGENT_ID: name } });
+    await as('ada', 'add', 'Paint the door', '--project', 'house');
+    for (const status of ['todo', 'in-progress']) await as('ada', 'move', 'T-1', status);
+
+    const refused = await as('bob', 'done', 'T-1');
+    const [, step = ''] = /^Next: colibri (.*) \(ada holds it\)$/m.exec(refused.stderr) ?? [];
+    const moved = await as('bob', ...step.split(' '));
+
+    expect(step).toBe('move T-0001 review --takeover');
+    expect(moved).toMatchObject({ code: 0, stdout: expect.stringContaining('in_progress → review') });
+    expect(await shared.dispose()).toEqual([]);
+  });
+
   test('done knows the last step of a pipeline, and move its words', async () => {
     await run('add', 'Survey', '--project', 'website', '--workflow', 'pipeline');
     for (const status of ['gather', 'analyze', 'plan', 'apply', 'verify']) await run('move', 'T-3', status);
