@@ -28,6 +28,23 @@ test.skipIf(process.platform !== 'linux')(
   },
 );
 
+test('a server that has served hundreds of calls has said nothing on stderr but its own lines', async () => {
+  const colibri = new Playground();
+  try {
+    const server = await colibri.start();
+    const pings = Array.from({ length: 300 }, () => ['server_ping', {}] as const);
+    await server.callTogether(pings);
+    await server.call('server_ping');
+    await server.closeInput();
+
+    const lines = server.stderr.split('\n').filter((line) => line !== '');
+    expect(lines.length).toBeGreaterThan(0);
+    expect(lines.filter((line) => !line.startsWith('[colibri] '))).toEqual([]);
+  } finally {
+    await colibri.dispose();
+  }
+});
+
 /** Behind the name of the thread, which may hold spaces, the 17th field. */
 function priorityIn(stat: string): number {
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]);
