@@ -21,7 +21,7 @@ export function toolsPage(source, { tools, answers }) {
     '## For every tool',
     [
       '- Objects are strict: an unknown field is refused, and the message names the nearest known one. Some obvious mistakes are [repaired](protocol.md#repairs) first.',
-      '- Limits are inclusive. Characters are UTF-16 code units, as JavaScript counts them.',
+      '- Limits are inclusive. Characters are Unicode code points, as JSON Schema counts them: an emoji may be one or several.',
       '- Ids look like `T-0001` (task), `Θ-0001` (thought) and `A-0001` (session), with at least four digits.',
       '- Times are ISO-8601 in UTC with milliseconds. From one record to the next, they never go backwards.',
       '- Names in `created_by`, `updated_by` and `recorded_by` are what the client claimed; they are not verified.',

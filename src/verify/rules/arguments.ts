@@ -26,7 +26,13 @@ export interface Forms {
 const text =
   (max: number, min = 0): Form =>
   (value) =>
-    typeof value === 'string' && value.length <= max && value.length >= min && !value.includes('\0');
+    typeof value === 'string' && hasAtMost(max, value) && value.length >= min && !value.includes('\0');
+
+/** Characters count as the writer's schema counts them, and JSON Schema: a character outside the basic plane is one. */
+function hasAtMost(max: number, value: string): boolean {
+  return value.length <= max || (value.length <= 2 * max && [...value].length <= max);
+}
+
 const line = (max: number): Form => {
   const isText = text(max);
   return (value) => isText(value) && String(value).trim() !== '';
