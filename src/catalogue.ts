@@ -9,7 +9,7 @@ import { type TaskSettings, taskTools } from './domains/tasks/tools.ts';
 import { type TrailDeps, trailTools } from './domains/trail/tools.ts';
 import { oncePerTurn, readGitEvidence } from './integrations/git.ts';
 import type { BatchFigures } from './middleware/compose.ts';
-import { capabilitiesFor } from './modes.ts';
+import { capabilitiesFor, type RuntimeMode } from './modes.ts';
 import { redactText } from './secrets.ts';
 import type { Tool } from './tool.ts';
 
@@ -81,7 +81,7 @@ async function gitEvidence({ workspace, isProject }: Config) {
 }
 
 /** How a model should work here, in a few sentences. The skill and the guides teach the same loop, and a test follows it. */
-export const INSTRUCTIONS = [
+const INSTRUCTIONS = [
   'Colibri keeps tasks, the reasons for decisions, and proofs of both. Every call is recorded.',
   'Start with task_next_actions. If yours lists tasks, continue them. Otherwise claim the first of next_actions with task_update (status in_progress; for a pipeline task, which shows its status, GATHER). Otherwise take over one of abandoned (takeover: true). Otherwise make the call in hint: a new task is in backlog and must be set to todo before it can be claimed. If it names no call, there is nothing to do: stop.',
   'If a claim is refused, the message names the step that comes first, or the holder; if someone holds the task, take another one.',
@@ -89,3 +89,15 @@ export const INSTRUCTIONS = [
   'For a proof_grade task, first open a session with audit_session_start (auditor_id names who will check the work, such as your user), and seal it with merkle_finalize before you set done.',
   'Success is {"ok":true,"data":…}. An error is {"ok":false,"error":…}, or {"ok":true,"data":{"ok":false,"error":…}} from the rules of tasks and proofs; its message says what to do next.',
 ].join(' ');
+
+/** Where a mode does not admit the tools of that loop. */
+const INSTRUCTIONS_OF: Readonly<Partial<Record<RuntimeMode, string>>> = {
+  READONLY:
+    'Colibri keeps tasks, the reasons for decisions, and proofs of both. This server was started to read only (mode READONLY): task_list, task_get, thought_record_list and audit_verify_chain show what there is, and nothing can be changed. Every call is recorded.',
+  MINIMAL:
+    'This Colibri server was started without a database (mode MINIMAL): it only tells whether it runs, with server_ping and server_health. Tasks and reasons are kept in mode FULL.',
+};
+
+export function instructionsFor(mode: RuntimeMode): string {
+  return INSTRUCTIONS_OF[mode] ?? INSTRUCTIONS;
+}

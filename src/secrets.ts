@@ -102,6 +102,11 @@ export function mayHoldSecret(text: string): boolean {
   return text.length >= CHARS_MIN && ANY_HINT.test(text);
 }
 
+/** What whoever sent secrets is told, given what was taken out and where. */
+export function redactedNote(notes: readonly string[]): string {
+  return `Colibri does not store secrets. Before storing this call, it removed: ${notes.join('; ')}. Do not send them again.`;
+}
+
 /**
  * The text with each known secret replaced by a mark, `[redacted: GitHub token]`. A mark is never longer than what it
  * replaces, so a text that kept a limit keeps it. Doing it twice changes nothing more. `found` is told of each kind.

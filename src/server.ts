@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import * as z from 'zod';
 import { type AuditSink, inTurn, type ToolEnterEvent, type ToolExitEvent } from './audit-sink.ts';
 import { type Booted, bootStorage } from './boot.ts';
-import { INSTRUCTIONS, wiredTools } from './catalogue.ts';
+import { instructionsFor, wiredTools } from './catalogue.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, packageVersion, readConfig } from './config.ts';
 import { createDiagnostics, type Diagnostics, harmless, type Logger } from './diagnostics.ts';
@@ -224,7 +224,7 @@ class ColibriServer {
     const { clock, diagnostics, version } = this;
     this.#connection = serveProtocol(this.transport, {
       version,
-      instructions: INSTRUCTIONS,
+      instructions: instructionsFor(this.mode),
       tools: () => [...this.tools.values()].filter(capabilitiesFor(this.mode).admits),
       call: this.#callThrough(),
       meta: () => this.#checkpointMeta(),

@@ -12,7 +12,7 @@ export interface Against extends Evidence {
   readonly proof?: TlogProof;
 }
 
-/** Takes a checkpoint in any form: a note, a proof, or a client's `_meta` as JSON; in a file or as the text itself. */
+/** Takes a checkpoint in any form: a note, a proof, or a client's `_meta` or what `colibri checkpoint` printed as JSON; in a file or as the text itself. */
 export function readAgainst(given: string): Against {
   const { where = 'the checkpoint given', text } = fileOrText(given);
   if (text.startsWith('c2sp.org/tlog-proof@')) {
@@ -25,12 +25,18 @@ export function readAgainst(given: string): Against {
   throw new UsageError(`--against takes a checkpoint, as a file or as text, not ${shown}.`);
 }
 
-/** A verifier key in its text form, given as such or in a file. */
+/** A verifier key in its text form, or in what `colibri checkpoint` printed as JSON; given as such or in a file. */
 export function readKey(given: string): string {
-  const text = fileOrText(given).text.trim();
-  const hint = 'It looks like name+id+base64; "colibri checkpoint --json" prints this log\'s.';
-  orUsage('--key is not a verifier key', () => parseVerifierKey(text), hint);
-  return text;
+  const { where, text } = fileOrText(given);
+  const key = (/^\s*\{/.test(text) ? memberIn(text, ['key']) : undefined) ?? text.trim();
+  const complaint =
+    where === undefined
+      ? '--key is neither a file nor a verifier key'
+      : `There is no verifier key in ${where}`;
+  const hint =
+    'It looks like name+id+base64; "colibri checkpoint --json", run where the log is trusted, prints it as "key".';
+  orUsage(complaint, () => parseVerifierKey(key), hint);
+  return key;
 }
 
 /** The full path of a file that must be there. */
@@ -47,21 +53,21 @@ function fileOrText(given: string): { readonly where?: string; readonly text: st
 }
 
 function noteIn(text: string): string | undefined {
-  const note = /^\s*["{]/.test(text) ? noteInJson(text) : text;
+  const note = /^\s*["{]/.test(text) ? memberIn(text, ['colibri/checkpoint', 'note']) : text;
   // A shell drops the last newline, and a terminal shows "\n" for a newline.
   const lines = note?.includes('\n') === false ? note.replaceAll('\\n', '\n') : note;
   return lines?.includes('\n\n') ? `${lines.trimEnd()}\n` : undefined;
 }
 
-/** The note as a JSON text, or in a result that a client kept, however deep `_meta` is in it. */
-function noteInJson(text: string): string | undefined {
-  let note: string | undefined;
+/** A JSON text, or the text under one of these names in it: a result that a client kept may have it deep within. */
+function memberIn(text: string, names: readonly string[]): string | undefined {
+  let member: string | undefined;
   try {
     const whole: unknown = JSON.parse(text, (name, value: unknown) => {
-      if (name === 'colibri/checkpoint' && typeof value === 'string') note ??= value;
+      if (names.includes(name) && typeof value === 'string') member ??= value;
       return value;
     });
-    return typeof whole === 'string' ? whole : note;
+    return typeof whole === 'string' ? whole : member;
   } catch {
     return undefined;
   }

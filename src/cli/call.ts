@@ -1,5 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { isFailure } from '../middleware/envelope.ts';
+import { redactedNote } from '../secrets.ts';
 import { command, EXIT, orUsage } from './command.ts';
 import { withTools } from './open.ts';
 import { personOf } from './person.ts';
@@ -17,7 +18,10 @@ export const call = command({
     const given = json === '-' ? await text(process.stdin) : json;
     const hint = `Give an object, for example '{"task_id":"T-0001"}'.`;
     const args = orUsage('The arguments are not valid JSON', (): unknown => JSON.parse(given), hint);
-    const envelope = await withTools(config, out, (stages) => stages.call(tool, args, personOf(config)));
+    const tell = (notes: readonly string[]) => out.error(redactedNote(notes));
+    const envelope = await withTools(config, out, (stages) =>
+      stages.call(tool, args, personOf(config), tell),
+    );
     out.value(envelope, 2);
     return isFailure(envelope) ? EXIT.found : EXIT.fine;
   },

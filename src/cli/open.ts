@@ -11,6 +11,7 @@ import { ColibriError } from '../errors.ts';
 import { destinationOf, oldCopyNote } from '../log/transfer.ts';
 import { type BatchFigures, composeCall } from '../middleware/compose.ts';
 import { capabilitiesFor } from '../modes.ts';
+import { redactedNote } from '../secrets.ts';
 import { type Address, parseAddress } from '../storage/address.ts';
 import type { Reader, StorageEngine } from '../storage/engine.ts';
 import { assertDatabase, openStorage, storageRuntime } from '../storage/open.ts';
@@ -174,7 +175,9 @@ export async function withOwner<T>(
     for (const failure of failures)
       if (refused === undefined || !failure.includes(refused)) out.error(failure);
     const act: OwnerStages['act'] = async (tool, args) => {
-      const answer = await stages.call(tool, args, personOf(config));
+      const answer = await stages.call(tool, args, personOf(config), (notes) =>
+        out.error(redactedNote(notes)),
+      );
       if (!answer.ok) throw new Error(answer.error.message);
       return answer.data;
     };

@@ -64,7 +64,8 @@ export function createOutput(options: {
 }): Output {
   const { json, stdout, stderr, stdin } = options;
   const isColoured = options.colour && stdout.isTTY === true;
-  const columns = stdout.columns ?? (Math.max(0, Math.trunc(Number(options.columns))) || undefined);
+  // Some terminals say that they have no columns, because nobody told them.
+  const columns = stdout.columns || Math.max(0, Math.trunc(Number(options.columns))) || undefined;
   const wrapWidth = columns ?? Number.POSITIVE_INFINITY;
   const styles = createStyles();
   const value: Output['value'] = (data, indent) => void stdout.write(`${jsonText(data, indent)}\n`);
@@ -117,7 +118,7 @@ export function createOutput(options: {
     },
     error(text) {
       for (const line of visible(text).replaceAll('\n', '\n  ').split('\n'))
-        for (const part of wrap(line, stderr.columns ?? Number.POSITIVE_INFINITY)) stderr.write(`${part}\n`);
+        for (const part of wrap(line, stderr.columns || Number.POSITIVE_INFINITY)) stderr.write(`${part}\n`);
     },
   };
   return out;
@@ -149,7 +150,7 @@ function createStyles() {
 
 /** A bar must fit on one line, or it could not be redrawn. */
 function drawProgress(stderr: Terminal, label: string): OnProgress {
-  const width = Math.max(5, Math.min(30, (stderr.columns ?? WIDTH_DEFAULT) - `${label}  100 % `.length));
+  const width = Math.max(5, Math.min(30, (stderr.columns || WIDTH_DEFAULT) - `${label}  100 % `.length));
   let last = 0;
   return (done, total) => {
     const now = performance.now();

@@ -5,7 +5,7 @@ import { asError } from '../errors.ts';
 import { readStart, target } from '../private-files.ts';
 import type { Address } from '../storage/address.ts';
 import { ForeignSchema, NoLogYet, type StorageEngine } from '../storage/engine.ts';
-import { isLocked, openStorage, storageRuntime } from '../storage/open.ts';
+import { assertDatabase, isLocked, openStorage, storageRuntime } from '../storage/open.ts';
 import { PathMemory } from '../trust/key-folder.ts';
 import { keyIn } from '../trust/opening.ts';
 import { readView } from '../trust/own-log.ts';
@@ -111,6 +111,7 @@ function kindOf(path: string, config: Config): Kind {
   const stat = reachable(path);
   if (stat === undefined) {
     if (new PathMemory(config.configDir, path).seen().length > 0) return 'database';
+    if (path === config.dbPath) assertDatabase(config);
     throw new UsageError(
       `There is nothing at ${path}. Name a database, a bundle or a proof, or leave it out to check the configured database.`,
     );

@@ -7,6 +7,7 @@ import { ARROWS, allowedFrom, STATUSES, type Status } from '../domains/tasks/wor
 import { RecordInput } from '../domains/trail/schema.ts';
 import { formatId, TASKS } from '../log/tables.ts';
 import { type Envelope, isFailure } from '../middleware/envelope.ts';
+import { redactedNote, redactText } from '../secrets.ts';
 import { storageRuntime } from '../storage/open.ts';
 import { visibleLine } from '../untrusted.ts';
 import { type JsonObject, objectIn } from '../verify/rules/payloads.ts';
@@ -38,7 +39,7 @@ export const add = command({
       return tell(
         made,
         out,
-        ({ task_id, status }) => `${task_id} added to ${project}, in ${status}: ${title}`,
+        ({ task_id, status }) => `${task_id} added to ${project}, in ${status}: ${redactText(title)}`,
       );
     });
   },
@@ -127,7 +128,11 @@ export const done = command({
       if (because !== undefined && mayEnd) {
         const thought = await call('thought_record', { task_id, type: 'decision', content: because });
         if (isFailure(thought) || !out.json) tellThought(thought, out);
-        if (isFailure(thought)) return false;
+        if (isFailure(thought)) {
+          const first = nextStep(task, task_id, thought, personOf(config));
+          if (first !== undefined && !out.json) out.error(first);
+          return false;
+        }
       }
       const ended = await call('task_update', { task_id, status: end });
       const isEnded = tellMove(ended, out);
@@ -152,9 +157,12 @@ async function work(
   // Without SQLite nothing could be called: that is said once, and not as the answer of a tool.
   await storageRuntime();
   const person = personOf(config);
-  const isFine = await withTools(config, out, (stages) =>
-    run(stages, (tool, args) => stages.call(tool, args, person)),
-  );
+  const isFine = await withTools(config, out, async (stages) => {
+    // What is wrong was said when the database was opened.
+    if (stages.degraded !== undefined) return false;
+    const tell = (notes: readonly string[]) => out.error(redactedNote(notes));
+    return await run(stages, (tool, args) => stages.call(tool, args, person, tell));
+  });
   return isFine ? 0 : 1;
 }
 
@@ -188,9 +196,11 @@ function tellThought(envelope: Envelope, out: Output): boolean {
   );
 }
 
-/** Of a refusal. */
+/** Of a refusal. Some families say their code at the front of the message. */
 function codeOf(envelope: Envelope): unknown {
-  return objectIn(envelope.ok ? objectIn(envelope.data)?.error : envelope.error)?.code;
+  const error = objectIn(envelope.ok ? objectIn(envelope.data)?.error : envelope.error);
+  const [, said] = /^(ERR_[A-Z_]+): /.exec(String(error?.message)) ?? [];
+  return said ?? error?.code;
 }
 
 function messageIn(data: JsonObject): string {
@@ -201,26 +211,31 @@ function listOf(value: unknown): string[] {
   return Array.isArray(value) ? value.map(String) : [];
 }
 
-type KnownTask = Pick<TaskRow, 'workflow' | 'status' | 'held_by'>;
+type KnownTask = Pick<TaskRow, 'workflow' | 'status' | 'held_by' | 'held_process'>;
 
 async function findTask({ storage }: Stages, id: number): Promise<KnownTask | undefined> {
-  const sql = 'SELECT workflow, status, held_by FROM tasks WHERE id = ?';
+  const sql = 'SELECT workflow, status, held_by, held_process FROM tasks WHERE id = ?';
   return await storage.read((tx) => tx.get<KnownTask>(sql, id));
 }
 
 /** Which command takes the task on, after the last step was refused; nothing where the refusal itself says so. */
 function nextStep(
-  { workflow, status, held_by }: KnownTask,
+  { workflow, status, held_by, held_process }: KnownTask,
   id: string,
   refusal: Envelope,
   person: string,
 ): string | undefined {
   const code = codeOf(refusal);
   if (code === 'ERR_WRITEBACK_REQUIRED') return `Next: colibri done ${id} --because "WHY"`;
+  if (code === 'ERR_SESSION_REQUIRED')
+    return `Next: colibri call audit_session_start '{"task_id":"${id}","auditor_id":"WHO CHECKS IT"}'`;
+  if (code === 'ERR_PROOF_REQUIRED')
+    return `To seal what was recorded: colibri call merkle_finalize '{"session_id":"A-…"}' ("colibri sessions" lists them)`;
   // The first arrow of each status leads on; the others lead aside.
   const [next] = allowedFrom(workflow, status);
   if (next === undefined || code !== 'ERR_INVALID_TRANSITION') return undefined;
-  const isTheirs = held_by !== null && held_by !== person;
+  // A person holds a task without a process; with one, it is an agent of the same name.
+  const isTheirs = held_by !== null && (held_by !== person || held_process !== null);
   return `Next: colibri move ${id} ${next}${isTheirs ? ` --takeover (${visibleLine(held_by)} holds it)` : ''}`;
 }
 

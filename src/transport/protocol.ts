@@ -12,7 +12,7 @@ import { LIMITS } from '../limits.ts';
 import { type TellRedacted, UnknownToolError } from '../middleware/compose.ts';
 import { type Envelope, isFailure } from '../middleware/envelope.ts';
 import { NotBegunError } from '../middleware/tool-lock.ts';
-import { redactText } from '../secrets.ts';
+import { redactedNote, redactText } from '../secrets.ts';
 import type { Tool } from '../tool.ts';
 import { type Params, type RequestId, RPC, sentParams } from './message.ts';
 import type { StdioTransport } from './stdio.ts';
@@ -131,8 +131,7 @@ function resultText(
   let beside = metaText(meta);
   if (redacted.length > 0) {
     beside = metaText({ ...meta, [REDACTED_META_KEY]: redacted });
-    const sentence = `Colibri does not store secrets. Before storing this call, it removed: ${redacted.join('; ')}. Do not send them again.`;
-    content += `,${textContent(sentence)}`;
+    content += `,${textContent(redactedNote(redacted))}`;
   }
   // In both patterns: most clients look at nothing else.
   const failed = isFailure(envelope) ? ',"isError":true' : '';

@@ -315,6 +315,102 @@ describe('times', () => {
   });
 });
 
+describe('what a newcomer met', () => {
+  let website: Playground;
+  const call = (...args: string[]) => runColibri(website, args);
+
+  beforeAll(() => {
+    website = new Playground();
+    mkdirSync(website.path('data'));
+  });
+
+  afterAll(async () => {
+    expect(await website.dispose()).toEqual([]);
+  });
+
+  test('verify before the first call says how to begin', async () => {
+    expect(await call('verify')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('The first call creates it'),
+    });
+  });
+
+  test('a secret is not shown again, and whoever typed it is told', async () => {
+    const secret = `ghp_${'a1B2'.repeat(9)}`;
+
+    const made = await call('add', `Try ${secret}`, '--project', 'web');
+    const noted = await call('think', 'T-0001', `It is ${secret}`, '--json');
+    const called = await call('call', 'task_update', `{"task_id":"T-0001","title":"Not ${secret}"}`);
+
+    expect(made.stdout).toBe('T-0001 added to web, in backlog: Try [redacted: GitHub token]\n');
+    for (const { code, stdout, stderr } of [made, noted, called]) {
+      expect(code).toBe(0);
+      expect(stdout + stderr).not.toContain(secret);
+      expect(stderr).toContain('Colibri does not store secrets');
+    }
+  });
+
+  test('done of a proof-grade task names the call that comes first, each time', async () => {
+    await call('add', 'To be proved', '--project', 'web', '--proof-grade');
+    for (const status of ['todo', 'in_progress', 'review']) await call('move', 'T-0002', status);
+
+    const open = await call('done', 'T-0002', '--because', 'it is true');
+    const session = /colibri call (\w+) '([^']+)'/.exec(open.stderr) ?? [];
+    const opened = await call('call', String(session[1]), String(session[2]));
+    const unsealed = await call('done', 'T-0002', '--because', 'it is true');
+    const sealed = await call('call', 'merkle_finalize', '{"session_id":"A-0001"}');
+    const done = await call('done', 'T-0002');
+
+    expect(open).toMatchObject({ code: 1, stderr: expect.stringContaining('Next: colibri call') });
+    expect(session[1]).toBe('audit_session_start');
+    expect(opened.code).toBe(0);
+    expect(unsealed.stderr).toContain('colibri call merkle_finalize');
+    expect([sealed.code, done.code]).toEqual([0, 0]);
+  });
+
+  test('done names a takeover where an agent of the same name holds the task', async () => {
+    const me = { COLIBRI_AGENT_ID: 'robin' };
+    await call('add', 'Held by an agent', '--project', 'web');
+    const server = await website.start({ env: me });
+    for (const status of ['todo', 'in_progress'])
+      await server.call('task_update', { task_id: 'T-0003', status });
+
+    const early = await runColibri(website, ['done', 'T-0003'], { env: me });
+    const [, command = ''] = /Next: colibri (.*) \(/.exec(early.stderr) ?? [];
+    const taken = await runColibri(website, command.split(' '), { env: me });
+    await server.closeInput();
+
+    expect(command).toBe('move T-0003 review --takeover');
+    expect(taken.code).toBe(0);
+  });
+
+  test('what checkpoint prints as JSON is taken by verify, as a key and to compare', async () => {
+    const kept = website.path('kept.json');
+    writeFileSync(kept, (await call('checkpoint', '--json')).stdout);
+    await call('export', '-o', website.path('bundle'));
+    const bundle = website.path('bundle');
+
+    const compared = await call('verify', '--against', kept);
+    const trusted = await call('verify', bundle, '--key', kept);
+    const missing = await call('verify', bundle, '--key', website.path('nowhere.key'));
+
+    expect(compared).toMatchObject({ code: 0, stdout: expect.stringContaining('Nothing is wrong.') });
+    expect(trusted).toMatchObject({ code: 0, stdout: expect.stringContaining('Nothing is wrong.') });
+    expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('neither a file nor') });
+  });
+
+  test('a log that was transferred refuses a new task by saying where it is, and nothing else', async () => {
+    const to = website.path('moved.db');
+    await call('transfer', '--to', to);
+
+    const { code, stderr } = await call('add', 'too late');
+
+    expect(code).toBe(1);
+    expect(stderr).toContain(`transferred to ${to}`);
+    expect(stderr).not.toContain('there is no database');
+  });
+});
+
 test('outside a project a call says where it goes, and makes no database there that nobody named', async () => {
   const nowhere = colibri.path('nowhere');
   mkdirSync(nowhere);

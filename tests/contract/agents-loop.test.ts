@@ -117,7 +117,11 @@ proves(
     await desk.think(low);
     await desk.move(low, 'done');
     await desk.move(high, 'blocked');
-    expect(await hint()).toBe('1 task is blocked; include_blocked lists them.');
+    expect(await hint()).toBe('1 task is blocked. With include_blocked, you see what they wait for.');
+    const blocked = await desk.next({ include_blocked: true });
+    expect(blocked.hint).toBe(
+      '1 task is blocked. When what a blocked_reason says is over, set that task to todo.',
+    );
     await desk.move(high, 'cancelled');
     expect(await hint()).toBe('Nothing is left to claim: every task is finished or held by someone else.');
   },

@@ -127,6 +127,24 @@ proves(
 );
 
 proves(
+  'protocol.instructions',
+  'a server that only reads, or has no database, tells of no tool that it does not have',
+  async ({ colibri }) => {
+    for (const mode of ['READONLY', 'MINIMAL']) {
+      const server = colibri.spawn({ env: { COLIBRI_MODE: mode } });
+      const text = String((await server.initialize()).result?.instructions);
+      const tools = listedTools(await server.request('tools/list')).map(({ name }) => name);
+      const named = text.match(/\b(task|thought|audit|merkle|skill|server)_[a-z_]+\b/g) ?? [];
+      await server.closeInput();
+
+      expect(text).toContain(`mode ${mode}`);
+      expect(named.length).toBeGreaterThan(1);
+      expect(tools).toEqual(expect.arrayContaining(named));
+    }
+  },
+);
+
+proves(
   'validate.same-schema',
   'the bounds tools/list shows are the bounds validation keeps',
   async ({ colibri }) => {

@@ -133,7 +133,9 @@ export function taskTools(settings: TaskSettings): Tool[] {
           }),
           ...(yours.length > 0 && { yours: yours.map(viewHeld) }),
           ...(abandoned.length > 0 && { abandoned: abandoned.map(viewHeld) }),
-          ...(isIdle && { hint: await hint(tx, project, { yours, abandoned }, settings) }),
+          ...(isIdle && {
+            hint: await hint(tx, project, { yours, abandoned }, settings, args.include_blocked === true),
+          }),
         };
       },
     }),
@@ -194,6 +196,7 @@ async function hint(
   project: string | undefined,
   { yours: [own], abandoned: [left] }: Record<'yours' | 'abandoned', readonly HeldTask[]>,
   settings: TaskSettings,
+  listsBlocked: boolean,
 ): Promise<string> {
   const { backlog, review, waiting, blocked, isEmpty } = await idleTasks(tx, project);
   const where = project === undefined ? '' : ` in project ${project}`;
@@ -212,7 +215,7 @@ async function hint(
     review.first !== undefined &&
       `${review.count} ${plural(review.count, 'task is', 'tasks are')} in review${where}. Review one and finish it: ${move(review.first, { status: 'done' })}.`,
     blocked > 0 &&
-      `${blocked} ${plural(blocked, 'task is', 'tasks are')} blocked; include_blocked lists them.`,
+      `${blocked} ${plural(blocked, 'task is', 'tasks are')} blocked. ${listsBlocked ? 'When what a blocked_reason says is over, set that task to todo.' : 'With include_blocked, you see what they wait for.'}`,
   ].filter((sentence) => typeof sentence === 'string');
   return (
     said.join(' ') || `Nothing${where} is left to claim: every task is finished or held by someone else.`
