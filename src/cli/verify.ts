@@ -111,9 +111,10 @@ function kindOf(path: string, config: Config): Kind {
   const stat = reachable(path);
   if (stat === undefined) {
     if (new PathMemory(config.configDir, path).seen().length > 0) return 'database';
-    if (path === config.dbPath) assertDatabase(config);
     throw new UsageError(
-      `There is nothing at ${path}. Name a database, a bundle or a proof, or leave it out to check the configured database.`,
+      path === config.dbPath
+        ? whyNoDatabase(config)
+        : `There is nothing at ${path}. Name a database, a bundle or a proof, or leave it out to check the configured database.`,
     );
   }
   if (stat.isDirectory()) return 'bundle';
@@ -125,6 +126,16 @@ function kindOf(path: string, config: Config): Kind {
   throw new UsageError(
     `${path} is not a database, a bundle or a proof. To compare a checkpoint, use --against.`,
   );
+}
+
+function whyNoDatabase(config: Config): string {
+  try {
+    assertDatabase(config);
+  } catch (error) {
+    return asError(error).message;
+  }
+  // It has just been made.
+  return `There was nothing at ${config.dbPath} a moment ago. Repeat the command.`;
 }
 
 /** Nothing was verified of what cannot be looked at, so that is no verdict. */

@@ -330,7 +330,7 @@ describe('what a newcomer met', () => {
 
   test('verify before the first call says how to begin', async () => {
     expect(await call('verify')).toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringContaining('The first call creates it'),
     });
   });
