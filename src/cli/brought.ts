@@ -12,7 +12,7 @@ export interface Against extends Evidence {
   readonly proof?: TlogProof;
 }
 
-/** Takes a checkpoint in any form: a note, a proof, or a client's `_meta` or what `colibri checkpoint` printed as JSON; in a file or as the text itself. */
+/** Takes a checkpoint in any form: a note, a proof, or as JSON a client's `_meta` or what `colibri checkpoint` printed; in a file or as the text itself. */
 export function readAgainst(given: string): Against {
   const { where = 'the checkpoint given', text } = fileOrText(given);
   if (text.startsWith('c2sp.org/tlog-proof@')) {
@@ -28,7 +28,7 @@ export function readAgainst(given: string): Against {
 /** A verifier key in its text form, or in what `colibri checkpoint` printed as JSON; given as such or in a file. */
 export function readKey(given: string): string {
   const { where, text } = fileOrText(given);
-  const key = (/^\s*\{/.test(text) ? memberIn(text, ['key']) : undefined) ?? text.trim();
+  const key = printedCheckpoint(text)?.key ?? text.trim();
   const complaint =
     where === undefined
       ? '--key is neither a file nor a verifier key'
@@ -53,21 +53,35 @@ function fileOrText(given: string): { readonly where?: string; readonly text: st
 }
 
 function noteIn(text: string): string | undefined {
-  const note = /^\s*["{]/.test(text) ? memberIn(text, ['colibri/checkpoint', 'note']) : text;
+  const note = printedCheckpoint(text)?.note ?? (/^\s*["{]/.test(text) ? noteInJson(text) : text);
   // A shell drops the last newline, and a terminal shows "\n" for a newline.
   const lines = note?.includes('\n') === false ? note.replaceAll('\\n', '\n') : note;
   return lines?.includes('\n\n') ? `${lines.trimEnd()}\n` : undefined;
 }
 
-/** A JSON text, or the text under one of these names in it: a result that a client kept may have it deep within. */
-function memberIn(text: string, names: readonly string[]): string | undefined {
-  let member: string | undefined;
+/**
+ * What `colibri checkpoint --json` printed. Only that: a certificate or a bundle's marker also has keys and notes in it, and
+ * nothing may vouch for itself.
+ */
+function printedCheckpoint(text: string): { readonly key: string; readonly note: string } | undefined {
+  try {
+    const { key, note, size } = Object(JSON.parse(text)) as { [name: string]: unknown };
+    const isPrinted = typeof key === 'string' && typeof note === 'string' && typeof size === 'number';
+    return isPrinted ? { key, note } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The note as a JSON text, or in a result that a client kept, however deep `_meta` is in it. */
+function noteInJson(text: string): string | undefined {
+  let note: string | undefined;
   try {
     const whole: unknown = JSON.parse(text, (name, value: unknown) => {
-      if (names.includes(name) && typeof value === 'string') member ??= value;
+      if (name === 'colibri/checkpoint' && typeof value === 'string') note ??= value;
       return value;
     });
-    return typeof whole === 'string' ? whole : member;
+    return typeof whole === 'string' ? whole : note;
   } catch {
     return undefined;
   }

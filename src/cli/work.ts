@@ -84,7 +84,7 @@ export const assign = command({
     const [, id] = parseRecordId(given, [TASKS]);
     return await work(config, out, async (_, call) => {
       const changed = await call('task_update', { task_id: formatId(TASKS, id), assignee });
-      return tell(changed, out, ({ task_id }) => `${task_id} is assigned to ${assignee}`);
+      return tell(changed, out, ({ task_id }) => `${task_id} is assigned to ${redactText(assignee)}`);
     });
   },
 });
@@ -227,10 +227,13 @@ function nextStep(
 ): string | undefined {
   const code = codeOf(refusal);
   if (code === 'ERR_WRITEBACK_REQUIRED') return `Next: colibri done ${id} --because "WHY"`;
-  if (code === 'ERR_SESSION_REQUIRED')
-    return `Next: colibri call audit_session_start '{"task_id":"${id}","auditor_id":"WHO CHECKS IT"}'`;
-  if (code === 'ERR_PROOF_REQUIRED')
-    return `To seal what was recorded: colibri call merkle_finalize '{"session_id":"A-…"}' ("colibri sessions" lists them)`;
+  if (code === 'ERR_SESSION_REQUIRED' || code === 'ERR_PROOF_REQUIRED') {
+    // The refusal names the session, if one is open.
+    const [session] = /\bA-\d+/.exec(JSON.stringify(refusal)) ?? [];
+    return session === undefined
+      ? `Next: colibri call audit_session_start '{"task_id":"${id}","auditor_id":"WHO CHECKS IT"}'`
+      : `Next: colibri call merkle_finalize '{"session_id":"${session}"}'`;
+  }
   // The first arrow of each status leads on; the others lead aside.
   const [next] = allowedFrom(workflow, status);
   if (next === undefined || code !== 'ERR_INVALID_TRANSITION') return undefined;

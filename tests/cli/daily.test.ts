@@ -355,17 +355,16 @@ describe('what a newcomer met', () => {
     for (const status of ['todo', 'in_progress', 'review']) await call('move', 'T-0002', status);
 
     const open = await call('done', 'T-0002', '--because', 'it is true');
-    const session = /colibri call (\w+) '([^']+)'/.exec(open.stderr) ?? [];
-    const opened = await call('call', String(session[1]), String(session[2]));
+    const next = (stderr: string) => /^Next: colibri (call) (\w+) '([^']+)'$/m.exec(stderr)?.slice(1) ?? [];
+    const opened = await call(...next(open.stderr));
     const unsealed = await call('done', 'T-0002', '--because', 'it is true');
-    const sealed = await call('call', 'merkle_finalize', '{"session_id":"A-0001"}');
+    const sealed = await call(...next(unsealed.stderr));
     const done = await call('done', 'T-0002');
 
-    expect(open).toMatchObject({ code: 1, stderr: expect.stringContaining('Next: colibri call') });
-    expect(session[1]).toBe('audit_session_start');
-    expect(opened.code).toBe(0);
-    expect(unsealed.stderr).toContain('colibri call merkle_finalize');
-    expect([sealed.code, done.code]).toEqual([0, 0]);
+    expect([open.code, unsealed.code]).toEqual([1, 1]);
+    expect(next(open.stderr)[1]).toBe('audit_session_start');
+    expect(next(unsealed.stderr).slice(1)).toEqual(['merkle_finalize', '{"session_id":"A-0001"}']);
+    expect([opened.code, sealed.code, done.code]).toEqual([0, 0, 0]);
   });
 
   test('done names a takeover where an agent of the same name holds the task', async () => {
@@ -393,10 +392,14 @@ describe('what a newcomer met', () => {
     const compared = await call('verify', '--against', kept);
     const trusted = await call('verify', bundle, '--key', kept);
     const missing = await call('verify', bundle, '--key', website.path('nowhere.key'));
+    const proof = website.path('proof.json');
+    await call('prove', 'T-0001', '-o', proof);
+    const itself = await call('verify', proof, '--key', proof);
 
     expect(compared).toMatchObject({ code: 0, stdout: expect.stringContaining('Nothing is wrong.') });
     expect(trusted).toMatchObject({ code: 0, stdout: expect.stringContaining('Nothing is wrong.') });
     expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('neither a file nor') });
+    expect(itself).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no verifier key in') });
   });
 
   test('a log that was transferred refuses a new task by saying where it is, and nothing else', async () => {

@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
+import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createOutput } from '../../src/cli/output.ts';
 import { displayWidth, toWidth } from '../../src/cli/text.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { Playground } from '../driver/playground.ts';
@@ -211,4 +213,15 @@ describe.skipIf(!hasScript)('on a terminal (skipped where there is no script(1))
     expect(onTerminal('board', { NO_COLOR: '1' }).stdout).not.toContain(ESCAPE);
     expect(onTerminal('board', { TERM: 'dumb' }).stdout).not.toContain(ESCAPE);
   });
+});
+
+test('a terminal that tells no width, as under script, is written to as one of 80 columns', () => {
+  const [stdin, screen] = [new PassThrough(), new PassThrough()];
+  const stdout = Object.assign(screen, { isTTY: true, columns: 0 });
+
+  const out = createOutput({ json: false, colour: false, stdin, stdout, stderr: stdout });
+  out.error('a sentence of more than ten columns');
+
+  expect(out.width).toBe(80);
+  expect(String(screen.read())).toBe('a sentence of more than ten columns\n');
 });

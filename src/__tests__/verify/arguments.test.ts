@@ -23,8 +23,11 @@ const INPUTS = {
 /** What every schema of an argument can be shown. */
 const SAMPLES: readonly unknown[] = [
   ...['', ' ', 'a', 'A_b', 'web-1', 'x'.repeat(32), 'x'.repeat(33), 'x'.repeat(64), 'x'.repeat(65)],
-  ...[128, 129, 256, 257, 512, 513, 2_000, 2_001, 5_000, 5_001, 8_000, 8_001].map((length) =>
-    'x'.repeat(length),
+  // A parrot is one character and two UTF-16 units.
+  ...['x', '\u{1f99c}'].flatMap((one) =>
+    [64, 65, 128, 129, 256, 257, 512, 513, 2_000, 2_001, 5_000, 5_001, 8_000, 8_001].map((length) =>
+      one.repeat(length),
+    ),
   ),
   ...[
     'low',
