@@ -50,6 +50,8 @@ export const LIMITS = Object.freeze({
   batchCallsMax: 32,
   /** Characters of their arguments, as JSON: what is held in memory twice, and written by one transaction. */
   batchBytesMax: 262_144,
+  /** How long the next batch waits for the calls of the last one to come back, once they are answered. */
+  holdMsMax: 2,
   /** How long ago the database was found in its place, at most, where a commit begins without looking again: a look takes as long as a row. */
   lookAgainMs: 1,
   /** How long a writer waits for another process that holds the database. */

@@ -12,7 +12,7 @@ import { after, type Sooner } from '../sooner.ts';
 import type { Reader, StorageEngine, Transaction } from '../storage/engine.ts';
 import type { Effect, Prepared, Tool, WritingContext } from '../tool.ts';
 import { codeOf, type Envelope, fail, succeed } from './envelope.ts';
-import { createToolLock, NotBegunError, type Queued } from './tool-lock.ts';
+import { createToolLock, NotBegunError, type Queued, type Served } from './tool-lock.ts';
 import { type Judged, validate } from './validate.ts';
 
 /** What exists once boot is over. Stages ask for it at each batch, because calls may arrive before. */
@@ -91,7 +91,8 @@ export function composeCall(deps: StageDeps) {
   const figures: BatchFigures = { calls: 0, commits: 0, largest: 0, longest_wait_ms: 0 };
   const { tools, clock, admission, source, log } = deps;
 
-  const lock = createToolLock<Asked>(async (batch) => {
+  async function serveBatch(batch: readonly Asked[]): Promise<Served> {
+    let served: Served = {};
     try {
       const { storage, sink, signer } = await deps.ready();
       const waited = deps.clock.monotonic() - Math.min(...batch.map(({ since }) => since));
@@ -102,14 +103,20 @@ export function composeCall(deps: StageDeps) {
       const parts = sink.takesBatches ? [batch] : batch.map((asked) => [asked]);
       for (const part of parts) {
         const held = undefined;
-        await serve({ tools, clock, admission, source, log, storage, sink, signer, lock, held }, part);
+        served = await serve(
+          { tools, clock, admission, source, log, storage, sink, signer, lock, held },
+          part,
+        );
       }
       figures.commits = sink.commits();
       deps.served?.(figures.calls);
     } catch (thrown) {
       for (const { answer } of batch) answer({ error: asError(thrown) });
     }
-  }, deps.room);
+    return served;
+  }
+
+  const lock = createToolLock<Asked>({ serve: serveBatch, ...(deps.room && { room: deps.room }) });
 
   /** Calls that were received and have no answer yet, and who waits for there to be none. */
   let open = 0;
@@ -160,7 +167,7 @@ function kindOf(tool: Tool | undefined, raw: unknown): Queued['kind'] {
 }
 
 /** Stages 2 to 5 of calls that were taken together. Their enter rows come first, then one after the other runs and ends. */
-async function serve(stages: Stages, batch: readonly Asked[]): Promise<void> {
+async function serve(stages: Stages, batch: readonly Asked[]): Promise<Served> {
   const judging = batch.map((asked) => judge(stages, asked));
   const judged = judging.some((one) => one instanceof Promise) ? await Promise.all(judging) : judging;
   const valid = judged.filter((call): call is Call => call !== undefined);
@@ -169,22 +176,26 @@ async function serve(stages: Stages, batch: readonly Asked[]): Promise<void> {
   if (isLong) {
     // When it ends, the lock may long be free.
     stages.held = undefined;
-    return stages.lock.runBeside(async () => answer(stages, await readSome(stages, calls), false));
+    stages.lock.runBeside(async () => answer(stages, await readSome(stages, calls), false));
+    return {};
   }
   const isRecorded = calls.some(isWriting);
   // By now the sync of the batch before is over: its answers leave, and the next calls come while this batch runs.
   if (isRecorded && calls.length > 1) await nextTurn();
+  let left: Promise<void> | undefined;
   while (calls.length > 0) {
     const isTogether =
       calls.some(isWriting) ||
       (stages.held === undefined && calls.every((call) => isPointRead(stages, call)));
     const ended = await (isTogether ? writeSome(stages, calls, isRecorded) : readSome(stages, calls));
     calls = calls.slice(ended.length);
-    void answer(stages, ended, calls.length === 0);
+    left = answer(stages, ended, calls.length === 0);
     if (isRecorded || calls.length === 0 || (await stages.lock.hasRoom())) continue;
     for (const { asked } of calls) asked.refuse(new NotBegunError());
-    return;
+    return {};
   }
+  // Nothing is gained by holding reads back: they have one commit, and no answer waits for the disk.
+  return isRecorded ? { left } : {};
 }
 
 /** Stage 2. What is outside the database is read now, before any transaction; what was seen is kept with the call. */
@@ -495,7 +506,7 @@ async function answer(stages: Stages, ended: readonly Ended[], isLast: boolean):
   let failed: Settled | undefined;
   try {
     if (ended.some(([call]) => isWriting(call))) {
-      await storage.sync({ alone: isLast && lock.isFree && ended.length === 1 });
+      await storage.sync({ alone: isLast && lock.isAlone });
       signer?.durable(mark);
     } else await storage.assertInPlace();
   } catch (thrown) {

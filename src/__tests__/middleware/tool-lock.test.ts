@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../limits.ts';
@@ -11,15 +11,18 @@ interface Named extends Queued {
 /** A queue whose batches are written down, and which serves for as long as the test says. */
 function aQueue(
   work: (batch: readonly string[]) => Promise<void> = async () => undefined,
-  room?: () => Promise<void> | undefined,
+  room: () => Promise<void> | undefined = () => undefined,
+  left?: () => Promise<void>,
 ) {
   const batches: string[][] = [];
   const refused: string[] = [];
-  const lock = createToolLock<Named>(async (batch) => {
+  const serve = async (batch: readonly Named[]) => {
     const names = batch.map(({ name }) => name);
     batches.push(names);
     await work(names);
-  }, room);
+    return { left: left?.() };
+  };
+  const lock = createToolLock<Named>({ serve, room });
   const add = (name: string, kind: Queued['kind'] = 'writes', raw: unknown = {}) =>
     lock.add({ name, kind, raw, refuse: (error) => void refused.push(`${name}: ${error.message}`) });
   return { lock, add, batches, refused };
@@ -131,7 +134,7 @@ describe('a batch', () => {
           for (let turns = 0; turns < turnsBefore; turns += 1) await turn();
           add(String(i), of);
         }
-        while (!lock.isFree) await turn();
+        while (batches.flat().length < calls.length) await turn();
         await lock.close();
 
         expect(batches.flat()).toEqual(calls.map((_, i) => String(i)));
@@ -139,6 +142,90 @@ describe('a batch', () => {
       }),
       { numRuns: 50 },
     );
+  });
+});
+
+describe('calls that come back', () => {
+  /** A queue that is answered when the test says so, after a batch of two. */
+  async function afterTwo(left?: () => Promise<void>) {
+    const answering = gate();
+    const queue = aQueue(undefined, undefined, left ?? (() => answering.opened));
+    for (const name of ['a', 'b']) queue.add(name);
+    await idle(5);
+    return { ...queue, answer: answering.open };
+  }
+
+  test('are taken together with those that waited for them', async () => {
+    const { add, answer, batches } = await afterTwo();
+
+    add('c');
+    await idle(5);
+    const beforeTheAnswers = [...batches];
+    answer();
+    add('d');
+    await idle(5);
+
+    expect(beforeTheAnswers).toEqual([['a', 'b']]);
+    expect(batches).toEqual([
+      ['a', 'b'],
+      ['c', 'd'],
+    ]);
+  });
+
+  test('are not waited for longer than the limit, nor again at once', async () => {
+    const { add, answer, batches } = await afterTwo();
+
+    add('c');
+    answer();
+    await pause(20 * LIMITS.holdMsMax);
+    const late = [...batches];
+    for (const name of ['d', 'e']) add(name);
+    await idle(1);
+    add('f');
+    await idle(5);
+
+    expect(late).toEqual([['a', 'b'], ['c']]);
+    expect(batches).toEqual([['a', 'b'], ['c'], ['d', 'e'], ['f']]);
+  });
+
+  test.each<Queued['kind']>(['snapshot', 'long'])('are not waited for by a %s read', async (kind) => {
+    const { add, batches } = await afterTwo();
+
+    add('c');
+    await idle(5);
+    add('read', kind);
+    await idle(5);
+
+    expect(batches).toEqual([['a', 'b'], ['c'], ['read']]);
+  });
+
+  test('are not waited for where one call comes after the other', async () => {
+    const { add, batches } = aQueue(undefined, undefined, () => new Promise(() => undefined));
+
+    add('a');
+    await idle(5);
+    expect(batches).toEqual([['a']]);
+  });
+
+  test('are not waited for where more are in flight than a batch takes', async () => {
+    const { add, batches } = aQueue(undefined, undefined, () => new Promise(() => undefined));
+
+    for (let i = 0; i < LIMITS.batchCallsMax + 2; i += 1) add(String(i));
+    await idle(5);
+
+    expect(batches.map((batch) => batch.length)).toEqual([LIMITS.batchCallsMax, 2]);
+  });
+
+  test('are not waited for by a stop', async () => {
+    const { lock, add, answer, batches, refused } = await afterTwo();
+
+    add('c');
+    const closed = lock.close();
+    answer();
+    await closed;
+
+    expect(batches).toEqual([['a', 'b']]);
+    expect(refused).toHaveLength(1);
   });
 });
 
