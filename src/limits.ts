@@ -50,8 +50,10 @@ export const LIMITS = Object.freeze({
   batchCallsMax: 32,
   /** Characters of their arguments, as JSON: what is held in memory twice, and written by one transaction. */
   batchBytesMax: 262_144,
-  /** How long the next batch waits for the calls of the last one to come back, once they are answered. */
+  /** How long the next batch of writes waits for the answers of the last one to leave, and then for its callers to come back. */
   holdMsMax: 2,
+  /** A sync that no other call waits for stops the event loop, unless the last one took longer than this. */
+  flushHereMsMax: 1,
   /** How long ago the database was found in its place, at most, where a commit begins without looking again: a look takes as long as a row. */
   lookAgainMs: 1,
   /** How long a writer waits for another process that holds the database. */
@@ -60,8 +62,8 @@ export const LIMITS = Object.freeze({
   reconnectMsMax: 120_000,
   /** How long an erasure waits for readers of an older state to end. */
   purgeWaitMsMax: 10_000,
-  /** Tries for the lock, a tenth of a millisecond apart, before there are pauses: together about as long as another process takes for one call. */
-  lockTriesSoon: 12,
+  /** Tries for the lock, about a tenth of a millisecond apart, before there are pauses: together about as long as another process takes for one call. */
+  lockTriesSoon: 24,
   /** Pause between two tries for the lock, drawn at random below this; below ten times this after many tries. */
   lockRetryMsMax: 5,
   /** Above this size, each commit tries to merge the write-ahead log into the file and start it over. */

@@ -6,7 +6,7 @@ const STATE_TWICE =
   'The log itself stays below the bar. What is added or changed lies in the file a second time, as state that can be searched and listed, with its indexes; that is counted here.';
 
 const IN_BATCHES =
-  'Calls that wait together share two signed commits and one sync, in batches of about 16. What is left is processor time on one thread. For a new task, SQLite’s statements take about a quarter of it, its log another tenth, hashes and signatures a tenth, garbage collection a tenth, and the rest is lines, JSON, validation and rules.';
+  'Calls that wait together share two signed commits and one sync, in batches of up to 32. What is left is processor time on one thread. For a new task, SQLite’s statements take about a quarter of it, its log another tenth, hashes and signatures a tenth, garbage collection a tenth, and the rest is lines, JSON, validation and rules.';
 
 export const WHERE = {
   'cold-start-initialize':

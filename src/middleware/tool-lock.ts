@@ -38,10 +38,10 @@ interface Behind<C> {
 export function createToolLock<C extends Queued>({ serve, room }: Behind<C>) {
   const waiting: C[] = [];
   /** Set while a batch is held back: how many calls it is held for, and what lets it begin. */
-  let held: { readonly calls: number; begin(isLate: boolean): void } | undefined;
+  let held: { readonly calls: number; begin(why: LetGo): void } | undefined;
   /** How many batches begin at once after calls did not come back in time, and how many of them are still to come. */
   let [doubt, unheld] = [0, 0];
-  /** Calls of the batch that was taken last, and all that were taken and whose answers have not left. */
+  /** Writing calls of the batch that was taken last, and all that were taken and whose answers have not left. */
   let [taken, unanswered] = [0, 0];
   let running: Promise<void> | undefined;
   let beside: Promise<unknown> = Promise.resolve();
@@ -70,14 +70,15 @@ export function createToolLock<C extends Queued>({ serve, room }: Behind<C>) {
     for (; waiting.length > 0; await hasRoom()) {
       const batch = waiting.splice(0, batchLength(waiting));
       if (batch.length === 0) continue;
-      taken = batch.length;
+      taken = batch.filter(isWriting).length;
       unanswered += taken;
       const [before, tookAll] = [unanswered, waiting.length === 0];
       const { left } = await serve(batch);
       // How many of those whose answers have left since are on their way back already, nobody can say.
       const inFlight = Math.max(before, unanswered + waiting.length);
+      const writes = taken;
       const answered = () => {
-        unanswered -= batch.length;
+        unanswered -= writes;
       };
       if (left === undefined) answered();
       else await hold(left.then(answered), tookAll ? inFlight : 0);
@@ -86,29 +87,33 @@ export function createToolLock<C extends Queued>({ serve, room }: Behind<C>) {
   }
 
   /**
-   * Holds the next batch back until as many calls wait as were in flight. A client that has many of them sends the next as
+   * Holds the next batch back until as many writes wait as were in flight. A client that has many of them sends the next as
    * soon as it is answered. Taken in two groups in turns, each with two commits and two signatures, they cost a fifth more.
+   * A read waits for nobody, and nothing waits for a slow disk: other calls can be served during its sync.
    */
   async function hold(left: Promise<void>, calls: number): Promise<void> {
-    if (calls < 2 || calls > LIMITS.batchCallsMax || isClosed || !waiting.every(mayBeHeld)) return;
+    if (calls < 2 || calls > LIMITS.batchCallsMax || isClosed || !waiting.every(isWriting)) return;
     if (unheld > 0) {
       unheld -= 1;
       return;
     }
-    let timer: NodeJS.Timeout | undefined;
-    const isLate = await new Promise<boolean>((begin) => {
+    const why = await new Promise<LetGo>((resolve) => {
+      const timer = setTimeout(() => begin('late'), LIMITS.holdMsMax);
+      const begin = (reason: LetGo) => {
+        clearTimeout(timer);
+        held = undefined;
+        resolve(reason);
+      };
       const own = { calls, begin };
       held = own;
-      const giveUp = () => {
-        if (held === own) timer = setTimeout(begin, LIMITS.holdMsMax, true);
-      };
-      void left.then(giveUp);
+      void left.then(() => {
+        if (held === own) timer.refresh();
+      });
     });
-    clearTimeout(timer);
-    // A client whose calls do not come back together does not wait each time.
-    doubt = isLate ? Math.min(2 * doubt + 1, DOUBT_MAX) : 0;
+    // A wait for nothing costs as much as several that were worth it gain.
+    if (why === 'late') doubt = Math.min(DOUBT_STEP * (doubt + 1) - 1, DOUBT_MAX);
+    if (why === 'complete') doubt = Math.floor(doubt / 2);
     unheld = doubt;
-    held = undefined;
   }
 
   function refuseAll(): void {
@@ -122,7 +127,8 @@ export function createToolLock<C extends Queued>({ serve, room }: Behind<C>) {
     },
     add(call: C): void {
       waiting.push(call);
-      if (held !== undefined && (waiting.length >= held.calls || !mayBeHeld(call))) held.begin(false);
+      if (!isWriting(call)) held?.begin('passed');
+      else if (held !== undefined && waiting.length >= held.calls) held.begin('complete');
       if (isClosed) refuseAll();
       else running ??= run();
     },
@@ -134,7 +140,7 @@ export function createToolLock<C extends Queued>({ serve, room }: Behind<C>) {
     /** From now on no call begins; resolves when nothing runs. */
     async close(): Promise<void> {
       isClosed = true;
-      held?.begin(false);
+      held?.begin('passed');
       end();
       refuseAll();
       await running;
@@ -143,12 +149,15 @@ export function createToolLock<C extends Queued>({ serve, room }: Behind<C>) {
   };
 }
 
-/** How many batches begin at once, at most, for one that was held back for nothing. */
-const DOUBT_MAX = 63;
+/** Why a batch that was held back begins: all are there, they did not come in time, or somebody came who waits for nobody. */
+type LetGo = 'complete' | 'late' | 'passed';
 
-/** Reads of a snapshot share no commit with writes. */
-function mayBeHeld({ kind }: Queued): boolean {
-  return kind === 'writes' || kind === 'point';
+/** How many batches begin at once, at most, for one that was held back for nothing, and how fast it comes to that. */
+const DOUBT_MAX = 63;
+const DOUBT_STEP = 4;
+
+function isWriting({ kind }: Queued): boolean {
+  return kind === 'writes';
 }
 
 /** How many calls from the front of the queue are taken together. A snapshot shows what was committed, so it is not taken with writes. */

@@ -7,12 +7,13 @@ import {
   mountMissing,
   mountSmallDisk,
   readTrace,
+  slowDisk,
   straceMissing,
   type TracedCall,
   tracing,
 } from '../driver/linux.ts';
 import type { ToolAnswer } from '../driver/message.ts';
-import type { ServerProcess } from '../driver/server-process.ts';
+import { type ServerProcess, sleepMs } from '../driver/server-process.ts';
 import { openCalls, stateFindings } from '../driver/state-file.ts';
 import { toolsMissing } from '../driver/surface.ts';
 import { proves } from './proves.ts';
@@ -68,6 +69,31 @@ proves(
     expect(syncs).toBeGreaterThan(0);
     console.error(`measured 30 writes in flight: ${syncs} fsyncs of the log`);
     expect(colibri.readAudit().rows.filter((row) => row.outcome === 'ok')).toHaveLength(30);
+  },
+  { unless: noTrace },
+);
+
+proves(
+  'write.durable',
+  'a read does not wait for a slow disk behind writes that it has nothing to do with',
+  async ({ colibri }) => {
+    const server = await colibri.start({ wrapper: slowDisk(300) });
+    // From these on, the disk is known to be slow.
+    await server.call('task_create', TASK);
+    const answered: string[] = [];
+    const after = async (name: string, call: Promise<unknown>) => {
+      await call;
+      answered.push(name);
+    };
+
+    const writes = ['one', 'two'].map((title) =>
+      after('write', server.call('task_create', { ...TASK, title })),
+    );
+    await sleepMs(100);
+    await after('read', server.call('task_get', { task_id: 'T-0001' }));
+    await Promise.all(writes);
+
+    expect(answered).toEqual(['read', 'write', 'write']);
   },
   { unless: noTrace },
 );

@@ -77,6 +77,12 @@ export function failing(
   ];
 }
 
+/** What starts a server on a disk that takes so long to sync the log. */
+export function slowDisk(ms: number): readonly string[] {
+  const inject = `inject=fdatasync:delay_exit=${1000 * ms}`;
+  return ['strace', '-f', '-o', '/dev/null', '-e', 'trace=fdatasync', '-e', inject];
+}
+
 /** One event of the trace, at the moment it ended. */
 export interface TracedCall {
   readonly name: string;

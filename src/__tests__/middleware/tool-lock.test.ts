@@ -1,6 +1,6 @@
-import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { LIMITS } from '../../limits.ts';
 import { createToolLock, NotBegunError, type Queued } from '../../middleware/tool-lock.ts';
 
@@ -146,6 +146,9 @@ describe('a batch', () => {
 });
 
 describe('calls that come back', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+  afterEach(() => void vi.useRealTimers());
+
   /** A queue that is answered when the test says so, after a batch of two. */
   async function afterTwo(left?: () => Promise<void>) {
     const answering = gate();
@@ -176,27 +179,82 @@ describe('calls that come back', () => {
     const { add, answer, batches } = await afterTwo();
 
     add('c');
+    vi.advanceTimersByTime(LIMITS.holdMsMax - 1);
     answer();
-    await pause(20 * LIMITS.holdMsMax);
+    await idle(5);
+    vi.advanceTimersByTime(LIMITS.holdMsMax - 1);
+    await idle(5);
+    const inTime = [...batches];
+    vi.advanceTimersByTime(1);
+    await idle(5);
     const late = [...batches];
     for (const name of ['d', 'e']) add(name);
-    await idle(1);
+    await idle(5);
     add('f');
     await idle(5);
 
+    expect(inTime).toEqual([['a', 'b']]);
     expect(late).toEqual([['a', 'b'], ['c']]);
     expect(batches).toEqual([['a', 'b'], ['c'], ['d', 'e'], ['f']]);
   });
 
-  test.each<Queued['kind']>(['snapshot', 'long'])('are not waited for by a %s read', async (kind) => {
-    const { add, batches } = await afterTwo();
+  test('are not waited for while their answers wait for a slow disk', async () => {
+    const { add, answer, batches } = await afterTwo();
 
     add('c');
+    vi.advanceTimersByTime(LIMITS.holdMsMax);
     await idle(5);
-    add('read', kind);
+    answer();
     await idle(5);
 
-    expect(batches).toEqual([['a', 'b'], ['c'], ['read']]);
+    expect(batches).toEqual([['a', 'b'], ['c']]);
+  });
+
+  test('are not waited for at once again because they came in time once', async () => {
+    const { add, answer, batches } = await afterTwo();
+    const bothCome = async (first: string, second: string) => {
+      for (const name of [first, second]) add(name);
+      await idle(5);
+    };
+
+    answer();
+    await idle(5);
+    vi.advanceTimersByTime(LIMITS.holdMsMax);
+    for (const name of ['c', 'd', 'e']) await bothCome(name, name);
+    await bothCome('waited', 'for');
+    await bothCome('in', 'time');
+    add('f');
+    await idle(5);
+
+    expect(batches.slice(-3)).toEqual([['waited', 'for'], ['in', 'time'], ['f']]);
+  });
+
+  test.each<Queued['kind']>(['point', 'snapshot', 'long'])(
+    'are not waited for by a %s read',
+    async (kind) => {
+      const { add, batches } = await afterTwo();
+
+      add('read', kind);
+      await idle(5);
+
+      expect(batches).toEqual([['a', 'b'], ['read']]);
+    },
+  );
+
+  test('are writes: nothing waits for a read that was in flight with them', async () => {
+    const { add, batches } = aQueue(undefined, undefined, () => new Promise(() => undefined));
+
+    for (const name of ['a', 'b']) add(name);
+    add('read', 'point');
+    await idle(5);
+    add('c');
+    await idle(5);
+    const before = [...batches];
+    add('d');
+    await idle(5);
+
+    expect(before).toEqual([['a', 'b', 'read']]);
+    expect(batches.slice(1)).toEqual([['c', 'd']]);
   });
 
   test('are not waited for where one call comes after the other', async () => {

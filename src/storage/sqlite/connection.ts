@@ -561,9 +561,12 @@ export async function whileBusy(
 
 const never = new Int32Array(new SharedArrayBuffer(4));
 
-/** A tenth of a millisecond, for which the event loop stops: no timer of it is that short, and a small commit takes a few of these. */
+/**
+ * About a tenth of a millisecond, for which the event loop stops: no timer of it is that short, and a small commit takes a
+ * few of these. Linux adds most of it to what is asked for.
+ */
 function doze(): void {
-  Atomics.wait(never, 0, 0, 0.1);
+  Atomics.wait(never, 0, 0, 0.02);
 }
 
 /** A moment, drawn at random so that processes that wait together do not come back together. */

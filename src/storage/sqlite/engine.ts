@@ -117,6 +117,8 @@ class SqliteEngine implements StorageEngine {
   /** Flushes that run right now: one, or none. */
   #syncing = 0;
   #nextSync: Promise<void> | undefined;
+  /** What would come during a flush that stops the event loop would wait for a slow disk. */
+  #isDiskSlow = false;
   #closed = false;
   /** When the files were last found in their places. */
   #lookedAt = Number.NEGATIVE_INFINITY;
@@ -217,23 +219,28 @@ class SqliteEngine implements StorageEngine {
   async sync({ alone }: { readonly alone: boolean } = { alone: false }): Promise<void> {
     if (this.#inMemory || !this.#writer.writable) return;
     // Handing the fsync to another thread costs half as much again as the fsync; with nobody to share it, do it here.
-    if (alone && this.#syncing === 0 && this.#nextSync === undefined)
-      return await this.#flush((wal) => fdatasyncSync(wal));
+    if (alone && this.#syncing === 0 && this.#nextSync === undefined && !this.#isDiskSlow)
+      return await this.#flush('here');
     this.#nextSync ??= this.#lastSync.then(() => {
       this.#nextSync = undefined;
-      const running = this.#flush(fdatasyncInThread);
+      const running = this.#flush('in a thread');
       this.#lastSync = running.catch(() => undefined);
       return running;
     });
     await this.#nextSync;
   }
 
-  async #flush(fsync: (wal: number) => Promise<void> | void): Promise<void> {
+  async #flush(where: 'here' | 'in a thread'): Promise<void> {
     // The kernel reports a failed flush once and forgets the pages: the next fdatasync would succeed and mean nothing.
     if (this.#failed !== undefined) throw this.#failed;
     this.#syncing += 1;
+    const began = performance.now();
     try {
-      await fsync(this.#log.fd);
+      if (where === 'here') fdatasyncSync(this.#log.fd);
+      else await fdatasyncInThread(this.#log.fd);
+      const isSlow = performance.now() - began > LIMITS.flushHereMsMax;
+      // On a fast disk, too, the answer of a thread may be late.
+      if (where === 'here' || !isSlow) this.#isDiskSlow = isSlow;
       await this.assertInPlace();
     } catch (error) {
       throw this.#uncertain(error);
