@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Connection, openConnection } from '../../storage/sqlite/connection.ts';
 import { loadDriver, type SqliteDriver } from '../../storage/sqlite/driver.ts';
@@ -96,6 +97,34 @@ describe.each(await availableDrivers())('a connection of %s', (_, driver) => {
       { bytes: '610062' },
       { bytes: '610063' },
     ]);
+  });
+
+  test('stores each row with its own values, whatever it has in common with those beside it', async () => {
+    const connection = await open(':memory:', true);
+    const names = Array.from({ length: 13 }, (_, i) => `c${i}`);
+    const few = fc.constantFrom(null, 0, 1, 0.5, '', '0', 'a?', 'Θ', 'a\0b');
+    const rows = fc.array(fc.array(few, { minLength: 13, maxLength: 13 }), { minLength: 1, maxLength: 40 });
+    // Most columns are alike in all rows of a group, as they are in new tasks.
+    const group = fc
+      .tuple(rows, fc.subarray([...names.keys()]))
+      .map(([all, own]) => all.map((row) => row.map((value, i) => (own.includes(i) ? value : all[0]![i]!))));
+    let tables = 0;
+
+    await fc.assert(
+      fc.asyncProperty(fc.array(group, { minLength: 1, maxLength: 3 }), async (groups) => {
+        tables += 1;
+        const table = `wide${tables}`;
+        connection.script(
+          `CREATE TABLE ${table} (id INTEGER PRIMARY KEY, ${names.join(' ANY, ')} ANY) STRICT`,
+        );
+        const added = groups.map((one, g) => one.map((row, i) => [100 * g + i, ...row]));
+        for (const one of added)
+          await connection.alone(() => connection.insert(table, ['id', ...names], one));
+
+        expect(await connection.lists(`SELECT * FROM ${table} ORDER BY id`)).toEqual(added.flat());
+      }),
+      { numRuns: 40 },
+    );
   });
 
   test('rounds the integers that a number cannot hold, and only them', async () => {

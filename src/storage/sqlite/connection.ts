@@ -2,10 +2,11 @@ import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../limits.ts';
 import { after, type Sooner } from '../../sooner.ts';
-import { isBytes, notAsMany, type Row, type SqlList, type SqlValue, type Transaction } from '../engine.ts';
+import { notAsMany, type Row, type SqlList, type SqlValue, type Transaction } from '../engine.ts';
 import { isPresent } from '../process-identity.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
 import { resultOf, type SqliteConnection, type SqliteDriver, type SqliteStatement } from './driver.ts';
+import { insertions, type NewRow } from './insertions.ts';
 import { INDEX_NEW_TASKS, INDEXED_TO, NewTasks } from './word-index.ts';
 
 /** In kilobytes, negative as SQLite wants it. A call needs few pages, and every write empties the readers' caches anyway. */
@@ -183,14 +184,12 @@ export class Connection implements Transaction {
         i += 1;
         continue;
       }
-      let end = i + 1;
-      while (end < waiting.length && waiting[end]?.table === first.table) end += 1;
-      for (const count of ROWS_AT_ONCE)
-        for (; end - i >= count; i += count) {
-          const params: SqlValue[] = [];
-          for (let row = i; row < i + count; row += 1) params.push(...waiting[row]!.params);
-          this.#change(count, insertion(first.table, first.columns, count), params);
-        }
+      const rows: NewRow[] = [];
+      for (let row: Waiting | undefined = first; row?.table === first.table; row = waiting[i]) {
+        rows.push(row);
+        i += 1;
+      }
+      for (const { sql, params, count } of insertions(rows)) this.#change(count, sql, params);
     }
   }
 
@@ -481,30 +480,14 @@ export class Connection implements Transaction {
 }
 
 /** A statement that changes one row, or a row of a table. */
-type Waiting = { readonly params: SqlList } & (
-  | { readonly sql: string; readonly table?: undefined }
-  | { readonly sql?: undefined; readonly table: string; readonly columns: readonly string[] }
-);
+type Waiting =
+  | { readonly sql: string; readonly params: SqlList; readonly table?: undefined }
+  | ({ readonly sql?: undefined } & NewRow);
 
 /** Of a task that is indexed at once: 128 of them would take a search a tenth of a second. */
 const LONG_TEXT_CHARS = 1_000;
 
 const REINDEX_WORDS = 'INSERT OR REPLACE INTO task_words (rowid, title, description) VALUES (?, ?, ?)';
-
-/** How many rows one statement stores: a few sizes, so that each is prepared once. A statement costs as much as half a row. */
-const ROWS_AT_ONCE = [32, 16, 8, 4, 2, 1];
-const insertions = new Map<string, string>();
-
-/** The statement that stores so many rows. Putting it together takes longer than running it. */
-function insertion(table: string, columns: readonly string[], count: number): string {
-  const key = `${table} ${count}`;
-  const known = insertions.get(key);
-  if (known !== undefined) return known;
-  const marks = `(${columns.map((column) => (isBytes(table, column) ? 'unhex(?)' : '?')).join(', ')})`;
-  const sql = `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${Array(count).fill(marks).join(', ')}`;
-  insertions.set(key, sql);
-  return sql;
-}
 
 const hasNul = (value: SqlValue) => typeof value === 'string' && value.includes('\0');
 
