@@ -44,6 +44,10 @@ export const LIMITS = Object.freeze({
   pendingRequestsMax: 2_000,
   /** How often a server that is not reading checks whether its client is gone. */
   peekMs: 500,
+  /** How long after an answer the event loop waits for the next request without sleeping, while requests come that fast. */
+  awakeMsMax: 0.15,
+  /** How many requests in a row must have come that fast before it does. */
+  promptRequests: 8,
   /** Zod issues shown for one rejected call. */
   issuesMax: 20,
   /** Calls that share their commits: beyond 32, a call gets hardly any cheaper, and the first of them waits longer. */

@@ -17,7 +17,7 @@ export function limitsPage() {
 }
 
 const COMMENT = /^\s*\/\*\* (.*) \*\/$/;
-const ENTRY = /^\s*(\w+): ([\d_]+),$/;
+const ENTRY = /^\s*(\w+): ([\d_.]+),$/;
 
 /** A comment stands above the first of the limits it explains. */
 function limitsIn(file) {

@@ -12,6 +12,7 @@ import {
   readLine,
   refuseOversized,
 } from './message.ts';
+import { Wakefulness } from './wakefulness.ts';
 
 /** A subscription is answered when it ends, and it ends with the connection: nothing to wait for. */
 const SUBSCRIBE = 'subscriptions/listen';
@@ -43,6 +44,7 @@ export class StdioTransport implements Transport {
   readonly #input: Readable;
   readonly #output: Writable;
   readonly #lines: LineReader;
+  readonly #wakefulness = new Wakefulness();
   /** Lines that leave together at the next moment. */
   #unsent = '';
   /** What was read and is not handed on yet, because there is no room for more requests. */
@@ -204,6 +206,7 @@ export class StdioTransport implements Transport {
     if (method !== undefined && id !== undefined) this.#era ??= eraOf(params);
     if (method !== undefined && id !== undefined && method !== SUBSCRIBE) {
       const isCall = method === 'tools/call';
+      this.#wakefulness.received(this.#pending.length === 0);
       this.#pending.push({ id, bytes, isCall, isCancelled: false });
       this.#pendingBytes += bytes;
       const answer = isCall ? this.oncall?.(params ?? {}) : undefined;
@@ -244,7 +247,9 @@ export class StdioTransport implements Transport {
   #send(): void {
     const text = this.#unsent;
     this.#unsent = '';
-    if (text !== '' && !this.#output.destroyed && !this.#output.writableEnded) this.#output.write(text);
+    if (text === '' || this.#output.destroyed || this.#output.writableEnded) return;
+    this.#output.write(text);
+    if (this.#pending.length === 0) this.#wakefulness.answered();
   }
 
   /** What the client has not read. What leaves at the next moment is counted in characters. */

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { Playground } from '../driver/playground.ts';
+import { sleepMs } from '../driver/server-process.ts';
 
 test.skipIf(process.platform !== 'linux')(
   'threads of V8 have a low priority, and those that calls wait for the usual one',
@@ -45,7 +46,37 @@ test('a server that has served hundreds of calls has said nothing on stderr but 
   }
 });
 
-/** Behind the name of the thread, which may hold spaces, the 17th field. */
+test.skipIf(process.platform !== 'linux')(
+  'a server that was called again and again at once sleeps when nobody calls any more',
+  async () => {
+    const colibri = new Playground();
+    try {
+      const server = await colibri.start();
+      for (let i = 0; i < 50; i += 1) await server.call('server_ping');
+      await sleepMs(500);
+
+      const before = ticksOf(server.pid);
+      await sleepMs(1_000);
+
+      // Of a hundred. A loop that turns without a pause takes nearly all of them.
+      expect(ticksOf(server.pid) - before).toBeLessThan(30);
+    } finally {
+      await colibri.dispose();
+    }
+  },
+);
+
 function priorityIn(stat: string): number {
-  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]);
+  return Number(fieldsIn(stat)[16]);
+}
+
+/** Hundredths of a second that a process has worked. */
+function ticksOf(pid: number): number {
+  const fields = fieldsIn(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  return Number(fields[11]) + Number(fields[12]);
+}
+
+/** What stands behind the name of the process or thread, which may hold spaces. */
+function fieldsIn(stat: string): string[] {
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
