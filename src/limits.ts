@@ -47,7 +47,7 @@ export const LIMITS = Object.freeze({
   /** How long after an answer the event loop waits for the next request without sleeping, while requests come that fast. */
   awakeMsMax: 0.15,
   /** How many requests in a row must have come that fast before it does. */
-  promptRequests: 8,
+  quickRequestsMin: 8,
   /** Zod issues shown for one rejected call. */
   issuesMax: 20,
   /** Calls that share their commits: beyond 32, a call gets hardly any cheaper, and the first of them waits longer. */

@@ -9,21 +9,21 @@ import { LIMITS } from '../limits.ts';
 export class Wakefulness {
   #answeredAt = Number.NEGATIVE_INFINITY;
   /** Requests in a row that came at once, each while nothing else was asked. */
-  #prompt = 0;
+  #quick = 0;
   /** Tells the wait that runs from those before. */
   #wait = 0;
 
   /** A request has come in; `isAlone`: all before it have their answers. */
   received(isAlone: boolean): void {
-    const isPrompt = isAlone && systemClock.monotonic() - this.#answeredAt < LIMITS.awakeMsMax;
-    this.#prompt = isPrompt ? this.#prompt + 1 : 0;
+    const isQuick = isAlone && systemClock.monotonic() - this.#answeredAt < LIMITS.awakeMsMax;
+    this.#quick = isQuick ? this.#quick + 1 : 0;
     this.#wait += 1;
   }
 
   /** The answer has left, and nobody waits for another. */
   answered(): void {
     this.#answeredAt = systemClock.monotonic();
-    if (this.#prompt < LIMITS.promptRequests) return;
+    if (this.#quick < LIMITS.quickRequestsMin) return;
     const [wait, until] = [this.#wait, this.#answeredAt + LIMITS.awakeMsMax];
     const turn = () => {
       if (wait === this.#wait && systemClock.monotonic() < until) setImmediate(turn);

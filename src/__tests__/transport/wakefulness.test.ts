@@ -8,7 +8,7 @@ afterEach(() => void vi.useRealTimers());
 const isAwake = () => vi.getTimerCount() > 0;
 
 /** As after so many requests, each sent as soon as the one before had its answer. */
-function afterPromptRequests(count: number): Wakefulness {
+function afterQuickRequests(count: number): Wakefulness {
   const wakefulness = new Wakefulness();
   wakefulness.answered();
   for (let i = 0; i < count; i += 1) {
@@ -20,15 +20,15 @@ function afterPromptRequests(count: number): Wakefulness {
 }
 
 test('stays awake after several requests that came at once, and not before', () => {
-  afterPromptRequests(LIMITS.promptRequests - 1);
+  afterQuickRequests(LIMITS.quickRequestsMin - 1);
   expect(isAwake()).toBe(false);
 
-  afterPromptRequests(LIMITS.promptRequests);
+  afterQuickRequests(LIMITS.quickRequestsMin);
   expect(isAwake()).toBe(true);
 });
 
 test('sleeps once nothing has come for a moment', () => {
-  afterPromptRequests(LIMITS.promptRequests);
+  afterQuickRequests(LIMITS.quickRequestsMin);
 
   vi.advanceTimersToNextTimer();
   expect(isAwake()).toBe(true);
@@ -39,7 +39,7 @@ test('sleeps once nothing has come for a moment', () => {
 });
 
 test('works instead of waiting as soon as a request has come', () => {
-  const wakefulness = afterPromptRequests(LIMITS.promptRequests);
+  const wakefulness = afterQuickRequests(LIMITS.quickRequestsMin);
 
   wakefulness.received(true);
   vi.advanceTimersToNextTimer();
@@ -51,7 +51,7 @@ test.each([
   ['came later', true, 1],
   ['came while another had no answer', false, 0],
 ])('begins to count anew with a request that %s', (_, isAlone, laterMs) => {
-  const wakefulness = afterPromptRequests(LIMITS.promptRequests);
+  const wakefulness = afterQuickRequests(LIMITS.quickRequestsMin);
 
   vi.advanceTimersByTime(laterMs);
   wakefulness.received(isAlone);
