@@ -1,6 +1,6 @@
 /** Every bound of Colibri in one place, with its reason. Beyond one you get an error, never a stall. */
 export const LIMITS = Object.freeze({
-  /** One JSON-RPC line. The largest legal call is a 16 KB metadata object and 5,000 characters of text. */
+  /** One JSON-RPC line. In UTF-8 every legal call fits; 100,000 emojis written as escapes do not. */
   lineBytesMax: 1_048_576,
   /** Nesting of arguments. JSON.stringify overflows the stack somewhere past 1,000 levels. */
   depthMax: 64,
@@ -46,6 +46,8 @@ export const LIMITS = Object.freeze({
   peekMs: 500,
   /** How long after an answer the event loop waits for the next request without sleeping, while requests come that fast. */
   awakeMsMax: 0.15,
+  /** How often the event loop turns meanwhile, at most, whatever the clock says. The time is over after a hundred of them. */
+  awakeTurnsMax: 1_000,
   /** How many requests in a row must have come that fast before it does. */
   quickRequestsMin: 8,
   /** Zod issues shown for one rejected call. */

@@ -135,7 +135,7 @@ function storyDeps(source, clock, names) {
       now: () => clock.now(),
       storage: () => ({
         path: '/path/to/project/.colibri/colibri.db',
-        schemaVersion: 5,
+        schemaVersion: 7,
         engine: 'SQLite 3.53.4 (@photostructure/sqlite)',
         journal: 'wal',
         writable: true,

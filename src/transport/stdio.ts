@@ -201,12 +201,12 @@ export class StdioTransport implements Transport {
   }
 
   #receive(read: ReadLine, bytes: number): void {
+    this.#wakefulness.received(this.#pending.length === 0);
     if (read.kind === 'refused') return void this.#write({ jsonrpc: '2.0', id: read.id, error: read.error });
     const { id, method, params } = read.message;
     if (method !== undefined && id !== undefined) this.#era ??= eraOf(params);
     if (method !== undefined && id !== undefined && method !== SUBSCRIBE) {
       const isCall = method === 'tools/call';
-      this.#wakefulness.received(this.#pending.length === 0);
       this.#pending.push({ id, bytes, isCall, isCancelled: false });
       this.#pendingBytes += bytes;
       const answer = isCall ? this.oncall?.(params ?? {}) : undefined;

@@ -8,12 +8,12 @@ import { LIMITS } from '../limits.ts';
  */
 export class Wakefulness {
   #answeredAt = Number.NEGATIVE_INFINITY;
-  /** Requests in a row that came at once, each while nothing else was asked. */
+  /** How many came at once in a row, each while nothing else was asked. */
   #quick = 0;
   /** Tells the wait that runs from those before. */
   #wait = 0;
 
-  /** A request has come in; `isAlone`: all before it have their answers. */
+  /** A line has come in; `isAlone`: all requests before it have their answers. */
   received(isAlone: boolean): void {
     const isQuick = isAlone && systemClock.monotonic() - this.#answeredAt < LIMITS.awakeMsMax;
     this.#quick = isQuick ? this.#quick + 1 : 0;
@@ -25,8 +25,12 @@ export class Wakefulness {
     this.#answeredAt = systemClock.monotonic();
     if (this.#quick < LIMITS.quickRequestsMin) return;
     const [wait, until] = [this.#wait, this.#answeredAt + LIMITS.awakeMsMax];
+    // Counted, too: a clock that stands still must not keep a core busy for ever.
+    let turns = 0;
     const turn = () => {
-      if (wait === this.#wait && systemClock.monotonic() < until) setImmediate(turn);
+      turns += 1;
+      const isOver = wait !== this.#wait || turns > LIMITS.awakeTurnsMax || systemClock.monotonic() >= until;
+      if (!isOver) setImmediate(turn);
     };
     turn();
   }

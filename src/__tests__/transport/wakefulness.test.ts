@@ -38,6 +38,14 @@ test('sleeps once nothing has come for a moment', () => {
   expect(isAwake()).toBe(false);
 });
 
+test('sleeps although the clock stands still', () => {
+  afterQuickRequests(LIMITS.quickRequestsMin);
+
+  vi.runAllTimers();
+
+  expect(isAwake()).toBe(false);
+});
+
 test('works instead of waiting as soon as a request has come', () => {
   const wakefulness = afterQuickRequests(LIMITS.quickRequestsMin);
 
