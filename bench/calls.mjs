@@ -1,10 +1,13 @@
 import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { SERVER } from './build.mjs';
 import { connect, inScratch } from './client.mjs';
 import { byRound, inTurns, p50, p99, timed } from './statistics.mjs';
 
 const IN_FLIGHT = 32;
+const SETTLE_MS = 200;
+const SUSTAINED = 10_000;
 
 /** A call's price beside its floor in the same run: the bare server's call, and one fsync of the same disk. */
 export async function calls({ bare, rounds, callsPerRound, pipelined }) {
@@ -32,14 +35,19 @@ export async function calls({ bare, rounds, callsPerRound, pipelined }) {
     const inFlight = Object.fromEntries(
       Object.entries({ bare: noop, ...kinds }).map(([name, call]) => [
         name,
-        () => msPerCall(IN_FLIGHT, pipelined, call),
+        async () => {
+          // What Colibri does once it has no calls must not slow down what it is compared with, and neither must the pause.
+          if (name === 'bare') await sleep(SETTLE_MS).then(() => msPerCall(IN_FLIGHT, pipelined, call));
+          return await msPerCall(IN_FLIGHT, pipelined, call);
+        },
       ]),
     );
     await inTurns(2, inFlight);
     const together = await inTurns(2 * rounds, inFlight);
+    const sustained = await withoutPause(SUSTAINED, inFlight.bare, kinds.task_create);
     await Promise.all([floor.close(), colibri.close()]);
     const rows = Object.keys(kinds).map((kind) => inFlightFigures(together, kind));
-    return { rows: [...figures(samples), ...rows] };
+    return { rows: [...figures(samples), ...rows], sustained };
   });
 }
 
@@ -92,6 +100,16 @@ function inFlightFigures(together, kind) {
     limit: share,
     sense: 'at least',
   };
+}
+
+/** So many calls in one piece, which leaves no moment for what Colibri does when there are no calls. */
+async function withoutPause(total, bare, call) {
+  const { floor, colibri } = await inTurns(3, {
+    floor: bare,
+    colibri: () => msPerCall(IN_FLIGHT, total, call),
+  });
+  const value = byRound({ floor, colibri }, (round) => round.floor / round.colibri).value;
+  return { calls: total, per_second: 1000 / p50(colibri), share: value };
 }
 
 function fsyncs(path, count) {

@@ -6,7 +6,14 @@ import { fileURLToPath } from 'node:url';
 import { growthPlot, rivalsPlot } from './document/plots.mjs';
 import { rivalsGrowth, rivalsKept, rivalsNotes, rivalsSpeed } from './document/rivals-tables.mjs';
 import { delayTable, measuredText, processesTable } from './document/scale.mjs';
-import { barsTable, machineText, missedText, seriesTable, verdictText } from './document/tables.mjs';
+import {
+  barsTable,
+  machineText,
+  missedText,
+  seriesTable,
+  sustainedText,
+  verdictText,
+} from './document/tables.mjs';
 import { readResults } from './results.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -17,6 +24,7 @@ const IMAGES = fileURLToPath(new URL('../docs/images/', import.meta.url));
 const PERFORMANCE = {
   verdict: verdictText,
   bars: barsTable,
+  sustained: sustainedText,
   missed: missedText,
   series: seriesTable,
   'rivals-speed': rivalsSpeed,

@@ -72,11 +72,18 @@ export const LIMITS = Object.freeze({
   lockTriesSoon: 24,
   /** Pause between two tries for the lock, drawn at random below this; below ten times this after many tries. */
   lockRetryMsMax: 5,
-  /** Above this size, each commit tries to merge the write-ahead log into the file and start it over. */
+  /** Above this size, the write-ahead log is merged into the file and started over: after `quietMs`, or beside other busy processes at the next commit. */
   logBytesMax: 6_291_456,
-  /** Between these sizes, a writer waits briefly for readers that block the merge; above, one of them is slow. */
-  logBytesPatient: 6_815_744,
-  logBytesHopeless: 16_777_216,
+  /** Above this size, it is merged at the next commit in any case, as far as nobody reads from it. */
+  logBytesOverdue: 25_165_824,
+  /** Readers that block a merge: once the log has grown by this much since, a writer waits briefly for them. */
+  logGrowthPatient: 524_288,
+  /** Once it has grown by this much, one of them is slow, and no writer waits any longer. */
+  logGrowthHopeless: 10_485_760,
+  /** What no call should wait for is done when there was no commit for this long. */
+  quietMs: 10,
+  /** How long other processes count as busy after a commit of theirs. */
+  othersBusyMs: 1_000,
   /** How long a stop waits for the call that is running. */
   stopWaitMsMax: 5_000,
   /** After the end of input: calls that have not started by then are refused. */
@@ -102,8 +109,10 @@ export const LIMITS = Object.freeze({
   pageUnreadBytesMax: 33_554_432,
   /** Rows that a writer remembers from one transaction to the next, while nobody else commits. A task takes about 2 kB. */
   knownRowsMax: 500,
-  /** New tasks that wait to be entered into the index of words together: with so many, no difference to having no index was measured. A search looks at each of them. */
-  newTasksMax: 128,
+  /** So many new tasks are entered into the index of words together, after `quietMs`. A search looks at each one that waits. */
+  newTasksDue: 128,
+  /** So many are entered by the commit that makes the last of them: short ones make a search 5 ms longer until then. */
+  newTasksMax: 1_024,
   /** Read connections kept open; additional ones are closed after use. */
   idleReadersMax: 2,
   /** Time after which a long read yields to the event loop, and a batch commits its transaction. */

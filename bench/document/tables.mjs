@@ -46,6 +46,12 @@ export function missedText(results) {
     .join('\n');
 }
 
+/** What is left of the calls in flight where they leave no pause. */
+export function sustainedText({ calls: { sustained } }) {
+  const { calls, per_second, share } = sustained;
+  return `${calls.toLocaleString('en')} new tasks without any pause: ${short(per_second)} calls/s, ${short(share)} × the bare server.`;
+}
+
 /** The figures behind the plot. */
 export function seriesTable({ growth }) {
   const sizes = growth.series[0].points.map(({ tasks }) => tasks);

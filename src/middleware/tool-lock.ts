@@ -41,6 +41,8 @@ export function createToolLock<C extends Queued>({ serve, room }: Behind<C>) {
   let held: { readonly calls: number; begin(why: LetGo): void } | undefined;
   /** How many batches begin at once after calls did not come back in time, and how many of them are still to come. */
   let [doubt, unheld] = [0, 0];
+  /** How many batches in a row were worth holding back. */
+  let worth = 0;
   /** Writing calls of the batch that was taken last, and all that were taken and whose answers have not left. */
   let [taken, unanswered] = [0, 0];
   let running: Promise<void> | undefined;
@@ -110,9 +112,11 @@ export function createToolLock<C extends Queued>({ serve, room }: Behind<C>) {
         if (held === own) timer.refresh();
       });
     });
-    // A wait for nothing costs as much as several that were worth it gain.
-    if (why === 'late') doubt = Math.min(DOUBT_STEP * (doubt + 1) - 1, DOUBT_MAX);
+    // A wait for nothing costs as much as several that were worth it gain. After many of these, a single one says nothing: the
+    // client has stopped for a moment, or has sent all it had.
+    if (why === 'late' && worth < WORTH_MANY) doubt = Math.min(DOUBT_STEP * (doubt + 1) - 1, DOUBT_MAX);
     if (why === 'complete') doubt = Math.floor(doubt / 2);
+    if (why !== 'passed') worth = why === 'complete' ? worth + 1 : 0;
     unheld = doubt;
   }
 
@@ -155,6 +159,8 @@ type LetGo = 'complete' | 'late' | 'passed';
 /** How many batches begin at once, at most, for one that was held back for nothing, and how fast it comes to that. */
 const DOUBT_MAX = 63;
 const DOUBT_STEP = 4;
+/** After so many that were worth it, one that was not is forgiven. */
+const WORTH_MANY = 8;
 
 function isWriting({ kind }: Queued): boolean {
   return kind === 'writes';

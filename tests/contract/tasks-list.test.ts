@@ -1,4 +1,5 @@
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
+import { LIMITS } from '../../src/limits.ts';
 import { runColibri } from '../driver/command-line.ts';
 import { openDatabase } from '../driver/database.ts';
 import type { Playground } from '../driver/playground.ts';
@@ -274,14 +275,18 @@ proves(
   'tasks are found on both sides of the end of the index: by this server, by the next and by a person, after kill -9 too',
   async ({ colibri }) => {
     const desk = await openDesk(colibri);
-    await Promise.all(Array.from({ length: 150 }, (_, i) => desk.create({ title: `common word${i}x` })));
+    const create = (count: number) =>
+      Promise.all(Array.from({ length: count }, (_, i) => desk.create({ title: `common word${i}x` })));
+    await create(130);
+    // Nobody asks for anything, so the server finds the time.
+    await vi.waitFor(() => expect(notIndexed(colibri)).toBe(0), { timeout: 10_000, interval: 50 });
+    await create(20);
     await desk.update('T-0001', { title: 'common early' });
     await desk.update('T-0150', { title: 'common late' });
     await desk.server.killHard();
 
     const next = await openDesk(colibri);
-    expect(notIndexed(colibri)).toBeGreaterThan(0);
-    expect(notIndexed(colibri)).toBeLessThan(128);
+    expect(notIndexed(colibri)).toBe(20);
     expect(await next.list({ search: 'common', limit: 10, offset: 140 })).toMatchObject({
       total_count: 150,
       returned_count: 10,
@@ -304,7 +309,9 @@ proves(
   'an index that ends long before the tasks is a finding',
   async ({ colibri }) => {
     const desk = await openDesk(colibri);
-    await Promise.all(Array.from({ length: 150 }, (_, i) => desk.create({ title: `word${i}` })));
+    const count = LIMITS.newTasksMax + 20;
+    await Promise.all(Array.from({ length: count }, (_, i) => desk.create({ title: `word${i}` })));
+    expect(notIndexed(colibri)).toBeLessThan(LIMITS.newTasksMax);
     await desk.server.closeInput();
     const db = openDatabase(colibri.dbPath);
     db.exec('DELETE FROM task_words WHERE rowid > 20');
@@ -313,7 +320,7 @@ proves(
     const { code, stdout } = await runColibri(colibri, ['verify', '--json']);
 
     expect(code).toBe(1);
-    expect(stdout).toContain('task_words ends 128 tasks or more before task 150');
+    expect(stdout).toContain(`task_words ends ${LIMITS.newTasksMax} tasks or more before task ${count}`);
   },
 );
 

@@ -229,6 +229,30 @@ describe('calls that come back', () => {
     expect(batches.slice(-3)).toEqual([['waited', 'for'], ['in', 'time'], ['f']]);
   });
 
+  test('are waited for again at once after many that came in time', async () => {
+    const { add, answer, batches } = await afterTwo();
+    const bothCome = async (first: string, second: string) => {
+      for (const name of [first, second]) {
+        add(name);
+        await idle(5);
+      }
+    };
+
+    answer();
+    await idle(5);
+    for (let i = 0; i < 8; i += 1) await bothCome('in', 'time');
+    vi.advanceTimersByTime(LIMITS.holdMsMax);
+    for (const name of ['c', 'd']) add(name);
+    await idle(5);
+    await bothCome('e', 'f');
+
+    expect(batches.slice(1, 9)).toEqual(Array.from({ length: 8 }, () => ['in', 'time']));
+    expect(batches.slice(9)).toEqual([
+      ['c', 'd'],
+      ['e', 'f'],
+    ]);
+  });
+
   test.each<Queued['kind']>(['point', 'snapshot', 'long'])(
     'are not waited for by a %s read',
     async (kind) => {

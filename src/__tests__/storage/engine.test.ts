@@ -1,9 +1,10 @@
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import { ColibriError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
 import type { Reader, StorageEngine, Transaction } from '../../storage/engine.ts';
 import { createNoStorage } from '../../storage/engine.ts';
 import { openSqlite } from '../../storage/sqlite/engine.ts';
@@ -398,6 +399,52 @@ describe.each(await availableDrivers())('a file through %s', (_, driver) => {
       await engine.write((tx) => tx.get('PRAGMA max_page_count = 1000000'));
       await engine.write((tx) => add(tx, 4));
       expect(await counted(engine)).toBe(1);
+    });
+  });
+
+  describe('the log', () => {
+    /** One commit of a megabyte, and the look that follows it. */
+    const writeMegabyte = async (engine: StorageEngine, position: number) => {
+      await engine.write((tx) => add(tx, position, 'x'.repeat(1_000_000)));
+      await engine.sync();
+    };
+
+    test('is merged once it is long and nobody writes for a moment', async () => {
+      const path = scratchPath();
+      const engine = await openFile(path);
+      for (let i = 1; i <= 7; i += 1) await writeMegabyte(engine, i);
+      await engine.write((tx) => add(tx, 8));
+
+      await vi.waitFor(() => expect(statSync(path).size).toBeGreaterThan(7_000_000), 10_000);
+
+      expect(await counted(engine)).toBe(8);
+    });
+
+    test('is merged by a commit when it is overdue, and written over then', async () => {
+      const path = scratchPath();
+      const engine = await openFile(path);
+      let longest = 0;
+      for (let i = 1; i <= 60; i += 1) {
+        await writeMegabyte(engine, i);
+        longest = Math.max(longest, statSync(`${path}-wal`).size);
+      }
+
+      expect(longest).toBeLessThan(LIMITS.logBytesOverdue + 2_000_000);
+      expect(await counted(engine)).toBe(60);
+    });
+
+    test('is merged by a commit while another process is busy', async () => {
+      const path = scratchPath();
+      const [engine, other] = [await openFile(path), await openFile(path)];
+      let longest = 0;
+      for (let i = 1; i <= 40; i += 2) {
+        await writeMegabyte(engine, i);
+        await writeMegabyte(other, i + 1);
+        longest = Math.max(longest, statSync(`${path}-wal`).size);
+      }
+
+      expect(longest).toBeLessThan(LIMITS.logBytesMax + 3_000_000);
+      expect(await counted(engine)).toBe(40);
     });
   });
 

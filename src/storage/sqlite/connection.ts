@@ -27,7 +27,7 @@ const WRITER_PRAGMAS: Readonly<Record<string, number>> = {
   // SQLite's own merge lets other processes commit meanwhile, so that with four busy ones the log never starts over: it
   // grew to 54 MB. The engine merges under the write lock instead. A log that was longer is cut back when it starts over.
   wal_autocheckpoint: 0,
-  journal_size_limit: LIMITS.logBytesMax,
+  journal_size_limit: LIMITS.logBytesOverdue,
 };
 
 const READER_PRAGMAS: Readonly<Record<string, number>> = {
@@ -81,14 +81,16 @@ export class Connection implements Transaction {
   commits = 0;
   /** Another number whenever others have committed, and the one at the last look. */
   #others: number | undefined;
+  /** When it was seen last that others have committed. */
+  othersAt = Number.NEGATIVE_INFINITY;
   #isWriting = false;
   /** What the index of words gets at the end: it writes a part of its own whenever a savepoint ends. */
   #words: Waiting[] = [];
   /** The last task that is new in this transaction, and whether one of those has a long text. */
   #newest = 0;
   #isLong = false;
-  /** Whether new tasks of this connection wait for the index. */
-  #hasNewTasks = false;
+  /** How many new tasks wait for the index of words. */
+  #newTasksWaiting = 0;
   /** What is to be written, in its order: rows of one table that follow each other leave together. */
   #waiting: Waiting[] = [];
   /** The savepoint that is open: where its writes begin among those that wait, and whether SQLite knows of it. */
@@ -239,16 +241,27 @@ export class Connection implements Transaction {
   }
 
   /** New tasks are indexed together, which takes less than half the time. Until then a search looks at each of them. */
-  #indexNewTasks(): void {
+  #indexIfOverdue(): void {
     if (this.#newest === 0) return;
-    const isFull = this.#isLong || this.#newest - this.#indexedTo() >= LIMITS.newTasksMax;
-    if (isFull) this.#run(INDEX_NEW_TASKS, []);
-    this.#hasNewTasks = !isFull;
+    this.#newTasksWaiting = this.#newest - this.#indexedTo();
+    if (!this.#isLong && this.#newTasksWaiting < LIMITS.newTasksMax) return;
+    this.#run(INDEX_NEW_TASKS, []);
+    this.#newTasksWaiting = 0;
+  }
+
+  /** Whether so many new tasks wait that it is worth a commit. */
+  get hasManyNewTasks(): boolean {
+    return this.#newTasksWaiting >= LIMITS.newTasksDue;
+  }
+
+  async indexNewTasks(): Promise<void> {
+    await this.run(INDEX_NEW_TASKS);
+    this.#newTasksWaiting = 0;
   }
 
   /** At the end, unless somebody else writes just now: then that one will do it. */
   indexRest(): void {
-    if (!this.#hasNewTasks) return;
+    if (this.#newTasksWaiting === 0) return;
     try {
       for (const sql of ['BEGIN IMMEDIATE', INDEX_NEW_TASKS, 'COMMIT']) this.#prepared(sql).run();
     } catch {
@@ -314,6 +327,7 @@ export class Connection implements Transaction {
         // What nobody else has changed is as this connection left it, and as it is known to be.
         if (this.known.size > LIMITS.knownRowsMax) this.known.clear();
         if (others === this.#others) return;
+        if (this.#others !== undefined) this.othersAt = performance.now();
         this.known.clear();
         this.#assertSchema();
         this.commits += 1;
@@ -362,7 +376,7 @@ export class Connection implements Transaction {
       const result = await work();
       this.#writeWaiting();
       this.#writeAll(this.#words);
-      this.#indexNewTasks();
+      this.#indexIfOverdue();
       this.#run('COMMIT', []);
       this.commits += 1;
       return result;

@@ -1,4 +1,4 @@
-import { fdatasync, fdatasyncSync, fstatSync, statSync } from 'node:fs';
+import { fdatasync, fdatasyncSync, statSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { asError, ColibriError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
@@ -120,6 +120,10 @@ class SqliteEngine implements StorageEngine {
   /** What would come during a flush that stops the event loop would wait for a slow disk. */
   #isDiskSlow = false;
   #closed = false;
+  /** Runs out when no commit has come for a moment. */
+  #quiet: NodeJS.Timeout | undefined;
+  /** How long the log was when it could not be merged for the first time since it was. */
+  #unmergedFrom: number | undefined;
   /** When the files were last found in their places. */
   #lookedAt = Number.NEGATIVE_INFINITY;
   /** Set by the first failed write or sync; from then on nothing of this process can be called durable. */
@@ -184,7 +188,10 @@ class SqliteEngine implements StorageEngine {
       // the log itself tells is found by the look that follows every commit, and no answer is given before that one.
       if (performance.now() - this.#lookedAt > LIMITS.lookAgainMs) this.#assertUnchanged({ readsLog: false });
       const result = await this.#writer.alone(() => work(this.#writer));
-      await this.#keepLogShort();
+      // Where several processes are busy, there may be no moment without a commit.
+      const isAlone = performance.now() - this.#writer.othersAt > LIMITS.othersBusyMs;
+      await this.#keepLogShort(isAlone ? LIMITS.logBytesOverdue : LIMITS.logBytesMax);
+      this.#keepUpSoon();
       return result;
     } catch (error) {
       throw this.#refusal(error) ?? (this.#damage(error) === undefined ? error : this.#uncertain(error));
@@ -192,21 +199,46 @@ class SqliteEngine implements StorageEngine {
   }
 
   /**
-   * Merges the log once it is long. A reader in the middle of it prevents that, so a writer gives short readers of other
-   * processes a moment to end; a slow one must not slow the writers, and one of our own would wait for us. Whatever the
-   * disk says against it, the commit itself has happened.
+   * What has to be done now and then, and what no call should wait for, is done as soon as no commit has come for a moment.
+   * Calls that leave no such moment wait for it once it is overdue.
    */
-  async #keepLogShort(): Promise<void> {
-    if (this.#inMemory || this.#files.bytesOf(this.#log.path) <= LIMITS.logBytesMax) return;
+  #keepUpSoon(): void {
+    if (this.#log.bytes <= LIMITS.logBytesMax && !this.#writer.hasManyNewTasks) return;
+    this.#quiet ??= setTimeout(() => this.#keepUp(), LIMITS.quietMs).unref();
+    this.#quiet.refresh();
+  }
+
+  #keepUp(): void {
+    const turn = this.#lastWrite.then(async () => {
+      if (this.#closed || this.#failed !== undefined) return;
+      if (this.#writer.hasManyNewTasks) await this.#writeAlone(() => this.#writer.indexNewTasks());
+      await this.#keepLogShort(LIMITS.logBytesMax);
+    });
+    // Whoever has to know of a failure was told by now. What could not be done is done later.
+    this.#lastWrite = turn.catch(() => undefined);
+  }
+
+  /**
+   * Merges the log once it is longer than `most`. A reader in the middle of it prevents that, so a writer gives short readers
+   * of other processes a moment to end; a slow one must not slow the writers, and one of our own would wait for us. Whatever
+   * the disk says against it, the commit itself has happened.
+   */
+  async #keepLogShort(most: number): Promise<void> {
+    if (this.#log.bytes <= most) return;
     for (let tries = 0; ; tries += 1) {
-      const { size } = fstatSync(this.#log.fd);
-      if (size <= LIMITS.logBytesMax) return;
+      const bytesNow = this.#log.bytesOf(this.#writer.logFrames() ?? 0);
+      if (bytesNow <= most) return;
       // A file that was cut short would look whole again.
       await this.assertInPlace();
       const bytes = this.#databaseBytes();
-      if (this.#writer.mergeLog('RESTART')) return this.#files.noteBytes(this.#options.path, bytes);
+      if (this.#writer.mergeLog('RESTART')) {
+        this.#unmergedFrom = undefined;
+        return this.#files.noteBytes(this.#options.path, bytes);
+      }
+      this.#unmergedFrom ??= bytesNow;
+      const grown = bytesNow - this.#unmergedFrom;
       const isWorthWaiting =
-        this.#reading === 0 && size > LIMITS.logBytesPatient && size < LIMITS.logBytesHopeless;
+        this.#reading === 0 && grown > LIMITS.logGrowthPatient && grown < LIMITS.logGrowthHopeless;
       if (!isWorthWaiting || tries === MERGE_RETRIES_MAX) return;
       await shortPause();
     }
@@ -312,6 +344,7 @@ class SqliteEngine implements StorageEngine {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    clearTimeout(this.#quiet);
     await this.#lastWrite;
     await (this.#nextSync ?? this.#lastSync).catch(() => undefined);
     await this.assertInPlace().catch(() => undefined);

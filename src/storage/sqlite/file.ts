@@ -48,11 +48,6 @@ export class OpenFiles {
     if (file !== undefined) file.size = Math.max(file.size, bytes);
   }
 
-  /** How long a file was at the last look. */
-  bytesOf(path: string): number {
-    return this.#files.get(path)?.size ?? 0;
-  }
-
   /**
    * What happened to one of them, as a sentence; undefined where nothing did. `isCut` is asked about each, and told whether
    * it is shorter than at the last look: SQLite may have done it. Where that cannot be told now, it is asked again.

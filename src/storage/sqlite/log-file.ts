@@ -32,6 +32,15 @@ export class LogFile {
     return this.#opened;
   }
 
+  /** How long the log was at the last look. The file may be longer: SQLite writes over what was merged. */
+  get bytes(): number {
+    return this.bytesOf(this.#seen.frames);
+  }
+
+  bytesOf(frames: number): number {
+    return this.#start(frames + 1);
+  }
+
   /** Whether frames that count are missing. Undefined where nobody can say now how many count. */
   isCut(countFrames: () => number | undefined): boolean | undefined {
     for (;;) {
