@@ -72,18 +72,18 @@ export const LIMITS = Object.freeze({
   lockTriesSoon: 24,
   /** Pause between two tries for the lock, drawn at random below this; below ten times this after many tries. */
   lockRetryMsMax: 5,
-  /** Above this size, the write-ahead log is merged into the file and started over: after `quietMs`, or beside other busy processes at the next commit. */
+  /** Above this size, the write-ahead log is merged into the file and started over: after `quietMs`, or if others are busy by the next commit. */
   logBytesMax: 6_291_456,
-  /** Above this size, it is merged at the next commit in any case, as far as nobody reads from it. */
+  /** Above this size, the next commit merges it in any case, unless somebody reads from it. */
   logBytesOverdue: 25_165_824,
   /** Readers that block a merge: once the log has grown by this much since, a writer waits briefly for them. */
   logGrowthPatient: 524_288,
   /** Once it has grown by this much, one of them is slow, and no writer waits any longer. */
   logGrowthHopeless: 10_485_760,
-  /** What no call should wait for is done when there was no commit for this long. */
-  quietMs: 10,
-  /** How long other processes count as busy after a commit of theirs. */
-  othersBusyMs: 1_000,
+  /** Work that few calls should wait for is done when there was no commit for this long. */
+  quietMs: 20,
+  /** Others are busy if another process has committed, or somebody has searched, less than this long ago. */
+  busyMs: 1_000,
   /** How long a stop waits for the call that is running. */
   stopWaitMsMax: 5_000,
   /** After the end of input: calls that have not started by then are refused. */
@@ -109,9 +109,9 @@ export const LIMITS = Object.freeze({
   pageUnreadBytesMax: 33_554_432,
   /** Rows that a writer remembers from one transaction to the next, while nobody else commits. A task takes about 2 kB. */
   knownRowsMax: 500,
-  /** So many new tasks are entered into the index of words together, after `quietMs`. A search looks at each one that waits. */
+  /** So many new tasks are entered into the index of words together: after `quietMs`, or if others are busy by the next new task. */
   newTasksDue: 128,
-  /** So many are entered by the commit that makes the last of them: short ones make a search 5 ms longer until then. */
+  /** With so many, the next new task enters them in any case. A search looks at each that waits: 10 to 30 ms for all of these. */
   newTasksMax: 1_024,
   /** Read connections kept open; additional ones are closed after use. */
   idleReadersMax: 2,

@@ -49,7 +49,7 @@ export function missedText(results) {
 /** What is left of the calls in flight where they leave no pause. */
 export function sustainedText({ calls: { sustained } }) {
   const { calls, per_second, share } = sustained;
-  return `${calls.toLocaleString('en')} new tasks without any pause: ${short(per_second)} calls/s, ${short(share)} × the bare server.`;
+  return `${calls.toLocaleString('en')} new tasks without any pause: ${short(per_second)} calls/s, ${(100 * share).toFixed(1)} % of the bare server’s.`;
 }
 
 /** The figures behind the plot. */

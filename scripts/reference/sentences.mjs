@@ -340,7 +340,7 @@ const OUTPUTS = {
   batches: 'how calls shared their commits since the start',
   'batches.calls': 'calls that were taken from the queue',
   'batches.commits':
-    'commits of their audit rows, without the batch of this call; a writing call that comes alone takes two, and so does a verification, any other call one',
+    'commits of their audit rows, without the batch of this call; a writing call that comes alone takes two, and so does a verification, any other call one; a batch takes one more for each 10 ms that its calls run',
   'batches.largest': 'calls of the largest batch',
   'batches.longest_wait_ms': 'longest time that a call waited',
   tools: 'the tools',

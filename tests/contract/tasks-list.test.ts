@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
 import { LIMITS } from '../../src/limits.ts';
 import { runColibri } from '../driver/command-line.ts';
@@ -301,6 +302,36 @@ proves(
     await next.server.closeInput();
     expect(notIndexed(colibri)).toBe(0);
     expect(await runColibri(colibri, ['verify'])).toMatchObject({ code: 0 });
+  },
+);
+
+proves(
+  'tasks.list.search',
+  'few tasks wait for the index where somebody searches, and no call waits for the index where somebody else writes',
+  async ({ colibri }) => {
+    const desk = await openDesk(colibri);
+    const create = (count: number) =>
+      Promise.all(Array.from({ length: count }, (_, i) => desk.create({ title: `word${i}` })));
+    await create(1);
+    const db = openDatabase(colibri.dbPath);
+    let waiting = 0;
+    // On a slow machine the server may find the time before the database is locked.
+    for (let rounds = 0; waiting === 0 && rounds < 20; rounds += 1) {
+      await create(200);
+      db.exec('BEGIN IMMEDIATE');
+      waiting = notIndexed(colibri);
+      await sleep(20 * LIMITS.quietMs);
+      db.exec('ROLLBACK');
+    }
+    await sleep(20 * LIMITS.quietMs);
+    // It has not waited for the lock.
+    expect(notIndexed(colibri)).toBe(waiting);
+    db.close();
+
+    await desk.list({ search: 'word' });
+    await create(200);
+    await desk.server.killHard();
+    expect(notIndexed(colibri)).toBeLessThan(LIMITS.newTasksDue);
   },
 );
 

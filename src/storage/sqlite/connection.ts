@@ -128,6 +128,11 @@ export class Connection implements Transaction {
     }
   }
 
+  /** When somebody searched for words last. */
+  get searchedAt(): number {
+    return this.#newTasks.searchedAt;
+  }
+
   async isPresent(process: string): Promise<boolean> {
     return isPresent(process);
   }
@@ -240,13 +245,13 @@ export class Connection implements Transaction {
     }
   }
 
-  /** New tasks are indexed together, which takes less than half the time. Until then a search looks at each of them. */
-  #indexIfOverdue(): void {
-    if (this.#newest === 0) return;
+  /** New tasks are indexed together, which takes less than half the time. Until then a search looks at each of them. Answers whether it was done. */
+  #indexIfMany(many: number): boolean {
+    if (this.#newest === 0) return false;
     this.#newTasksWaiting = this.#newest - this.#indexedTo();
-    if (!this.#isLong && this.#newTasksWaiting < LIMITS.newTasksMax) return;
+    if (!this.#isLong && this.#newTasksWaiting < many) return false;
     this.#run(INDEX_NEW_TASKS, []);
-    this.#newTasksWaiting = 0;
+    return true;
   }
 
   /** Whether so many new tasks wait that it is worth a commit. */
@@ -254,8 +259,10 @@ export class Connection implements Transaction {
     return this.#newTasksWaiting >= LIMITS.newTasksDue;
   }
 
+  /** Enters them, if there are many. It fails at once where somebody else writes. */
   async indexNewTasks(): Promise<void> {
-    await this.run(INDEX_NEW_TASKS);
+    if (!this.hasManyNewTasks) return;
+    await this.alone(() => this.run(INDEX_NEW_TASKS), { isPatient: false });
     this.#newTasksWaiting = 0;
   }
 
@@ -319,20 +326,22 @@ export class Connection implements Transaction {
   }
 
   /** BEGIN IMMEDIATE to write. A plain BEGIN reads; looking at the schema takes its snapshot, because that may meet a busy moment. */
-  async begin(statement: 'BEGIN' | 'BEGIN IMMEDIATE'): Promise<void> {
+  async begin(statement: 'BEGIN' | 'BEGIN IMMEDIATE', isPatient = true): Promise<void> {
+    const begin = () => {
+      this.#prepared(statement).run();
+      const others = this.#dataVersion();
+      // What nobody else has changed is as this connection left it, and as it is known to be.
+      if (this.known.size > LIMITS.knownRowsMax) this.known.clear();
+      if (others === this.#others) return;
+      if (this.#others !== undefined) this.othersAt = performance.now();
+      this.known.clear();
+      this.#assertSchema();
+      this.commits += 1;
+      this.#others = others;
+    };
+    if (!isPatient) return begin();
     await whileBusy(
-      () => {
-        this.#prepared(statement).run();
-        const others = this.#dataVersion();
-        // What nobody else has changed is as this connection left it, and as it is known to be.
-        if (this.known.size > LIMITS.knownRowsMax) this.known.clear();
-        if (others === this.#others) return;
-        if (this.#others !== undefined) this.othersAt = performance.now();
-        this.known.clear();
-        this.#assertSchema();
-        this.commits += 1;
-        this.#others = others;
-      },
+      begin,
       () => {
         if (statement === 'BEGIN') this.rollback();
       },
@@ -368,16 +377,20 @@ export class Connection implements Transaction {
     this.#checkedVersion = version;
   }
 
-  /** Runs `work` alone and commits, or takes all of it back. */
-  async alone<T>(work: () => T): Promise<Awaited<T>> {
+  /** Runs `work` alone and commits, or takes all of it back. Fewer than `newTasks` wait for the index of words then. */
+  async alone<T>(
+    work: () => T,
+    { newTasks = LIMITS.newTasksMax, isPatient = true }: { newTasks?: number; isPatient?: boolean } = {},
+  ): Promise<Awaited<T>> {
     try {
-      await this.begin('BEGIN IMMEDIATE');
+      await this.begin('BEGIN IMMEDIATE', isPatient);
       [this.#isWriting, this.#failure] = [true, undefined];
       const result = await work();
       this.#writeWaiting();
       this.#writeAll(this.#words);
-      this.#indexIfOverdue();
+      const isIndexed = this.#indexIfMany(newTasks);
       this.#run('COMMIT', []);
+      if (isIndexed) this.#newTasksWaiting = 0;
       this.commits += 1;
       return result;
     } catch (error) {
@@ -498,7 +511,7 @@ type Waiting =
   | { readonly sql: string; readonly params: SqlList; readonly table?: undefined }
   | ({ readonly sql?: undefined } & NewRow);
 
-/** Of a task that is indexed at once: 128 of them would take a search a tenth of a second. */
+/** A task with a longer text is indexed at once: many of them would hold up each search. */
 const LONG_TEXT_CHARS = 1_000;
 
 const REINDEX_WORDS = 'INSERT OR REPLACE INTO task_words (rowid, title, description) VALUES (?, ?, ?)';

@@ -122,8 +122,10 @@ class SqliteEngine implements StorageEngine {
   #closed = false;
   /** Runs out when no commit has come for a moment. */
   #quiet: NodeJS.Timeout | undefined;
-  /** How long the log was when it could not be merged for the first time since it was. */
+  /** How long the log was when readers began to block its merge. */
   #unmergedFrom: number | undefined;
+  /** When a search ended last. */
+  #searchedAt = Number.NEGATIVE_INFINITY;
   /** When the files were last found in their places. */
   #lookedAt = Number.NEGATIVE_INFINITY;
   /** Set by the first failed write or sync; from then on nothing of this process can be called durable. */
@@ -158,6 +160,7 @@ class SqliteEngine implements StorageEngine {
       throw this.#refusal(error) ?? this.#damage(error) ?? error;
     } finally {
       this.#reading -= 1;
+      this.#searchedAt = Math.max(this.#searchedAt, reader?.searchedAt ?? this.#searchedAt);
       reader?.rollback();
       if (this.#idleReaders.length < LIMITS.idleReadersMax && !this.#closed && reader !== undefined)
         this.#idleReaders.push(reader);
@@ -187,10 +190,11 @@ class SqliteEngine implements StorageEngine {
       // Other processes may use the log beside a new file already, and behind a cut nobody would find the commit. What only
       // the log itself tells is found by the look that follows every commit, and no answer is given before that one.
       if (performance.now() - this.#lookedAt > LIMITS.lookAgainMs) this.#assertUnchanged({ readsLog: false });
-      const result = await this.#writer.alone(() => work(this.#writer));
-      // Where several processes are busy, there may be no moment without a commit.
-      const isAlone = performance.now() - this.#writer.othersAt > LIMITS.othersBusyMs;
-      await this.#keepLogShort(isAlone ? LIMITS.logBytesOverdue : LIMITS.logBytesMax);
+      // Where others write there may be no quiet moment, and where somebody searches, tasks that wait cost more than they save.
+      const mayWait = performance.now() - Math.max(this.#writer.othersAt, this.#searchedAt) > LIMITS.busyMs;
+      const newTasks = mayWait ? LIMITS.newTasksMax : LIMITS.newTasksDue;
+      const result = await this.#writer.alone(() => work(this.#writer), { newTasks });
+      await this.#keepLogShort(mayWait ? LIMITS.logBytesOverdue : LIMITS.logBytesMax);
       this.#keepUpSoon();
       return result;
     } catch (error) {
@@ -199,8 +203,8 @@ class SqliteEngine implements StorageEngine {
   }
 
   /**
-   * What has to be done now and then, and what no call should wait for, is done as soon as no commit has come for a moment.
-   * Calls that leave no such moment wait for it once it is overdue.
+   * What has to be done now and then is done as soon as no commit has come for a moment, so that few calls wait for it. What
+   * is known of the log is from the last look, which comes after each commit: the timer starts with the next one.
    */
   #keepUpSoon(): void {
     if (this.#log.bytes <= LIMITS.logBytesMax && !this.#writer.hasManyNewTasks) return;
@@ -210,38 +214,42 @@ class SqliteEngine implements StorageEngine {
 
   #keepUp(): void {
     const turn = this.#lastWrite.then(async () => {
-      if (this.#closed || this.#failed !== undefined) return;
-      if (this.#writer.hasManyNewTasks) await this.#writeAlone(() => this.#writer.indexNewTasks());
-      await this.#keepLogShort(LIMITS.logBytesMax);
+      // The next call finds out what is wrong, and says so.
+      if (this.#closed || this.#failed !== undefined || this.#whatHappened() !== undefined) return;
+      await this.#writer.indexNewTasks();
+      await this.#mergeLog(LIMITS.logBytesMax);
     });
-    // Whoever has to know of a failure was told by now. What could not be done is done later.
     this.#lastWrite = turn.catch(() => undefined);
   }
 
   /**
    * Merges the log once it is longer than `most`. A reader in the middle of it prevents that, so a writer gives short readers
-   * of other processes a moment to end; a slow one must not slow the writers, and one of our own would wait for us. Whatever
-   * the disk says against it, the commit itself has happened.
+   * of other processes a moment to end; a slow one must not slow the writers, and one of our own would wait for us.
    */
   async #keepLogShort(most: number): Promise<void> {
     if (this.#log.bytes <= most) return;
     for (let tries = 0; ; tries += 1) {
-      const bytesNow = this.#log.bytesOf(this.#writer.logFrames() ?? 0);
-      if (bytesNow <= most) return;
-      // A file that was cut short would look whole again.
-      await this.assertInPlace();
-      const bytes = this.#databaseBytes();
-      if (this.#writer.mergeLog('RESTART')) {
-        this.#unmergedFrom = undefined;
-        return this.#files.noteBytes(this.#options.path, bytes);
-      }
-      this.#unmergedFrom ??= bytesNow;
-      const grown = bytesNow - this.#unmergedFrom;
+      const left = await this.#mergeLog(most);
+      if (left === 0) this.#unmergedFrom = undefined;
+      else this.#unmergedFrom ??= left;
+      const grown = left - (this.#unmergedFrom ?? left);
       const isWorthWaiting =
         this.#reading === 0 && grown > LIMITS.logGrowthPatient && grown < LIMITS.logGrowthHopeless;
       if (!isWorthWaiting || tries === MERGE_RETRIES_MAX) return;
       await shortPause();
     }
+  }
+
+  /** Answers how long the log is if it is longer than that and could not be merged, otherwise 0. Whatever the disk says, the commits in it have happened. */
+  async #mergeLog(most: number): Promise<number> {
+    const bytesNow = this.#log.bytesOf(this.#writer.logFrames() ?? 0);
+    if (bytesNow <= most) return 0;
+    // A file that was cut short would look whole again.
+    await this.assertInPlace();
+    const bytes = this.#databaseBytes();
+    if (!this.#writer.mergeLog('RESTART')) return bytesNow;
+    this.#files.noteBytes(this.#options.path, bytes);
+    return 0;
   }
 
   /**

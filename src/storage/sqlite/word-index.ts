@@ -44,15 +44,17 @@ export class NewTasks {
   #index: SqliteConnection | undefined;
   /** What that index holds. */
   #tasks = '';
+  searchedAt = Number.NEGATIVE_INFINITY;
 
   constructor(driver: SqliteDriver) {
     this.#driver = driver;
   }
 
   makeSearchable(db: SqliteConnection): void {
-    db.function('found_in', { directOnly: true }, (tasks, words) =>
-      tasks === '[]' ? tasks : this.#find(tasks, words),
-    );
+    db.function('found_in', { directOnly: true }, (tasks, words) => {
+      this.searchedAt = performance.now();
+      return tasks === '[]' ? tasks : this.#find(tasks, words);
+    });
   }
 
   #find(tasks: string, words: string): string {
