@@ -60,7 +60,7 @@ export const LIMITS = Object.freeze({
   holdMsMax: 2,
   /** A sync that no other call waits for stops the event loop, unless the last one took longer than this. */
   flushHereMsMax: 1,
-  /** How long ago the database was found in its place, at most, where a commit begins without looking again: a look takes as long as a row. */
+  /** How long ago the database, or the note of what was signed last, was found in its place, at most, where a commit goes on without looking again: a look takes as long as a row. */
   lookAgainMs: 1,
   /** How long a writer waits for another process that holds the database. */
   lockWaitMsMax: 10_000,
@@ -77,7 +77,7 @@ export const LIMITS = Object.freeze({
   /** Above this size, the next commit merges it in any case, unless somebody reads from it. */
   logBytesOverdue: 25_165_824,
   /** Readers that block a merge: once the log has grown by this much since, a writer waits briefly for them. */
-  logGrowthPatient: 524_288,
+  logGrowthPatient: 131_072,
   /** Once it has grown by this much, one of them is slow, and no writer waits any longer. */
   logGrowthHopeless: 10_485_760,
   /** Work that few calls should wait for is done when there was no commit for this long. */

@@ -227,17 +227,16 @@ class SqliteEngine implements StorageEngine {
    * of other processes a moment to end; a slow one must not slow the writers, and one of our own would wait for us.
    */
   async #keepLogShort(most: number): Promise<void> {
-    if (this.#log.bytes <= most) return;
-    for (let tries = 0; ; tries += 1) {
-      const left = await this.#mergeLog(most);
-      if (left === 0) this.#unmergedFrom = undefined;
-      else this.#unmergedFrom ??= left;
-      const grown = left - (this.#unmergedFrom ?? left);
-      const isWorthWaiting =
-        this.#reading === 0 && grown > LIMITS.logGrowthPatient && grown < LIMITS.logGrowthHopeless;
-      if (!isWorthWaiting || tries === MERGE_RETRIES_MAX) return;
-      await shortPause();
-    }
+    if (this.#log.bytes <= most) this.#unmergedFrom = undefined;
+    else for (let tries = 0; await this.#isWorthAnotherTry(most, tries); tries += 1) await shortPause();
+  }
+
+  async #isWorthAnotherTry(most: number, tries: number): Promise<boolean> {
+    const left = await this.#mergeLog(most);
+    this.#unmergedFrom = left === 0 ? undefined : Math.min(left, this.#unmergedFrom ?? left);
+    const grown = left - (this.#unmergedFrom ?? left);
+    const isWorthIt = grown > LIMITS.logGrowthPatient && grown < LIMITS.logGrowthHopeless;
+    return isWorthIt && this.#reading === 0 && tries < MERGE_RETRIES_MAX;
   }
 
   /** Answers how long the log is if it is longer than that and could not be merged, otherwise 0. Whatever the disk says, the commits in it have happened. */
