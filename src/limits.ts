@@ -60,7 +60,7 @@ export const LIMITS = Object.freeze({
   holdMsMax: 2,
   /** A sync that no other call waits for stops the event loop, unless the last one took longer than this. */
   flushHereMsMax: 1,
-  /** How long ago the database, or the note of what was signed last, was found in its place, at most, where a commit goes on without looking again: a look takes as long as a row. */
+  /** How long ago the database was found in its place, at most, where a commit begins without looking again: a look takes as long as a row. */
   lookAgainMs: 1,
   /** How long a writer waits for another process that holds the database. */
   lockWaitMsMax: 10_000,

@@ -1,6 +1,5 @@
 import * as fs from 'node:fs';
 import { sha256Hex } from '../integrity/digest.ts';
-import { LIMITS } from '../limits.ts';
 import { openPrivate, target, WARILY } from '../private-files.ts';
 import { HEAD_COLUMNS, type HeadRow } from './own-log.ts';
 
@@ -16,8 +15,6 @@ export class LastSigned {
   readonly #path: string;
   /** The open file and its number, which stays its own for as long as it is open. */
   #open: { readonly fd: number; readonly ino: number } | undefined;
-  /** When it was found at the path last. */
-  #foundAt = Number.NEGATIVE_INFINITY;
 
   constructor(path: string) {
     this.#path = path;
@@ -26,7 +23,7 @@ export class LastSigned {
   /** Before the commit, and under the write lock. */
   note(row: HeadRow): void {
     try {
-      if (fs.writeSync(this.#file({ lately: true }), hashOf(row), 0) === HASH_CHARS) return;
+      if (fs.writeSync(this.#file(), hashOf(row), 0) === HASH_CHARS) return;
     } catch {
       // As where only a part of it was written.
     }
@@ -52,26 +49,20 @@ export class LastSigned {
     this.#open = undefined;
   }
 
-  /**
-   * The file at the path: one that was deleted or moved away since tells nobody anything, and the others may have made another.
-   * To look takes as long as to write, so for a note it is enough to have looked `lately`: the next note goes to the right file.
-   */
-  #file({ lately = false } = {}): number {
-    const now = performance.now();
-    if (this.#open !== undefined && lately && now - this.#foundAt < LIMITS.lookAgainMs) return this.#open.fd;
+  /** The file at the path: one that was deleted or moved away since tells nobody anything, and the others may have made another. */
+  #file(): number {
     if (this.#open !== undefined && this.#open.ino !== target(this.#path)?.ino) this.close();
     if (this.#open === undefined) {
       const fd = openPrivate(this.#path, fs.constants.O_RDWR | fs.constants.O_CREAT | WARILY);
       this.#open = { fd, ino: fs.fstatSync(fd).ino };
     }
-    this.#foundAt = now;
     return this.#open.fd;
   }
 }
 
 /**
  * Of all columns: the head that is found here is taken as it is, with a signature that nobody looks at. With the lengths, no
- * other columns come to the same text; to write them as JSON takes twice as long.
+ * other columns come to the same text.
  */
 function hashOf(row: HeadRow): string {
   let [lengths, text] = ['', ''];

@@ -128,9 +128,9 @@ export class Connection implements Transaction {
     }
   }
 
-  /** When somebody searched for words last. */
-  get searchedAt(): number {
-    return this.#newTasks.searchedAt;
+  /** How often somebody has searched for words. */
+  get searches(): number {
+    return this.#newTasks.searches;
   }
 
   async isPresent(process: string): Promise<boolean> {

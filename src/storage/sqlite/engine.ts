@@ -151,16 +151,18 @@ class SqliteEngine implements StorageEngine {
     // A database in memory has one connection and no snapshots: reads there see the present.
     if (this.#inMemory) return await work(this.#writer);
     let reader: Connection | undefined;
+    let searches: number | undefined;
     this.#reading += 1;
     try {
       reader = this.#idleReaders.pop() ?? (await this.#openReader());
+      searches = reader.searches;
       await reader.begin('BEGIN');
       return await work(reader);
     } catch (error) {
       throw this.#refusal(error) ?? this.#damage(error) ?? error;
     } finally {
       this.#reading -= 1;
-      this.#searchedAt = Math.max(this.#searchedAt, reader?.searchedAt ?? this.#searchedAt);
+      if (reader?.searches !== searches) this.#searchedAt = performance.now();
       reader?.rollback();
       if (this.#idleReaders.length < LIMITS.idleReadersMax && !this.#closed && reader !== undefined)
         this.#idleReaders.push(reader);
