@@ -72,7 +72,7 @@ export const LIMITS = Object.freeze({
   lockTriesSoon: 24,
   /** Pause between two tries for the lock, drawn at random below this; below ten times this after many tries. */
   lockRetryMsMax: 5,
-  /** Above this size, the write-ahead log is merged into the file and started over: after `quietMs`, or if others are busy by the next commit. */
+  /** Above this size, the write-ahead log is merged into the file and started over: after `quietMs` or, if others are busy, by the next commit. */
   logBytesMax: 6_291_456,
   /** Above this size, the next commit merges it in any case, unless somebody reads from it. */
   logBytesOverdue: 25_165_824,
@@ -109,7 +109,7 @@ export const LIMITS = Object.freeze({
   pageUnreadBytesMax: 33_554_432,
   /** Rows that a writer remembers from one transaction to the next, while nobody else commits. A task takes about 2 kB. */
   knownRowsMax: 500,
-  /** So many new tasks are entered into the index of words together: after `quietMs`, or if others are busy by the next new task. */
+  /** So many new tasks are entered into the index of words together: after `quietMs` or, if others are busy, by the next new task. */
   newTasksDue: 128,
   /** With so many, the next new task enters them in any case. A search looks at each that waits: 10 to 30 ms for all of these. */
   newTasksMax: 1_024,

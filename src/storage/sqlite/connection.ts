@@ -245,7 +245,10 @@ export class Connection implements Transaction {
     }
   }
 
-  /** New tasks are indexed together, which takes less than half the time. Until then a search looks at each of them. Answers whether it was done. */
+  /**
+   * New tasks are indexed together, which takes less than half the time. Until then a search looks at each of them. Answers
+   * whether it was done.
+   */
   #indexIfMany(many: number): boolean {
     if (this.#newest === 0) return false;
     this.#newTasksWaiting = this.#newest - this.#indexedTo();

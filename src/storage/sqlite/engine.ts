@@ -221,6 +221,7 @@ class SqliteEngine implements StorageEngine {
       await this.#writer.indexNewTasks();
       await this.#mergeLog(LIMITS.logBytesMax);
     });
+    // No call depends on it: what fails is done later, and a disk that has failed is told to the next sync.
     this.#lastWrite = turn.catch(() => undefined);
   }
 
@@ -241,7 +242,10 @@ class SqliteEngine implements StorageEngine {
     return isWorthIt && this.#reading === 0 && tries < MERGE_RETRIES_MAX;
   }
 
-  /** Answers how long the log is if it is longer than that and could not be merged, otherwise 0. Whatever the disk says, the commits in it have happened. */
+  /**
+   * Merges the log if it is longer than `most`. Answers how long it is if it could not be merged, otherwise 0. Whatever the disk
+   * says, the commits in it have happened.
+   */
   async #mergeLog(most: number): Promise<number> {
     const bytesNow = this.#log.bytesOf(this.#writer.logFrames() ?? 0);
     if (bytesNow <= most) return 0;
